@@ -10,6 +10,7 @@
 
 #include "emulator/machine/grid.hpp"
 #include "emulator/machine/mbarrier.hpp"
+#include "emulator/machine/tensor_memory.hpp"
 #include "emulator/machine/warp.hpp"
 #include "emulator/races/lane_shadow.hpp"
 #include "emulator/races/shared_shadow.hpp"
@@ -69,6 +70,7 @@ class Block {
   races::LaneShadow lane_shadow{};
   races::Stretch stretches = 0;                   // of its warps
   std::map<std::uint32_t, Mbarrier> mbarriers{};  // by their offsets in shared memory
+  TensorMemory tensor{};
   std::uint32_t free_registers = 0;               // that setmaxnreg has given back
   bool has_released = false;                      // the next grid may start, for its part
   std::uint32_t delay = 0;                        // turns before it starts

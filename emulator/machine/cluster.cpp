@@ -46,6 +46,7 @@ void Cluster::end_block(Block& block) {
   if (races_ != nullptr) {
     check_end(block);
   }
+  check_tensor_memory(block);
   if (!block.has_released) {
     block.has_released = true;
     ++grid_.released;
@@ -84,6 +85,16 @@ void Cluster::check_end(Block& block) const {
         stop(access);
       }
     }
+  }
+}
+
+void Cluster::check_tensor_memory(const Block& block) {
+  if (!block.tensor.allocations().empty()) {
+    const TensorAllocation& left = block.tensor.allocations().front();
+    left.warp->stop(FindingKind::kLifetime, *left.op, kAllLanes,
+                    fmt::format("block ({}) has ended and has not given back columns {} of tensor "
+                                "memory",
+                                fmt::join(block.index(), ","), block.tensor.text()));
   }
 }
 

@@ -47,6 +47,7 @@ class Cluster {
 
  private:
   void check_end(Block& block) const;
+  static void check_tensor_memory(const Block& block);
 
   Grid& grid_;
   std::unique_ptr<races::ClusterRaces> races_;

@@ -36,6 +36,8 @@ std::string_view name_of(FindingKind kind) {
       return "race";
     case FindingKind::kNoProxyFence:
       return "no proxy fence";
+    case FindingKind::kNoTensorFence:
+      return "no tensor fence";
   }
   return "";
 }

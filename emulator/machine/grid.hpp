@@ -34,6 +34,9 @@ struct Grid {
   std::uint64_t ended = 0;     // blocks
   std::uint64_t works = 0;     // under way beside its warps; what they write is the grid's
 
+  std::size_t tensor_blocks = 0;  // its cta_group, which all tcgen05 have; 0: not known yet
+  std::uint64_t clock = 0;        // that warps have read last
+
   races::RunRaces* races = nullptr;  // null: nobody looks for them
   std::uint32_t number_in_run = 0;   // from 1, in the order in which they begin
 

@@ -39,6 +39,13 @@ std::string waits_text(const Split& split, Warp& warp) {
     case WaitFor::kProducts:
       return fmt::format(", waits for product {}, and {} are computed",
                          warp.products.groups.front(), warp.products.finished);
+    case WaitFor::kTensorColumns:
+      return fmt::format(
+          ", waits for {} columns of tensor memory or for the other block of the pair: columns {} "
+          "are allocated",
+          split.where, block.tensor.text());
+    case WaitFor::kTensorMoves:
+      return ", waits for its loads or stores of tensor memory";
     case WaitFor::kNothing:
       break;
   }

@@ -38,6 +38,8 @@ enum class WaitFor : std::uint8_t {
   kGrid,            // the end of the grid before
   kProducts,        // products of its warpgroup
   kRegisters,       // `where` are as many for each thread
+  kTensorColumns,   // as many, `where`, of tensor memory, or the other block of the pair
+  kTensorMoves,     // its loads or stores of tensor memory
 };
 
 /// Lanes of a warp that are at the same operation.
@@ -78,6 +80,15 @@ struct BulkProgress {
   std::uint32_t group = 0;  // among the lane's groups
   bool is_read = false;     // its source may be written again
   bool is_done = false;
+};
+
+/// A tcgen05.ld or st that a warp has started, and waits for.
+struct TensorMove {
+  const Op* op = nullptr;
+  bool is_load = false;
+  bool is_done = false;
+  std::vector<Vec<std::uint32_t>> values{};  // of each register
+  std::vector<Lanes> valid{};
 };
 
 /// "file.cuh:12", where the compiler tells.
@@ -179,6 +190,8 @@ class Warp {
   /// Bulk copies under way that count in groups, and how many groups each lane has committed.
   std::vector<std::shared_ptr<BulkProgress>> bulk_copies{};
   std::array<std::uint32_t, kLanes> bulk_groups{};
+  /// Loads and stores of tensor memory that no tcgen05.wait has covered, the oldest first.
+  std::deque<std::shared_ptr<TensorMove>> tensor_moves{};
   /// Of each thread, as setmaxnreg has them.
   std::uint32_t registers;
   /// The generation of barrier.cluster at which it has arrived and not waited yet; -1: none.

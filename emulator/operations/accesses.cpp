@@ -37,6 +37,12 @@ std::string message_of(const Warp& warp, const races::Conflict& conflict, bool i
           "it reads {} as what nobody writes, and a grid has written there that had not ended when "
           "this one began",
           where);
+    case races::ConflictKind::kNoTensorFence:
+      return fmt::format(
+          "it {} {}, which another has {} and has come to its end before, but with no "
+          "tcgen05.fence::before_thread_sync before, or no fence::after_thread_sync after the two "
+          "have synchronised",
+          now, where, then);
     case races::ConflictKind::kUnordered:
       break;
   }
@@ -51,21 +57,26 @@ std::string message_of(const Warp& warp, const races::Conflict& conflict, bool i
                      then);
 }
 
-[[noreturn]] void stop_at(const Warp& warp, const Op& op, Lanes lanes,
-                          const races::Conflict& conflict, bool is_write,
-                          const std::string& where) {
-  warp.stop(conflict.kind == races::ConflictKind::kNoProxyFence ? FindingKind::kNoProxyFence
-                                                                : FindingKind::kRace,
-            op, lanes, message_of(warp, conflict, is_write, where),
+}  // namespace
+
+void stop_at_conflict(const Warp& warp, const Op& op, Lanes lanes, const races::Conflict& conflict,
+                      bool is_write, const std::string& where) {
+  const FindingKind kind =
+      conflict.kind == races::ConflictKind::kNoProxyFence    ? FindingKind::kNoProxyFence
+      : conflict.kind == races::ConflictKind::kNoTensorFence ? FindingKind::kNoTensorFence
+                                                             : FindingKind::kRace;
+  warp.stop(kind, op, lanes, message_of(warp, conflict, is_write, where),
             earlier_access(warp.races()->run(), conflict.other));
 }
+
+namespace {
 
 void check_shared(const Warp& warp, const Op& op, Lanes lanes, const races::View& view,
                   bool is_write, Block& block, std::uint64_t offset, std::size_t bytes) {
   const auto conflict =
       is_write ? block.shadow.write(view, offset, bytes) : block.shadow.read(view, offset, bytes);
   if (conflict.has_value()) {
-    stop_at(warp, op, lanes, *conflict, is_write,
+    stop_at_conflict(warp, op, lanes, *conflict, is_write,
             fmt::format("shared memory at {:#x}", block.shared_base() + conflict->offset));
   }
 }
@@ -75,7 +86,7 @@ void check_global(const Warp& warp, const Op& op, Lanes lanes, const races::View
   const auto conflict = is_write ? allocation.shadow.write(view, offset, bytes)
                                  : allocation.shadow.read(view, offset, bytes);
   if (conflict.has_value()) {
-    stop_at(warp, op, lanes, *conflict, is_write,
+    stop_at_conflict(warp, op, lanes, *conflict, is_write,
             fmt::format("global memory at {:#x}", allocation.address + conflict->offset));
   }
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "emulator/machine/mbarrier.hpp"
 #include "emulator/machine/warp.hpp"
@@ -85,6 +86,9 @@ class AsyncAccesses {
   AsyncAccesses(Warp& warp, const Op& op, Lanes lanes, races::GroupKind kind);
   /// Under an mbarrier, in the phase that it is in.
   AsyncAccesses(Warp& warp, const Op& op, Lanes lanes, const Mbarrier& mbarrier);
+  /// By a tensor core, which accesses shared memory alone.
+  AsyncAccesses(Warp& warp, const Op& op, Lanes lanes, const races::View& shared)
+      : warp_(warp), op_(op), lanes_(lanes), shared_(shared) {}
 
   void read_shared(Block& block, std::uint32_t offset, std::size_t bytes) const;
   void write_shared(Block& block, std::uint32_t offset, std::size_t bytes) const;
@@ -121,6 +125,11 @@ class LaneAccesses {
 /// Ends the run: these lanes have written what other lanes of the same instruction have written
 /// over with other values.
 [[noreturn]] void stop_of_one_instruction(const Warp& warp, const Op& op, Lanes lanes);
+
+/// Ends the run: an access and an earlier one are in no order. `where`: "shared memory at 0x400".
+[[noreturn]] void stop_at_conflict(const Warp& warp, const Op& op, Lanes lanes,
+                                   const races::Conflict& conflict, bool is_write,
+                                   const std::string& where);
 
 /// The operation's number in its program.
 std::uint32_t operation_of(Warp& warp, const Op& op);

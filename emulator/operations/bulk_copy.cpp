@@ -50,14 +50,16 @@ std::vector<std::size_t> numbers_below(std::size_t end) {
 
 }  // namespace
 
-BulkLoad::BulkLoad(BulkCopy copy, std::span<const std::uint32_t> ranks, std::uint32_t mbarrier)
+BulkLoad::BulkLoad(BulkCopy copy, std::span<const BulkTarget> targets, std::uint32_t mbarrier)
     : AsyncWork(copy.warp, copy.op, lane_bit(copy.lane)),
       copy_(std::move(copy)),
       mbarrier_(mbarrier),
-      left_(numbers_below(copy_.pieces.size() * ranks.size())) {
-  for (const std::uint32_t rank : ranks) {
-    Block& block = copy_.warp.block().cluster().blocks()[rank];
+      left_(numbers_below(copy_.pieces.size() * targets.size())) {
+  std::deque<Block>& blocks = copy_.warp.block().cluster().blocks();
+  for (const auto& [rank, mbarrier_rank] : targets) {
+    Block& block = blocks[rank];
     targets_.push_back({.block = block,
+                        .counter = blocks[mbarrier_rank],
                         .left = copy_.pieces.size(),
                         .written = std::vector<std::uint8_t>(copy_.pieces.size() * kMostPiece)});
     for (const CopyPiece& piece : copy_.pieces) {
@@ -85,7 +87,8 @@ bool BulkLoad::step(std::mt19937_64& random) {
 
 bool BulkLoad::needs(const Block& block) const {
   return std::ranges::any_of(targets_, [&](const Target& target) {
-    return &target.block == &block && (target.left > 0 || target.uncounted > 0);
+    return (&target.block == &block && target.left > 0) ||
+           (&target.counter == &block && (target.left > 0 || target.uncounted > 0));
   });
 }
 
@@ -126,7 +129,7 @@ void BulkLoad::finish(const Target& target) {
 void BulkLoad::count(Target& target) {
   if (const std::uint32_t bytes = std::exchange(target.uncounted, 0); bytes > 0) {
     Mbarrier& mbarrier = mbarrier_at(copy_.warp, copy_.op, copy_.lane, MemorySpace::kClusterShared,
-                                     target.block.shared_base() + mbarrier_);
+                                     target.counter.shared_base() + mbarrier_);
     require_allowed(copy_.warp, copy_.op, lanes(), mbarrier.complete_bytes(bytes));
   }
 }

@@ -24,13 +24,19 @@ struct BulkCopy {
   TensorMapDesc map{};              // its swizzle and fill; of plain bytes, the default
 };
 
+/// A block of the cluster that a load goes to, and the one whose mbarrier counts its bytes.
+struct BulkTarget {
+  std::uint32_t rank = 0;
+  std::uint32_t mbarrier_rank = 0;
+};
+
 /// From global to shared memory, of one block or the same of several. Until all has come, the
 /// destination counts as not written; bytes that have come are counted by an mbarrier of each
 /// block.
 class BulkLoad : public AsyncWork {
  public:
-  /// `ranks`: the blocks in the cluster. `mbarrier`: its offset in each.
-  BulkLoad(BulkCopy copy, std::span<const std::uint32_t> ranks, std::uint32_t mbarrier);
+  /// `mbarrier`: its offset in each block that has one.
+  BulkLoad(BulkCopy copy, std::span<const BulkTarget> targets, std::uint32_t mbarrier);
 
   bool step(std::mt19937_64& random) override;
   [[nodiscard]] bool needs(const Block& block) const override;
@@ -38,6 +44,7 @@ class BulkLoad : public AsyncWork {
  private:
   struct Target {
     Block& block;
+    Block& counter;                       // whose mbarrier counts
     std::size_t left = 0;                 // pieces that have not come
     std::uint32_t uncounted = 0;          // bytes that have come
     std::vector<std::uint8_t> written{};  // whether those bytes were ever written, where they were

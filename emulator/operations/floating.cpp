@@ -287,8 +287,43 @@ void decode_pair(Decoder& decoder, Type type) {
   }
 }
 
+// Two of binary32 in 64 bits.
+template <typename F>
+struct OfFloats {
+  std::uint64_t operator()(auto... operands) const {
+    std::uint64_t result = 0;
+    for (unsigned half = 0; half < 64; half += 32) {
+      const float one =
+          F{}(std::bit_cast<float>(static_cast<std::uint32_t>(operands >> half))...);
+      result |= std::uint64_t{std::bit_cast<std::uint32_t>(one)} << half;
+    }
+    return result;
+  }
+};
+
+template <typename F>
+void decode_floats(Decoder& decoder, std::size_t sources) {
+  using Words = std::uint64_t;
+  decoder.take("rn");
+  const bool flushes = decoder.take("ftz");
+  add_alike(decoder, Type::kF32x2, sources);
+  using Plain = OfFloats<Modified<F, false, false>>;
+  using Flushing = OfFloats<Modified<F, true, false>>;
+  if constexpr (requires { F{}(1.0F, 1.0F, 1.0F); }) {
+    decoder.op().code = flushes ? &run_ternary<Words, Words, Words, Words, Flushing>
+                                : &run_ternary<Words, Words, Words, Words, Plain>;
+  } else {
+    decoder.op().code = flushes ? &run_binary<Words, Words, Words, Flushing>
+                                : &run_binary<Words, Words, Words, Plain>;
+  }
+}
+
 void decode_fma(Decoder& decoder) {
   const Type type = decoder.take_type();
+  if (type == Type::kF32x2) {
+    decode_floats<Fma>(decoder, 3);
+    return;
+  }
   if (type == Type::kF16x2 || type == Type::kBF16x2) {
     using Word = std::uint32_t;
     decoder.require("rn");
@@ -361,6 +396,17 @@ bool decode_packed_or_float(Decoder& decoder) {
   const std::string_view name = decoder.mnemonic();
   if (*type == Type::kF16x2 || *type == Type::kBF16x2) {
     decode_pair(decoder, decoder.take_type());
+  } else if (*type == Type::kF32x2) {
+    decoder.take("f32x2");
+    if (name == "add") {
+      decode_floats<Add>(decoder, 2);
+    } else if (name == "sub") {
+      decode_floats<Sub>(decoder, 2);
+    } else if (name == "mul") {
+      decode_floats<Mul>(decoder, 2);
+    } else {
+      decoder.fail("the emulator does not know it of this type");
+    }
   } else if (name == "add") {
     decode_binary_f32<Add>(decoder);
   } else if (name == "sub") {

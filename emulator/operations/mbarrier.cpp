@@ -122,6 +122,8 @@ Outcome run_arrive(Warp& warp, const Op& op, Lanes lanes) {
         races->arrive(warp.actor(), mbarrier.meeting.meeting);
         last = &mbarrier;
         last_phase = mbarrier.phase();
+      } else if (races != nullptr && op.details[3] != 0) {
+        races->arrive_relaxed(warp.actor(), mbarrier.meeting.meeting);
       }
       const std::uint32_t count =
           op.slots[2] == kNoSlot ? 1 : warp.read_lane<std::uint32_t>(op.slots[2], lane);
@@ -161,8 +163,12 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
                            : mbarrier.phase() > warp.read_lane<std::uint64_t>(op.slots[2], lane);
     if (has_ended) {
       ended |= lane_bit(lane);
-      if (warp.races() != nullptr && op.count == 0 && &mbarrier != last) {
-        warp.races()->wait(warp.actor(), mbarrier.meeting.meeting);
+      if (warp.races() != nullptr && &mbarrier != last) {
+        if (op.count == 0) {
+          warp.races()->wait(warp.actor(), mbarrier.meeting.meeting);
+        } else {
+          warp.races()->wait_relaxed(warp.actor(), mbarrier.meeting.meeting);
+        }
         last = &mbarrier;
       }
     } else {

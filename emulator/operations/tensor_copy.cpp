@@ -144,10 +144,16 @@ void add_pieces(Warp& warp, const Op& op, int lane, std::uint32_t shared, const 
   copy.pieces = pieces_of_box(copy.map, shared, coordinates, is_store);
 }
 
-// The blocks that a load goes to.
-std::vector<std::uint32_t> ranks_of(Warp& warp, const Op& op, int lane, std::uint64_t shared) {
+// The blocks that a load goes to, and whose mbarriers count it. Without cta_group::2 each block's
+// own does.
+std::vector<BulkTarget> targets_of(Warp& warp, const Op& op, int lane, std::uint64_t shared,
+                                   std::uint32_t mbarrier_rank) {
+  const bool is_of_pair = op.details[3] == 2;
+  const auto target = [&](std::uint32_t rank) {
+    return BulkTarget{rank, is_of_pair ? (rank & ~1U) | (mbarrier_rank & 1U) : rank};
+  };
   if (op.slots[kMask] == kNoSlot) {
-    return {static_cast<std::uint32_t>(shared >> kRankShift)};
+    return {target(static_cast<std::uint32_t>(shared >> kRankShift))};
   }
   const std::uint32_t mask = warp.read_lane<std::uint16_t>(op.slots[kMask], lane);
   const std::size_t blocks = warp.block().cluster().blocks().size();
@@ -155,11 +161,11 @@ std::vector<std::uint32_t> ranks_of(Warp& warp, const Op& op, int lane, std::uin
     warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane),
               fmt::format("the mask of blocks is {:#x}, and the cluster has {}", mask, blocks));
   }
-  std::vector<std::uint32_t> ranks;
+  std::vector<BulkTarget> targets;
   for (std::uint32_t left = mask; left != 0; left &= left - 1) {
-    ranks.push_back(static_cast<std::uint32_t>(std::countr_zero(left)));
+    targets.push_back(target(static_cast<std::uint32_t>(std::countr_zero(left))));
   }
-  return ranks;
+  return targets;
 }
 
 // Bytes of a copy in shared memory, unit by unit, as they are swizzled.
@@ -183,11 +189,11 @@ void for_each_global_part(const BulkCopy& copy, Use&& use) {
   }
 }
 
-void check_load(const BulkCopy& copy, const std::vector<std::uint32_t>& ranks,
+void check_load(const BulkCopy& copy, const std::vector<BulkTarget>& targets,
                 const std::vector<const Mbarrier*>& mbarriers) {
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
+  for (std::size_t i = 0; i < targets.size(); ++i) {
     const AsyncAccesses accesses(copy.warp, copy.op, lane_bit(copy.lane), *mbarriers[i]);
-    Block& block = copy.warp.block().cluster().blocks()[ranks[i]];
+    Block& block = copy.warp.block().cluster().blocks()[targets[i].rank];
     for_each_shared_unit(
         copy, [&](std::uint32_t offset) { accesses.write_shared(block, offset, kBoxUnit); });
     if (i == 0) {
@@ -220,16 +226,22 @@ void start_load(Warp& warp, const Op& op, int lane) {
   const bool is_own = op.details[2] != 0;
   resolve_unaligned(warp, op, lane, is_own ? MemorySpace::kShared : MemorySpace::kClusterShared,
                     shared, extent.bytes);
-  if (shared >> kRankShift != mbarrier >> kRankShift) {
+  // Of a pair of blocks (cta_group::2), either one's mbarrier may count: for a multicast, that of
+  // the same parity in each pair.
+  const bool is_of_pair = op.details[3] == 2;
+  const std::uint64_t apart = (shared ^ mbarrier) >> kRankShift;
+  if (apart > (is_of_pair ? 1 : 0)) {
     warp.stop(
         FindingKind::kIllegalOperand, op, lane_bit(lane),
-        fmt::format("the mbarrier {:#x} is not of the block that {:#x} is of", mbarrier, shared));
+        fmt::format("the mbarrier {:#x} is not of the {} that {:#x} is of", mbarrier,
+                    is_of_pair ? "pair of blocks" : "block", shared));
   }
   // A multicast goes to the same place in each block, whichever these addresses are of.
-  const std::vector<std::uint32_t> ranks = ranks_of(warp, op, lane, shared);
+  const std::vector<BulkTarget> targets =
+      targets_of(warp, op, lane, shared, static_cast<std::uint32_t>(mbarrier >> kRankShift));
   std::vector<const Mbarrier*> mbarriers;
-  for (const std::uint32_t rank : ranks) {
-    const std::uint64_t base = std::uint64_t{rank} << kRankShift;
+  for (const BulkTarget& target : targets) {
+    const std::uint64_t base = std::uint64_t{target.mbarrier_rank} << kRankShift;
     const Mbarrier& found =
         mbarrier_at(warp, op, lane, MemorySpace::kClusterShared, base | mbarrier_offset);
     require_initialized(warp, op, lane_bit(lane), found, true);
@@ -237,11 +249,11 @@ void start_load(Warp& warp, const Op& op, int lane) {
   }
   add_pieces(warp, op, lane, offset, extent, copy);
   if (warp.races() != nullptr && !copy.pieces.empty()) {
-    check_load(copy, ranks, mbarriers);
+    check_load(copy, targets, mbarriers);
   }
   if (!copy.pieces.empty()) {
     warp.block().cluster().start(
-        std::make_unique<BulkLoad>(std::move(copy), ranks, mbarrier_offset));
+        std::make_unique<BulkLoad>(std::move(copy), targets, mbarrier_offset));
   }
 }
 
@@ -377,6 +389,9 @@ void decode_copy(Decoder& decoder) {
     decoder.require("shared::cta");
   }
   const bool is_multicast = is_cluster && decoder.take("multicast::cluster");
+  if (is_load && is_tensor) {
+    op.details[3] = decoder.take("cta_group::2") ? 2 : decoder.take("cta_group::1") ? 1 : 0;
+  }
   const bool has_policy = decoder.take("L2::cache_hint");
   decoder.finish();
   decoder.expect_operands(std::size_t{2} + (is_tensor ? 0 : 1) + (is_load ? 1 : 0) +

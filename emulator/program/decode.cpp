@@ -44,7 +44,7 @@ const Operation* operation_named(std::string_view mnemonic) {
          {integer_operations(), bit_operations(), float_operations(), data_operations(),
           conversion_operations(), memory_operations(), atomic_operations(), warp_operations(),
           barrier_operations(), mbarrier_operations(), cluster_operations(), matrix_operations(),
-          wgmma_operations(), copy_operations(), trap_operations()}) {
+          wgmma_operations(), tensor_operations(), copy_operations(), trap_operations()}) {
       for (const Operation& operation : group) {
         operations.emplace(operation.mnemonic, &operation);
       }

@@ -92,6 +92,7 @@ std::span<const Operation> mbarrier_operations();
 std::span<const Operation> cluster_operations();
 std::span<const Operation> matrix_operations();
 std::span<const Operation> wgmma_operations();
+std::span<const Operation> tensor_operations();
 std::span<const Operation> copy_operations();
 std::span<const Operation> trap_operations();
 

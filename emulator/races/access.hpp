@@ -90,6 +90,7 @@ enum class ConflictKind : std::uint8_t {
   kUnordered,
   kNoProxyFence,     // ordered, but not for the asynchronous proxy
   kReadOnlyWritten,  // by a grid that had not ended when the one that reads it with .nc began
+  kNoTensorFence,    // of tensor memory: ordered, but with no tcgen05.fence on the way
 };
 
 /// Two accesses of which nothing says which is first.

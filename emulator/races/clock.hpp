@@ -47,19 +47,24 @@ struct Order {
   Clock async_shared{};  // generic writes to shared memory that a proxy fence has covered
   Clock async_global{};
   Clock init{};  // mbarriers that fence.mbarrier_init has covered
+  /// Of tensor memory, what has ended and what has been issued, up to the last
+  /// tcgen05.fence::before_thread_sync of each; others see it after a fence::after_thread_sync.
+  Clock tensor_ended{};
+  Clock tensor_issued{};
 
   void join(const Order& other) {
     generic.join(other.generic);
     async_shared.join(other.async_shared);
     async_global.join(other.async_global);
+    join_relaxed(other);
+  }
+  /// What relaxed operations carry, too.
+  void join_relaxed(const Order& other) {
     init.join(other.init);
+    tensor_ended.join(other.tensor_ended);
+    tensor_issued.join(other.tensor_issued);
   }
-  void clear() {
-    generic.clear();
-    async_shared.clear();
-    async_global.clear();
-    init.clear();
-  }
+  void clear() { *this = {}; }
 };
 
 }  // namespace emu::races

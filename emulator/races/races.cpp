@@ -148,11 +148,15 @@ void ClusterRaces::arrive(Actor warp, Meeting& meeting) {
 }
 
 void ClusterRaces::arrive_relaxed(Actor warp, Meeting& meeting) {
-  meeting.brought.init.join(state(warp).order.init);
+  meeting.brought.join_relaxed(state(warp).order);
 }
 
 void ClusterRaces::wait(Actor warp, const Meeting& meeting) {
   state(warp).order.join(meeting.taken);
+}
+
+void ClusterRaces::wait_relaxed(Actor warp, const Meeting& meeting) {
+  state(warp).order.join_relaxed(meeting.taken);
 }
 
 void ClusterRaces::release(Meeting& meeting) {

@@ -11,11 +11,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <vector>
 
 #include "emulator/races/access.hpp"
 #include "emulator/races/clock.hpp"
 #include "emulator/races/fragments.hpp"
+#include "emulator/races/tensor_shadow.hpp"
 
 namespace emu::races {
 
@@ -127,9 +129,12 @@ class ClusterRaces {
   [[nodiscard]] Access settled(Actor warp, std::uint32_t operation) const;
 
   void arrive(Actor warp, Meeting& meeting);
-  /// Brings what fence.mbarrier_init has covered, and no other accesses.
+  /// Brings what fence.mbarrier_init has covered and of tensor memory what tcgen05.fence has, and
+  /// no other accesses.
   void arrive_relaxed(Actor warp, Meeting& meeting);
   void wait(Actor warp, const Meeting& meeting);
+  /// Takes no more than arrive_relaxed brings.
+  void wait_relaxed(Actor warp, const Meeting& meeting);
   /// All have come, and those who wait there go on with what was brought, they alone.
   void release(Meeting& meeting);
 
@@ -173,12 +178,44 @@ class ClusterRaces {
   }
   void run_fragment(Actor warp, Fragments::Id fragment);
 
+  // Tensor memory. What a warp loads and stores are channels of their own, and so is what each of
+  // its lanes makes tensor cores do.
+
+  /// A tcgen05.ld or st by the warp, its next one.
+  [[nodiscard]] TensorView tensor_move(Actor warp, std::uint32_t operation, bool is_load);
+  /// All of them so far have ended, and the warp knows.
+  void wait_for_tensor_moves(Actor warp, bool are_loads);
+  /// A tcgen05.mma, cp or commit of a lane, its next one.
+  struct TensorIssue {
+    Actor channel = 0;
+    std::uint32_t epoch = 0;
+  };
+  TensorIssue issue_tensor(Actor warp, int lane);
+  [[nodiscard]] TensorView tensor_view(Actor warp, std::uint32_t operation,
+                                       const TensorIssue& issue, std::uint64_t form) const;
+  /// And what it reads of shared memory.
+  [[nodiscard]] View tensor_shared_view(Actor warp, std::uint32_t operation,
+                                        const TensorIssue& issue) const {
+    return seen_by_async(warp, operation, issue.channel, issue.epoch, true);
+  }
+  /// The end of an allocation, which takes effect at once.
+  [[nodiscard]] TensorView tensor_end(Actor warp, std::uint32_t operation) const;
+  void tensor_fence_before(Actor warp);
+  void tensor_fence_after(Actor warp);
+  /// What a tcgen05.commit brings when all before it of its lane has ended.
+  [[nodiscard]] Order tensor_commit(Actor warp, const TensorIssue& issue) const;
+
  private:
   struct Warp {
     Order order{};
     Fragments fragments{};
     std::array<Actor, kGroupKinds> channels{};           // 0: none yet
     std::array<std::uint32_t, kGroupKinds> committed{};  // groups
+    /// Of tensor memory, as what it does there itself sees it: fences have carried it there.
+    Clock tensor_ended{};
+    Clock tensor_issued{};
+    std::array<TensorIssue, 2> tensor_moves{};      // the last store, the last load
+    std::map<int, TensorIssue> tensor_issues{};     // the last of each lane
   };
 
   Warp& state(Actor warp) { return warp_states_[warp - 1]; }

@@ -24,6 +24,7 @@ constexpr std::array kTypes = {
     Entry{"f16x2", Type::kF16x2, 32},   Entry{"bf16", Type::kBF16, 16},
     Entry{"bf16x2", Type::kBF16x2, 32}, Entry{"f32", Type::kF32, 32},
     Entry{"f64", Type::kF64, 64},       Entry{"e4m3x2", Type::kE4M3x2, 16},
+    Entry{"f32x2", Type::kF32x2, 64},   Entry{"ue8m0x2", Type::kUE8M0x2, 16},
     Entry{"e5m2x2", Type::kE5M2x2, 16}, Entry{"e4m3", Type::kE4M3, 8},
     Entry{"e5m2", Type::kE5M2, 8},
 };

@@ -25,6 +25,7 @@ enum class FindingKind : std::uint8_t {
   kTrap,              // the kernel itself gave up
   kRace,              // two accesses to memory, of which nothing says which is first
   kNoProxyFence,      // the asynchronous proxy accesses what was written with no fence behind it
+  kNoTensorFence,     // tensor memory is accessed in order, but with no tcgen05.fence on the way
 };
 
 /// "out of bounds"

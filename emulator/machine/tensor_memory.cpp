@@ -1,0 +1,101 @@
+// A block's tensor memory: what is in it, and what of it is allocated.
+#include "emulator/machine/tensor_memory.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace emu {
+namespace {
+
+constexpr std::uint32_t kPoisonWord = 0xCBCBCBCB;
+constexpr std::size_t kAllocationUnit = 32;
+
+}  // namespace
+
+std::span<std::uint32_t> TensorMemory::words() {
+  if (words_.empty()) {
+    words_.assign(kTensorWords, kPoisonWord);
+  }
+  return words_;
+}
+
+std::span<std::uint8_t> TensorMemory::written() {
+  if (written_.empty()) {
+    written_.resize(kTensorWords);
+  }
+  return written_;
+}
+
+bool TensorMemory::is_written(const TensorRange& range) {
+  const std::span<const std::uint8_t> is = written();
+  for (std::size_t lane = range.lane; lane < range.lane + range.lanes; ++lane) {
+    const auto from = is.subspan(tensor_place(lane, range.column), range.columns);
+    if (!std::ranges::all_of(from, [](std::uint8_t one) { return one != 0; })) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void TensorMemory::set_written(const TensorRange& range) {
+  for (std::size_t lane = range.lane; lane < range.lane + range.lanes; ++lane) {
+    std::ranges::fill(written().subspan(tensor_place(lane, range.column), range.columns),
+                      std::uint8_t{1});
+  }
+}
+
+std::optional<std::size_t> TensorMemory::room_for(std::size_t columns) const {
+  for (std::size_t first = 0; first + columns <= kTensorColumns; first += kAllocationUnit) {
+    const bool is_free = std::ranges::none_of(allocations_, [&](const TensorAllocation& other) {
+      return first < other.first + other.columns && other.first < first + columns;
+    });
+    if (is_free) {
+      return first;
+    }
+  }
+  return std::nullopt;
+}
+
+void TensorMemory::allocate(const TensorAllocation& allocation) {
+  allocations_.push_back(allocation);
+  std::ranges::sort(allocations_, {}, &TensorAllocation::first);
+  shadow.clear(allocation.first, allocation.columns);
+}
+
+bool TensorMemory::free(std::size_t first, std::size_t columns) {
+  const auto found = std::ranges::find_if(allocations_, [&](const TensorAllocation& one) {
+    return one.first == first && one.columns == columns;
+  });
+  if (found == allocations_.end()) {
+    return false;
+  }
+  allocations_.erase(found);
+  for (std::size_t lane = 0; lane < kTensorLanes; ++lane) {
+    const std::size_t place = tensor_place(lane, first);
+    std::ranges::fill(words().subspan(place, columns), kPoisonWord);
+    std::ranges::fill(written().subspan(place, columns), std::uint8_t{0});
+  }
+  return true;
+}
+
+bool TensorMemory::is_allocated(std::size_t first, std::size_t columns) const {
+  std::size_t next = first;  // all before it are
+  for (const TensorAllocation& allocation : allocations_) {
+    if (allocation.first <= next && next < allocation.first + allocation.columns) {
+      next = allocation.first + allocation.columns;
+    }
+  }
+  return next >= first + columns;
+}
+
+std::string TensorMemory::text() const {
+  std::string text;
+  for (const TensorAllocation& one : allocations_) {
+    text += fmt::format("{}{} to {}", text.empty() ? "" : ", ", one.first,
+                        one.first + one.columns - 1);
+  }
+  return text.empty() ? "none" : text;
+}
+
+}  // namespace emu

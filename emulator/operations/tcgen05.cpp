@@ -1,0 +1,58 @@
+// Instructions on tensor memory: which of them is which, and their fences (PTX ISA 9.7.16).
+#include <array>
+
+#include "emulator/machine/cluster.hpp"
+#include "emulator/operations/tensor_allocation.hpp"
+#include "emulator/operations/tensor_cores.hpp"
+#include "emulator/operations/tensor_moves.hpp"
+#include "emulator/program/decoder.hpp"
+
+namespace emu {
+namespace {
+
+Outcome run_fence_before(Warp& warp, const Op& /*op*/, Lanes /*lanes*/) {
+  if (warp.races() != nullptr) {
+    warp.races()->tensor_fence_before(warp.actor());
+  }
+  return Outcome::kDone;
+}
+
+Outcome run_fence_after(Warp& warp, const Op& /*op*/, Lanes /*lanes*/) {
+  if (warp.races() != nullptr) {
+    warp.races()->tensor_fence_after(warp.actor());
+  }
+  return Outcome::kDone;
+}
+
+void decode_tcgen05(Decoder& decoder) {
+  const std::string_view what = decoder.take_one_of(
+      {"alloc", "dealloc", "relinquish_alloc_permit", "ld", "st", "wait::ld", "wait::st",
+       "fence::before_thread_sync", "fence::after_thread_sync", "mma", "cp", "commit"});
+  if (what == "alloc" || what == "dealloc" || what == "relinquish_alloc_permit") {
+    decode_tensor_allocation(decoder, what);
+  } else if (what == "ld" || what == "st") {
+    decode_tensor_move(decoder, what == "ld");
+  } else if (what == "wait::ld" || what == "wait::st") {
+    decode_tensor_wait(decoder, what == "wait::ld");
+  } else if (what == "mma") {
+    decode_tensor_product(decoder);
+  } else if (what == "cp") {
+    decode_tensor_copy(decoder);
+  } else if (what == "commit") {
+    decode_tensor_commit(decoder);
+  } else {
+    decoder.expect_operands(0);
+    decoder.op().code =
+        what == "fence::before_thread_sync" ? &run_fence_before : &run_fence_after;
+  }
+}
+
+constexpr std::array kOperations = {Operation{"tcgen05", &decode_tcgen05}};
+
+}  // namespace
+
+std::span<const Operation> tensor_operations() {
+  return kOperations;
+}
+
+}  // namespace emu

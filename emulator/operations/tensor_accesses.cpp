@@ -1,0 +1,126 @@
+// What instructions on tensor memory (tcgen05) have in common.
+#include "emulator/operations/tensor_accesses.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "emulator/machine/cluster.hpp"
+#include "emulator/operations/accesses.hpp"
+
+namespace emu {
+
+void take_tensor_group(Decoder& decoder) {
+  decoder.op().count =
+      decoder.take_one_of({"cta_group::1", "cta_group::2"}) == "cta_group::2" ? 2 : 1;
+}
+
+std::size_t tensor_blocks(Warp& warp, const Op& op, Lanes lanes) {
+  const std::size_t blocks = op.count;
+  std::size_t& of_kernel = warp.block().grid().tensor_blocks;
+  if (of_kernel != 0 && of_kernel != blocks) {
+    warp.stop(FindingKind::kIllegalOperand, op, lanes,
+              fmt::format("other instructions of the kernel have cta_group::{}, and all must have "
+                          "the same",
+                          of_kernel));
+  }
+  of_kernel = blocks;
+  if (blocks == 2) {
+    const std::size_t peer = warp.block().rank() ^ 1U;
+    std::deque<Block>& all = warp.block().cluster().blocks();
+    if (peer >= all.size()) {
+      warp.stop(FindingKind::kIllegalOperand, op, lanes,
+                fmt::format("block {} of a cluster of {} has no other one to be a pair with",
+                            warp.block().rank(), all.size()));
+    }
+    if (all[peer].is_done()) {
+      warp.stop(FindingKind::kLifetime, op, lanes,
+                fmt::format("block ({}), the other one of the pair, has ended",
+                            fmt::join(all[peer].index(), ",")));
+    }
+  }
+  return blocks;
+}
+
+Block& tensor_block(Warp& warp, std::size_t blocks, std::size_t number) {
+  return blocks == 1 ? warp.block()
+                     : warp.block().cluster().blocks()[(warp.block().rank() & ~1U) + number];
+}
+
+std::size_t tensor_block_number(const Warp& warp, std::size_t blocks) {
+  return blocks == 1 ? 0 : const_cast<Warp&>(warp).block().rank() & 1U;
+}
+
+TensorQueue& tensor_queue(Warp& warp, std::size_t blocks) {
+  return tensor_block(warp, blocks, 0).tensor.queue;
+}
+
+std::uint32_t uniform_value(Warp& warp, const Op& op, Slot slot, Lanes lanes,
+                            std::string_view what) {
+  warp.require_valid(slot, op, lanes, what);
+  const auto values = warp.read<std::uint32_t>(slot);
+  const std::uint32_t value = values.at[std::countr_zero(lanes)];
+  for_each_lane(lanes, [&](int lane) {
+    if (values.at[lane] != value) {
+      warp.stop(FindingKind::kIllegalOperand, op, lanes,
+                fmt::format("lanes give different values of {}", what));
+    }
+  });
+  return value;
+}
+
+namespace {
+
+std::string range_text(const TensorRange& range) {
+  return fmt::format("lanes {} to {} of columns {} to {}", range.lane,
+                     range.lane + range.lanes - 1, range.column, range.column + range.columns - 1);
+}
+
+}  // namespace
+
+void require_allocated(Warp& warp, const Op& op, Lanes lanes, Block& block,
+                       const TensorRange& range) {
+  if (block.is_done()) {
+    warp.stop(FindingKind::kLifetime, op, lanes,
+              fmt::format("tensor memory of block ({}), which has ended",
+                          fmt::join(block.index(), ",")));
+  }
+  if (range.lane + range.lanes > kTensorLanes ||
+      !block.tensor.is_allocated(range.column, range.columns)) {
+    warp.stop(FindingKind::kOutOfBounds, op, lanes,
+              fmt::format("{} of tensor memory: columns that are allocated: {}", range_text(range),
+                          block.tensor.text()));
+  }
+  for (const TensorAllocation& given : block.tensor.given_back_by_other) {
+    if (range.column < given.first + given.columns && given.first < range.column + range.columns) {
+      warp.stop(FindingKind::kLifetime, op, lanes,
+                fmt::format("{} of tensor memory: block ({}), the other one of the pair, gives "
+                            "columns {} to {} back (line {}), and nothing says that this is before",
+                            range_text(range),
+                            fmt::join(const_cast<Warp*>(given.warp)->block().index(), ","),
+                            given.first, given.first + given.columns - 1,
+                            given.op->instruction->line));
+    }
+  }
+}
+
+void check_tensor_access(Warp& warp, const Op& op, Lanes lanes, Block& block,
+                         const TensorRange& range, const races::TensorView& view, bool is_write) {
+  if (warp.races() == nullptr) {
+    return;
+  }
+  races::TensorShadow& shadow = block.tensor.shadow;
+  const auto conflict =
+      is_write ? shadow.write(view, range.lane, range.lanes, range.column, range.columns)
+               : shadow.read(view, range.lane, range.lanes, range.column, range.columns);
+  if (conflict.has_value()) {
+    stop_at_conflict(warp, op, lanes, *conflict, is_write,
+                     fmt::format("tensor memory of block ({}), lane {}, column {},",
+                                 fmt::join(block.index(), ","), conflict->offset >> 16U,
+                                 conflict->offset & 0xFFFFU));
+  }
+}
+
+}  // namespace emu

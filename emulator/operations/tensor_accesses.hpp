@@ -1,0 +1,43 @@
+// What instructions on tensor memory (tcgen05) have in common: the pair of blocks, and whether what
+// they access may be accessed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "emulator/machine/block.hpp"
+#include "emulator/machine/tensor_memory.hpp"
+#include "emulator/program/decoder.hpp"
+
+namespace emu {
+
+/// Takes cta_group::1 or ::2 into Op::count.
+void take_tensor_group(Decoder& decoder);
+
+/// How many blocks the instruction is of: 1 or 2. Ends the run with a finding if others of the
+/// kernel have another cta_group, or the pair's other block is not there.
+std::size_t tensor_blocks(Warp& warp, const Op& op, Lanes lanes);
+
+/// Block 0 is the one of even rank of the pair, or the warp's own where it has none.
+Block& tensor_block(Warp& warp, std::size_t blocks, std::size_t number);
+/// The warp's own number among them.
+std::size_t tensor_block_number(const Warp& warp, std::size_t blocks);
+
+/// What tensor cores do for these blocks, in the order in which it is issued.
+TensorQueue& tensor_queue(Warp& warp, std::size_t blocks);
+
+/// The one value that all lanes give.
+std::uint32_t uniform_value(Warp& warp, const Op& op, Slot slot, Lanes lanes,
+                            std::string_view what);
+
+/// Ends the run with a finding where the words are not all allocated, or are given back.
+void require_allocated(Warp& warp, const Op& op, Lanes lanes, Block& block,
+                       const TensorRange& range);
+
+/// Records an access for the search of races, if there is one; ends the run with a finding where an
+/// earlier one is in no order with it.
+void check_tensor_access(Warp& warp, const Op& op, Lanes lanes, Block& block,
+                         const TensorRange& range, const races::TensorView& view, bool is_write);
+
+}  // namespace emu

@@ -1,0 +1,234 @@
+// Allocation of tensor memory: tcgen05.alloc, dealloc, relinquish_alloc_permit (PTX ISA 9.7.16.7).
+#include "emulator/operations/tensor_allocation.hpp"
+
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "emulator/machine/cluster.hpp"
+#include "emulator/operations/accesses.hpp"
+#include "emulator/operations/memory.hpp"
+#include "emulator/operations/tensor_accesses.hpp"
+
+namespace emu {
+namespace {
+
+std::size_t columns_of(Warp& warp, const Op& op, Lanes lanes) {
+  const std::uint32_t columns =
+      uniform_value(warp, op, op.slots[1], lanes, "the number of columns");
+  if (columns < 32 || columns > kTensorColumns || !std::has_single_bit(columns)) {
+    warp.stop(FindingKind::kIllegalOperand, op, lanes,
+              fmt::format("{} columns; a power of two from 32 to 512 is allowed", columns));
+  }
+  return columns;
+}
+
+// The pair's operation that the warp's block takes part in next; both must do the same.
+std::size_t come_together(Warp& warp, const Op& op, Lanes lanes, bool is_allocation,
+                          std::size_t columns) {
+  TensorMemory& pair = tensor_block(warp, 2, 0).tensor;
+  const std::size_t own = tensor_block_number(warp, 2);
+  const std::size_t place = pair.come.at(own)++;
+  if (place == pair.together.size()) {
+    pair.together.push_back({.is_allocation = is_allocation, .columns = columns, .op = &op});
+  }
+  PairOperation& both = pair.together[place];
+  if (both.is_allocation != is_allocation || both.columns != columns) {
+    warp.stop(FindingKind::kDivergent, op, lanes,
+              fmt::format("the other block of the pair runs {} of {} columns, line {}, in the "
+                          "place of this one of {}",
+                          both.op->instruction->opcode, both.columns, both.op->instruction->line,
+                          columns));
+  }
+  both.has_come.at(own) = true;
+  return place;
+}
+
+// Where columns for all of these blocks are, once all operations of the pair before this one have
+// been made; nothing: not yet.
+std::optional<std::size_t> try_allocate(Warp& warp, const Op& op, std::size_t blocks,
+                                        std::size_t columns, std::size_t place) {
+  TensorMemory& first = tensor_block(warp, blocks, 0).tensor;
+  const TensorAllocation allocation{.columns = columns, .warp = &warp, .op = &op};
+  const auto allocate = [&](TensorMemory& memory, std::size_t column) {
+    TensorAllocation made = allocation;
+    made.first = column;
+    memory.allocate(made);
+  };
+  if (blocks == 1) {
+    const auto column = first.room_for(columns);
+    if (column.has_value()) {
+      allocate(first, *column);
+    }
+    return column;
+  }
+  PairOperation& both = first.together[place];
+  if (!both.first.has_value()) {
+    if (!both.has_come[0] || !both.has_come[1]) {
+      return std::nullopt;
+    }
+    TensorMemory& second = tensor_block(warp, blocks, 1).tensor;
+    const auto column = first.room_for(columns);
+    if (!column.has_value() || second.room_for(columns) != column) {
+      return std::nullopt;
+    }
+    allocate(first, *column);
+    allocate(second, *column);
+    both.first = column;
+  }
+  return both.first;
+}
+
+// Slots: the address in shared memory, the number of columns. details: the space, and the bits of
+// the address.
+Outcome run_alloc(Warp& warp, const Op& op, Lanes lanes) {
+  warp.require_whole(op, lanes);
+  Split& split = warp.current();
+  const std::size_t blocks = tensor_blocks(warp, op, lanes);
+  const std::size_t columns = columns_of(warp, op, lanes);
+  TensorMemory& own = warp.block().tensor;
+  if (split.ticket < 0) {
+    warp.require_valid(op.slots[0], op, lanes, "the address");
+    if (own.relinquished_by != nullptr) {
+      warp.stop(FindingKind::kIllegalOperand, op, lanes,
+                fmt::format("the block has given up to allocate: {}, line {}",
+                            own.relinquished_by->instruction->opcode,
+                            own.relinquished_by->instruction->line));
+    }
+    if (columns > own.last_asked) {
+      warp.stop(FindingKind::kIllegalOperand, op, lanes,
+                fmt::format("{} columns, more than the {} of the block's allocation before it",
+                            columns, own.last_asked));
+    }
+    own.last_asked = columns;
+    split.ticket = blocks == 1 ? 0
+                               : static_cast<std::int64_t>(
+                                     come_together(warp, op, lanes, true, columns));
+  }
+  const auto place = static_cast<std::size_t>(split.ticket);
+  const auto column = try_allocate(warp, op, blocks, columns, place);
+  if (!column.has_value()) {
+    return warp.wait_for(WaitFor::kTensorColumns, static_cast<std::uint32_t>(columns));
+  }
+  split.ticket = -1;
+  const int lane = std::countr_zero(lanes);
+  const Memory memory = resolve(
+      warp, op, lane, static_cast<MemorySpace>(op.details[0]),
+      address_of(warp, op.slots[0], op.details[1], lane) + static_cast<std::uint64_t>(op.offset),
+      4);
+  if (memory.block != &warp.block()) {
+    warp.stop(FindingKind::kOutOfBounds, op, lanes, "the address is not of the block's own memory");
+  }
+  const auto address = static_cast<std::uint32_t>(*column);
+  std::memcpy(memory.bytes, &address, sizeof(address));
+  memory.set_written(0, sizeof(address), true);
+  Accesses accesses(warp, op, lanes);
+  accesses.add(memory, sizeof(address));
+  accesses.check_write();
+  return Outcome::kDone;
+}
+
+// All that is done there, by either block of a pair, has come before.
+void check_end(Warp& warp, const Op& op, Lanes lanes, std::size_t blocks, std::size_t first,
+               std::size_t columns) {
+  if (warp.races() == nullptr) {
+    return;
+  }
+  const races::TensorView view = warp.races()->tensor_end(warp.actor(), operation_of(warp, op));
+  for (std::size_t i = 0; i < blocks; ++i) {
+    Block& block = tensor_block(warp, blocks, i);
+    if (const auto conflict = block.tensor.shadow.find(view, first, columns)) {
+      stop_at_conflict(warp, op, lanes, *conflict, true,
+                       fmt::format("what it gives back, tensor memory of block ({}), lane {}, "
+                                   "column {},",
+                                   fmt::join(block.index(), ","), conflict->offset >> 16U,
+                                   conflict->offset & 0xFFFFU));
+    }
+  }
+}
+
+// Slots: the address in tensor memory, the number of columns.
+Outcome run_dealloc(Warp& warp, const Op& op, Lanes lanes) {
+  warp.require_whole(op, lanes);
+  Split& split = warp.current();
+  const std::size_t columns = columns_of(warp, op, lanes);
+  const std::uint32_t address =
+      uniform_value(warp, op, op.slots[0], lanes, "the address in tensor memory");
+  const std::size_t first = tensor_column(address);
+  TensorMemory& own = warp.block().tensor;
+  const bool is_first_try = split.ticket < 0;
+  // The other block of a pair may have ended since this one came.
+  const std::size_t blocks = is_first_try ? tensor_blocks(warp, op, lanes) : op.count;
+  if (is_first_try) {
+    check_end(warp, op, lanes, blocks, first, columns);
+    split.ticket = 0;
+    if (blocks == 2) {
+      split.ticket = static_cast<std::int64_t>(come_together(warp, op, lanes, false, columns));
+      TensorMemory& other = warp.block().cluster().blocks()[warp.block().rank() ^ 1U].tensor;
+      if (other.is_allocated(first, columns)) {
+        other.given_back_by_other.push_back(
+            {.first = first, .columns = columns, .warp = &warp, .op = &op});
+      }
+    }
+  }
+  if (blocks == 2) {
+    // It may wait for the other block, or not (Table 48).
+    const PairOperation& both =
+        tensor_block(warp, 2, 0).tensor.together[static_cast<std::size_t>(split.ticket)];
+    const bool waits = is_first_try ? (warp.block().grid().random() & 1U) != 0 : true;
+    if (waits && !(both.has_come[0] && both.has_come[1])) {
+      return warp.wait_for(WaitFor::kTensorColumns, 0);
+    }
+  }
+  split.ticket = -1;
+  if (tensor_lane(address) != 0 || !own.free(first, columns)) {
+    warp.stop(FindingKind::kIllegalOperand, op, lanes,
+              fmt::format("{:#x} with {} columns was not allocated: columns {} are", address,
+                          columns, own.text()));
+  }
+  std::erase_if(own.given_back_by_other, [&](const TensorAllocation& given) {
+    return given.first == first && given.columns == columns;
+  });
+  return Outcome::kDone;
+}
+
+Outcome run_relinquish(Warp& warp, const Op& op, Lanes lanes) {
+  warp.require_whole(op, lanes);
+  tensor_blocks(warp, op, lanes);
+  warp.block().tensor.relinquished_by = &op;
+  return Outcome::kDone;
+}
+
+}  // namespace
+
+void decode_tensor_allocation(Decoder& decoder, std::string_view what) {
+  Op& op = decoder.op();
+  take_tensor_group(decoder);
+  decoder.require("sync");
+  decoder.require("aligned");
+  if (what == "relinquish_alloc_permit") {
+    decoder.expect_operands(0);
+    op.code = &run_relinquish;
+    return;
+  }
+  decoder.require("b32");
+  decoder.expect_operands(2);
+  if (what == "alloc") {
+    const bool is_shared = decoder.take("shared::cta");
+    int bits = 0;
+    decoder.add(decoder.address(decoder.operand(0), bits));
+    op.details[0] =
+        static_cast<std::uint8_t>(is_shared ? MemorySpace::kShared : MemorySpace::kGeneric);
+    op.details[1] = static_cast<std::uint8_t>(bits);
+    op.code = &run_alloc;
+  } else {
+    decoder.add(decoder.source(0, Type::kB32));
+    op.code = &run_dealloc;
+  }
+  decoder.add(decoder.source(1, Type::kU32));
+}
+
+}  // namespace emu

@@ -1,0 +1,374 @@
+// What a thread makes tensor cores do on tensor memory: tcgen05.mma, cp, commit (PTX ISA 9.7.16.9,
+// .10 and .12). Each thread that runs one issues one of its own.
+#include "emulator/operations/tensor_cores.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "emulator/machine/cluster.hpp"
+#include "emulator/operations/accesses.hpp"
+#include "emulator/operations/mbarrier.hpp"
+#include "emulator/operations/memory.hpp"
+#include "emulator/operations/tensor_accesses.hpp"
+#include "emulator/operations/tensor_work.hpp"
+
+namespace emu {
+namespace {
+
+constexpr Lanes lane_bit(int lane) {
+  return Lanes{1} << static_cast<unsigned>(lane);
+}
+
+// One of a lane's, for the search of races, if there is one.
+struct Issue {
+  Warp& warp;
+  const Op& op;
+  int lane;
+  std::uint64_t form = 0;
+  races::ClusterRaces::TensorIssue issue{};
+  races::View shared{};
+  races::TensorView tensor{};
+
+  Issue(Warp& in, const Op& of, int by, std::uint64_t as) : warp(in), op(of), lane(by), form(as) {
+    if (races::ClusterRaces* const races = warp.races(); races != nullptr) {
+      const std::uint32_t operation = operation_of(warp, op);
+      issue = races->issue_tensor(warp.actor(), lane);
+      shared = races->tensor_shared_view(warp.actor(), operation, issue);
+      tensor = races->tensor_view(warp.actor(), operation, issue, form);
+    }
+  }
+
+  void read_shared(const SharedRange& range, std::string_view name) const {
+    Block& block = tensor_block(warp, op.count, range.block);
+    if (range.first < kReservedSharedBytes || range.first + range.bytes > block.shared.size()) {
+      warp.stop(FindingKind::kOutOfBounds, op, lane_bit(lane),
+                fmt::format("{}'s {} bytes at {:#x} are outside of block ({})'s shared memory",
+                            name, range.bytes, range.first, fmt::join(block.index(), ",")));
+    }
+    AsyncAccesses(warp, op, lane_bit(lane), shared).read_shared(block, range.first, range.bytes);
+  }
+  void access_tensor(const TensorRange& range, bool is_write) const {
+    Block& block = tensor_block(warp, op.count, range.block);
+    require_allocated(warp, op, lane_bit(lane), block, range);
+    check_tensor_access(warp, op, lane_bit(lane), block, range, tensor, is_write);
+  }
+};
+
+// Products into the same accumulator, with the same shape.
+std::uint64_t form_of(const UmmaProduct& product) {
+  const UmmaInstruction instruction = UmmaInstruction::of(product.form, product.instruction);
+  return std::uint64_t{product.d} | std::uint64_t{instruction.rows} << 32U |
+         std::uint64_t{instruction.columns} << 48U;
+}
+
+// list of a product: D, A, B, the instruction's descriptor, enable-input-d, the scale factors of A
+// and B or none, lanes that are disabled. details: the kind, whether A is in tensor memory, whether
+// the predicate is negated. offset and second_offset: of D and A.
+constexpr std::array<std::string_view, 7> kProductNames = {"the address of D",
+                                                           "A",
+                                                           "the descriptor of B",
+                                                           "the instruction's descriptor",
+                                                           "enable-input-d",
+                                                           "the address of A's scale factors",
+                                                           "the address of B's scale factors"};
+
+UmmaProduct product_of(Warp& warp, const Op& op, int lane) {
+  const std::vector<Slot>& list = op.list;
+  UmmaProduct product{.form = {.kind = static_cast<UmmaKind>(op.details[0]),
+                               .blocks = op.count,
+                               .is_a_in_tensor_memory = op.details[1] != 0}};
+  product.d =
+      warp.read_lane<std::uint32_t>(list[0], lane) + static_cast<std::uint32_t>(op.offset);
+  product.a = product.form.is_a_in_tensor_memory
+                  ? warp.read_lane<std::uint32_t>(list[1], lane) +
+                        static_cast<std::uint32_t>(op.second_offset)
+                  : warp.read_lane<std::uint64_t>(list[1], lane);
+  product.b = warp.read_lane<std::uint64_t>(list[2], lane);
+  product.instruction = warp.read_lane<std::uint32_t>(list[3], lane);
+  product.adds = ((warp.read_predicate(list[4]) & lane_bit(lane)) != 0) != (op.details[2] != 0);
+  if (product.form.has_scales()) {
+    product.scale_a = warp.read_lane<std::uint32_t>(list[5], lane);
+    product.scale_b = warp.read_lane<std::uint32_t>(list[6], lane);
+  }
+  for (std::size_t i = 7; i < list.size(); ++i) {
+    product.disabled_lanes.at(i - 7) = warp.read_lane<std::uint32_t>(list[i], lane);
+  }
+  return product;
+}
+
+Outcome run_product(Warp& warp, const Op& op, Lanes lanes) {
+  tensor_blocks(warp, op, lanes);
+  for (std::size_t i = 0; i < op.list.size(); ++i) {
+    if (op.list[i] != kNoSlot) {
+      warp.require_valid(op.list[i], op, lanes,
+                         i < kProductNames.size() ? kProductNames.at(i) : "a mask of lanes");
+    }
+  }
+  for_each_lane(lanes, [&](int lane) {
+    const UmmaProduct product = product_of(warp, op, lane);
+    if (const std::string wrong = what_is_wrong(product); !wrong.empty()) {
+      warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane), wrong);
+    }
+    UmmaAccesses accesses = accesses_of(product);
+    const Issue issue(warp, op, lane, form_of(product));
+    for (const SharedRange& range : accesses.a) {
+      issue.read_shared(range, "A");
+    }
+    for (const SharedRange& range : accesses.b) {
+      issue.read_shared(range, "B");
+    }
+    for (const TensorRange& range : accesses.a_words) {
+      issue.access_tensor(range, false);
+    }
+    for (const TensorRange& range : accesses.scales) {
+      issue.access_tensor(range, false);
+    }
+    for (const TensorRange& range : accesses.d) {
+      issue.access_tensor(range, true);
+    }
+    warp.block().cluster().start(
+        std::make_unique<TensorProduct>(warp, op, lane, product, std::move(accesses)));
+  });
+  return Outcome::kDone;
+}
+
+// What a copy copies, from details[0].
+struct CopyForm {
+  std::string_view name;
+  std::string_view multicast;
+  std::size_t rows;
+  std::size_t bytes;
+  std::array<std::size_t, 4> from;  // the first row for each 32 lanes
+};
+constexpr std::array<CopyForm, 5> kCopyForms = {{
+    {"128x256b", "", 128, 32, {0, 32, 64, 96}},
+    {"128x128b", "", 128, 16, {0, 32, 64, 96}},
+    {"64x128b", "warpx2::02_13", 64, 16, {0, 32, 0, 32}},
+    {"64x128b", "warpx2::01_23", 64, 16, {0, 0, 32, 32}},
+    {"32x128b", "warpx4", 32, 16, {0, 0, 0, 0}},
+}};
+
+std::vector<TensorCopyUnit> units_of(const CopyForm& form, std::uint64_t descriptor,
+                                     std::size_t column) {
+  const MatrixShape shape{.lines = form.rows, .depth = form.bytes, .element_bytes = 1};
+  const MatrixDescriptor matrix = umma_matrix(descriptor);
+  std::vector<TensorCopyUnit> units;
+  for (std::size_t lane = 0; lane < kTensorLanes; ++lane) {
+    for (std::size_t byte = 0; byte < form.bytes; byte += kChunkBytes) {
+      units.push_back(
+          {.shared = address_of(matrix, shape, form.from.at(lane / 32) + lane % 32, byte),
+           .lane = lane,
+           .column = column + byte / 4});
+    }
+  }
+  return units;
+}
+
+// Slots: the address in tensor memory, the descriptor.
+Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
+  tensor_blocks(warp, op, lanes);
+  warp.require_valid(op.slots[0], op, lanes, "the address in tensor memory");
+  warp.require_valid(op.slots[1], op, lanes, "the descriptor");
+  const CopyForm& form = kCopyForms.at(op.details[0]);
+  for_each_lane(lanes, [&](int lane) {
+    const std::uint32_t address = warp.read_lane<std::uint32_t>(op.slots[0], lane) +
+                                  static_cast<std::uint32_t>(op.offset);
+    const auto descriptor = warp.read_lane<std::uint64_t>(op.slots[1], lane);
+    const MatrixShape shape{.lines = form.rows, .depth = form.bytes, .element_bytes = 1};
+    if (const std::string wrong = what_is_wrong_with_umma_matrix(descriptor, shape);
+        !wrong.empty()) {
+      warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane),
+                fmt::format("the descriptor {:#x}: {}", descriptor, wrong));
+    }
+    if (tensor_lane(address) != 0) {
+      warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane),
+                fmt::format("it begins at lane {} of tensor memory, and has 128 of them",
+                            tensor_lane(address)));
+    }
+    const std::size_t column = tensor_column(address);
+    const TensorRange to{
+        .lanes = kTensorLanes, .column = column, .columns = form.bytes / sizeof(std::uint32_t)};
+    const Issue issue(warp, op, lane, races::kCopyForm);
+    std::vector<TensorCopyUnit> units = units_of(form, descriptor, column);
+    for (std::size_t i = 0; i < op.count; ++i) {
+      TensorRange of_block = to;
+      of_block.block = i;
+      issue.access_tensor(of_block, true);
+      for (const TensorCopyUnit& unit : units) {
+        issue.read_shared({.block = i, .first = unit.shared, .bytes = kChunkBytes},
+                          "what it copies");
+      }
+    }
+    warp.block().cluster().start(std::make_unique<TensorCopy>(warp, op, lane, std::move(units)));
+  });
+  return Outcome::kDone;
+}
+
+// Slots: the mbarrier's address, the mask of blocks or none. details: the space, the address's bits.
+Outcome run_commit(Warp& warp, const Op& op, Lanes lanes) {
+  tensor_blocks(warp, op, lanes);
+  warp.require_valid(op.slots[0], op, lanes, "the mbarrier's address");
+  if (op.slots[1] != kNoSlot) {
+    warp.require_valid(op.slots[1], op, lanes, "the mask of blocks");
+  }
+  std::deque<Block>& blocks = warp.block().cluster().blocks();
+  for_each_lane(lanes, [&](int lane) {
+    const std::uint64_t address = (address_of(warp, op.slots[0], op.details[1], lane) +
+                                   static_cast<std::uint64_t>(op.offset)) %
+                                  kWindowBytes;
+    std::uint32_t mask = 1U << (address >> kRankShift & 31U);
+    if (op.slots[1] != kNoSlot) {
+      mask = warp.read_lane<std::uint16_t>(op.slots[1], lane);
+      if (mask == 0 || mask >> blocks.size() != 0) {
+        warp.stop(
+            FindingKind::kIllegalOperand, op, lane_bit(lane),
+            fmt::format("the mask of blocks is {:#x}, and the cluster has {}", mask, blocks.size()));
+      }
+    }
+    const Issue issue(warp, op, lane, 0);
+    std::vector<std::uint64_t> mbarriers;
+    for (std::uint32_t left = mask; left != 0; left &= left - 1) {
+      const auto rank = static_cast<std::uint64_t>(std::countr_zero(left));
+      mbarriers.push_back(rank << kRankShift | (address & ((1U << kRankShift) - 1)));
+      Mbarrier& mbarrier =
+          mbarrier_at(warp, op, lane, MemorySpace::kClusterShared, mbarriers.back());
+      require_initialized(warp, op, lane_bit(lane), mbarrier, false);
+      if (warp.races() != nullptr) {
+        std::erase_if(mbarrier.others_arrivals, [&](const races::Access& one) {
+          return one.party == issue.tensor.access.party;
+        });
+        mbarrier.others_arrivals.push_back(issue.tensor.access);
+      }
+    }
+    races::Order brought;
+    if (warp.races() != nullptr) {
+      brought = warp.races()->tensor_commit(warp.actor(), issue.issue);
+    }
+    warp.block().cluster().start(std::make_unique<TensorCommit>(
+        warp, op, lane, std::move(mbarriers), std::move(brought)));
+  });
+  return Outcome::kDone;
+}
+
+UmmaKind take_kind(Decoder& decoder) {
+  const std::string_view kind =
+      decoder.take_one_of({"kind::f16", "kind::f8f6f4", "kind::i8", "kind::mxf8f6f4"});
+  return kind == "kind::f16"      ? UmmaKind::kF16
+         : kind == "kind::f8f6f4" ? UmmaKind::kF8F6F4
+         : kind == "kind::i8"     ? UmmaKind::kI8
+                                  : UmmaKind::kMxF8F6F4;
+}
+
+Slot take_tensor_address(Decoder& decoder, std::size_t index, std::int64_t& offset) {
+  int bits = 0;
+  const Slot slot = decoder.address(decoder.operand(index), bits);
+  if (bits != 32) {
+    decoder.fail("an address in tensor memory has 32 bits");
+  }
+  offset = std::exchange(decoder.op().offset, 0);
+  return slot;
+}
+
+}  // namespace
+
+void decode_tensor_product(Decoder& decoder) {
+  Op& op = decoder.op();
+  take_tensor_group(decoder);
+  const UmmaKind kind = take_kind(decoder);
+  const bool has_scales = kind == UmmaKind::kMxF8F6F4;
+  if (has_scales) {
+    decoder.require("block_scale");
+    if (!decoder.take("block32")) {
+      decoder.take("scale_vec::1X");
+    }
+  }
+  // Hints: what they may keep of A is what is in memory still.
+  for (const std::string_view hint : {"fill", "use", "lastuse", "discard"}) {
+    if (decoder.take(fmt::format("collector::a::{}", hint))) {
+      break;
+    }
+  }
+  const std::size_t count = decoder.instruction().operands.size();
+  const bool has_mask =
+      !has_scales && count > 4 && decoder.operand(4).kind == syntax::OperandKind::kVector;
+  decoder.expect_operands(has_scales ? 7 : has_mask ? 6 : 5);
+  const bool is_in_memory = decoder.operand(1).kind == syntax::OperandKind::kAddress;
+  std::int64_t d_offset = 0;
+  std::int64_t a_offset = 0;
+  op.list.push_back(take_tensor_address(decoder, 0, d_offset));
+  op.list.push_back(is_in_memory ? take_tensor_address(decoder, 1, a_offset)
+                                 : decoder.source(1, Type::kB64));
+  op.list.push_back(decoder.source(2, Type::kB64));
+  op.list.push_back(decoder.source(3, Type::kB32));
+  bool is_negated = false;
+  op.list.push_back(decoder.predicate(decoder.operand(count - 1), is_negated));
+  for (std::size_t i = 4; i < 6; ++i) {
+    std::int64_t offset = 0;
+    op.list.push_back(has_scales ? take_tensor_address(decoder, i, offset) : kNoSlot);
+    if (offset != 0) {
+      decoder.fail("the emulator knows addresses of scale factors without offsets alone");
+    }
+  }
+  if (has_mask) {
+    const auto& parts = decoder.operand(4).parts;
+    if (parts.size() != 4UL * op.count) {
+      decoder.fail(fmt::format("{} masks of lanes, and not {}", parts.size(), 4 * op.count));
+    }
+    for (const syntax::Operand& part : parts) {
+      op.list.push_back(decoder.source(part, Type::kB32));
+    }
+  }
+  op.offset = d_offset;
+  op.second_offset = static_cast<std::uint64_t>(a_offset);
+  op.details = {static_cast<std::uint8_t>(kind), static_cast<std::uint8_t>(is_in_memory ? 1 : 0),
+                static_cast<std::uint8_t>(is_negated ? 1 : 0)};
+  op.code = &run_product;
+}
+
+void decode_tensor_copy(Decoder& decoder) {
+  Op& op = decoder.op();
+  take_tensor_group(decoder);
+  std::size_t form = 0;
+  for (; form < kCopyForms.size(); ++form) {
+    const CopyForm& known = kCopyForms.at(form);
+    if (!known.multicast.empty() && !decoder.take(known.multicast)) {
+      continue;
+    }
+    if (decoder.take(known.name)) {
+      break;
+    }
+  }
+  if (form == kCopyForms.size()) {
+    decoder.fail("it has no shape that the emulator knows");
+  }
+  decoder.expect_operands(2);
+  std::int64_t offset = 0;
+  decoder.add(take_tensor_address(decoder, 0, offset));
+  decoder.add(decoder.source(1, Type::kB64));
+  op.offset = offset;
+  op.details[0] = static_cast<std::uint8_t>(form);
+  op.code = &run_copy;
+}
+
+void decode_tensor_commit(Decoder& decoder) {
+  Op& op = decoder.op();
+  take_tensor_group(decoder);
+  decoder.require("mbarrier::arrive::one");
+  decoder.take("shared::cluster");
+  const bool is_multicast = decoder.take("multicast::cluster");
+  decoder.require("b64");
+  decoder.expect_operands(is_multicast ? 2 : 1);
+  int bits = 0;
+  decoder.add(decoder.address(decoder.operand(0), bits));
+  op.details[1] = static_cast<std::uint8_t>(bits);
+  decoder.add(is_multicast ? decoder.source(1, Type::kU16) : kNoSlot);
+  op.code = &run_commit;
+}
+
+}  // namespace emu

@@ -1,0 +1,313 @@
+// Between registers and tensor memory: tcgen05.ld, st, wait (PTX ISA 9.7.16.8).
+//
+// A warp moves a rectangle of its own 32 lanes. Registers that are loaded are nobody's before the
+// wait, and it is made any time until then.
+#include "emulator/operations/tensor_moves.hpp"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "emulator/machine/async_work.hpp"
+#include "emulator/machine/cluster.hpp"
+#include "emulator/operations/accesses.hpp"
+#include "emulator/operations/tensor_accesses.hpp"
+
+namespace emu {
+namespace {
+
+enum class MoveShape : std::uint8_t { k32x32b, k16x64b, k16x128b, k16x256b, k16x32bx2 };
+constexpr std::array<std::string_view, 5> kShapes = {"32x32b", "16x64b", "16x128b", "16x256b",
+                                                     "16x32bx2"};
+constexpr std::size_t kLanesOfWarp = 32;
+
+// Of one instruction, from Op::details: the shape, whether a register has halves of two words.
+struct MoveForm {
+  MoveShape shape = MoveShape::k32x32b;
+  bool is_packed = false;
+  std::size_t registers = 0;
+  std::size_t split = 0;  // columns from the first half to the second, of 16x32bx2
+
+  static MoveForm of(const Op& op) {
+    return {.shape = static_cast<MoveShape>(op.details[0]),
+            .is_packed = op.details[1] != 0,
+            .registers = op.list.size(),
+            .split = static_cast<std::size_t>(op.second_offset)};
+  }
+
+  [[nodiscard]] std::size_t lanes() const { return shape == MoveShape::k32x32b ? 32 : 16; }
+  // Of what is moved, in registers' words: those of one repetition, and in all.
+  [[nodiscard]] std::size_t unit() const {
+    switch (shape) {
+      case MoveShape::k16x64b:
+        return 2;
+      case MoveShape::k16x128b:
+        return 4;
+      case MoveShape::k16x256b:
+        return 8;
+      default:
+        return 1;
+    }
+  }
+  [[nodiscard]] std::size_t registers_of_unit() const { return std::max<std::size_t>(1, unit() / 2); }
+  [[nodiscard]] std::size_t columns() const {
+    return registers / registers_of_unit() * unit() * (is_packed ? 2 : 1);
+  }
+};
+
+// Where the first word of a lane's register is, from where the move begins. (CUTLASS,
+// include/cute/atom/copy_traits_sm100.hpp, has the layouts in symbols.)
+struct Place {
+  std::size_t lane = 0;
+  std::size_t column = 0;
+};
+
+Place place_of(const MoveForm& form, std::size_t lane, std::size_t r) {
+  const std::size_t repetition = r / form.registers_of_unit();
+  const std::size_t inner = r % form.registers_of_unit();
+  Place place;
+  switch (form.shape) {
+    case MoveShape::k32x32b:
+      place = {lane, r};
+      break;
+    case MoveShape::k16x64b:
+      place = {lane / 4 + 8 * (lane % 2), 2 * repetition + lane / 2 % 2};
+      break;
+    case MoveShape::k16x128b:
+      place = {lane / 4 + 8 * inner, 4 * repetition + lane % 4};
+      break;
+    case MoveShape::k16x256b:
+      place = {lane / 4 + 8 * (inner / 2), 8 * repetition + 2 * (lane % 4) + inner % 2};
+      break;
+    case MoveShape::k16x32bx2:
+      place = {lane % 16, r};
+      break;
+  }
+  place.column *= form.is_packed ? 2 : 1;
+  if (form.shape == MoveShape::k16x32bx2 && lane >= 16) {
+    place.column += form.split;
+  }
+  return place;
+}
+
+// What is moved: one rectangle, or two.
+std::vector<TensorRange> ranges_of(const MoveForm& form, std::size_t lane, std::size_t column) {
+  std::vector<TensorRange> ranges = {
+      {.lane = lane, .lanes = form.lanes(), .column = column, .columns = form.columns()}};
+  if (form.shape == MoveShape::k16x32bx2) {
+    ranges.push_back(ranges.front());
+    ranges.back().column += form.split;
+  }
+  return ranges;
+}
+
+class MoveWork : public AsyncWork {
+ public:
+  MoveWork(Warp& warp, const Op& op, std::shared_ptr<TensorMove> move, std::size_t lane,
+           std::size_t column)
+      : AsyncWork(warp, op, kAllLanes), move_(std::move(move)), lane_(lane), column_(column) {}
+
+  bool step(std::mt19937_64& /*random*/) override {
+    const MoveForm form = MoveForm::of(op());
+    TensorMemory& memory = warp().block().tensor;
+    const std::size_t words = form.is_packed ? 2 : 1;
+    const std::uint32_t mask = form.is_packed ? 0xFFFFU : ~0U;
+    for (std::size_t r = 0; r < form.registers; ++r) {
+      for (std::size_t lane = 0; lane < kLanesOfWarp; ++lane) {
+        const Place place = place_of(form, lane, r);
+        const std::size_t first = tensor_place(lane_ + place.lane, column_ + place.column);
+        std::uint32_t& value = move_->values[r].at[lane];
+        const Lanes bit = Lanes{1} << lane;
+        if (move_->is_load) {
+          value = 0;
+          bool is_valid = true;
+          for (std::size_t i = 0; i < words; ++i) {
+            value |= (memory.words()[first + i] & mask) << 16U * i;
+            is_valid = is_valid && memory.written()[first + i] != 0;
+          }
+          move_->valid[r] |= is_valid ? bit : 0;
+        } else {
+          for (std::size_t i = 0; i < words; ++i) {
+            memory.words()[first + i] = value >> 16U * i & mask;
+            memory.written()[first + i] = (move_->valid[r] & bit) != 0 ? 1 : 0;
+          }
+        }
+      }
+    }
+    move_->is_done = true;
+    return true;
+  }
+  [[nodiscard]] bool needs(const Block& /*block*/) const override { return false; }
+
+ private:
+  std::shared_ptr<TensorMove> move_;
+  std::size_t lane_;
+  std::size_t column_;
+};
+
+// Where the warp's move begins. Its lanes are those of its place in the warpgroup, which the
+// address may leave out.
+TensorRange begin_of(Warp& warp, const Op& op, Lanes lanes, const MoveForm& form) {
+  const std::uint32_t address =
+      uniform_value(warp, op, op.slots[0], lanes, "the address in tensor memory") +
+      static_cast<std::uint32_t>(op.offset);
+  const std::size_t own = static_cast<std::size_t>(warp.index()) % 4 * kLanesOfWarp;
+  const std::size_t lane = tensor_lane(address);
+  const std::size_t within = lane % kLanesOfWarp;
+  if (lane - within != 0 && lane - within != own) {
+    warp.stop(FindingKind::kIllegalOperand, op, lanes,
+              fmt::format("lane {} of tensor memory, and warp {} can access lanes {} to {} alone",
+                          lane, warp.index(), own, own + kLanesOfWarp - 1));
+  }
+  if (within != 0 && (form.lanes() == kLanesOfWarp || within != 16)) {
+    warp.stop(FindingKind::kMisaligned, op, lanes,
+              fmt::format("{} lanes of tensor memory cannot begin at lane {}", form.lanes(), lane));
+  }
+  return {.lane = own + within, .column = tensor_column(address)};
+}
+
+// Slots: the address. list: the registers.
+Outcome run_move(Warp& warp, const Op& op, Lanes lanes) {
+  warp.require_whole(op, lanes);
+  if (lanes != kAllLanes) {
+    warp.stop(FindingKind::kDivergent, op, lanes, "lanes of the warp have exited");
+  }
+  const MoveForm form = MoveForm::of(op);
+  const bool is_load = op.details[2] != 0;
+  const TensorRange begin = begin_of(warp, op, lanes, form);
+  Block& block = warp.block();
+  races::TensorView view;
+  if (warp.races() != nullptr) {
+    view = warp.races()->tensor_move(warp.actor(), operation_of(warp, op), is_load);
+  }
+  for (const TensorRange& range : ranges_of(form, begin.lane, begin.column)) {
+    require_allocated(warp, op, lanes, block, range);
+    check_tensor_access(warp, op, lanes, block, range, view, !is_load);
+  }
+  auto move = std::make_shared<TensorMove>(
+      TensorMove{.op = &op,
+                 .is_load = is_load,
+                 .values = std::vector<Vec<std::uint32_t>>(form.registers),
+                 .valid = std::vector<Lanes>(form.registers)});
+  for (std::size_t r = 0; r < form.registers; ++r) {
+    if (is_load) {
+      warp.set_valid(op.list[r], 0);
+    } else {
+      move->values[r] = warp.read<std::uint32_t>(op.list[r]);
+      move->valid[r] = warp.valid(op.list[r]);
+    }
+  }
+  warp.tensor_moves.push_back(move);
+  block.cluster().start(
+      std::make_unique<MoveWork>(warp, op, std::move(move), begin.lane, begin.column));
+  return Outcome::kDone;
+}
+
+// details[2]: of loads.
+Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
+  warp.require_whole(op, lanes);
+  const bool are_loads = op.details[2] != 0;
+  const auto is_meant = [&](const auto& move) { return move->is_load == are_loads; };
+  auto& moves = warp.tensor_moves;
+  if (std::ranges::any_of(moves,
+                          [&](const auto& move) { return is_meant(move) && !move->is_done; })) {
+    return warp.wait_for(WaitFor::kTensorMoves);
+  }
+  if (are_loads) {
+    for (const auto& move : moves) {
+      for (std::size_t r = 0; is_meant(move) && r < move->values.size(); ++r) {
+        if (warp.valid(move->op->list[r]) != 0) {
+          warp.stop(FindingKind::kRegisterRace, op, lanes,
+                    fmt::format("something has written a register of {}, line {}, for which no "
+                                "tcgen05.wait::ld had waited",
+                                move->op->instruction->opcode, move->op->instruction->line));
+        }
+      }
+    }
+    for (const auto& move : moves) {
+      for (std::size_t r = 0; is_meant(move) && r < move->values.size(); ++r) {
+        warp.write(move->op->list[r], move->values[r], kAllLanes, move->valid[r]);
+      }
+    }
+  }
+  std::erase_if(moves, is_meant);
+  if (warp.races() != nullptr) {
+    warp.races()->wait_for_tensor_moves(warp.actor(), are_loads);
+  }
+  return Outcome::kDone;
+}
+
+// Takes xN.
+std::size_t take_repetitions(Decoder& decoder) {
+  for (std::size_t times = 1; times <= 128; times *= 2) {
+    if (decoder.take(fmt::format("x{}", times))) {
+      return times;
+    }
+  }
+  decoder.fail("expected one of .x1 to .x128");
+}
+
+}  // namespace
+
+void decode_tensor_move(Decoder& decoder, bool is_load) {
+  Op& op = decoder.op();
+  decoder.require("sync");
+  decoder.require("aligned");
+  decoder.require("b32");
+  MoveForm form;
+  std::size_t shape = 0;
+  while (shape < kShapes.size() && !decoder.take(kShapes.at(shape))) {
+    ++shape;
+  }
+  if (shape == kShapes.size()) {
+    decoder.fail("it has no shape that the emulator knows");
+  }
+  form.shape = static_cast<MoveShape>(shape);
+  const std::size_t registers = take_repetitions(decoder) * form.registers_of_unit();
+  if (registers > 128) {
+    decoder.fail("more than 128 registers");
+  }
+  form.is_packed = decoder.take(is_load ? "pack::16b" : "unpack::16b");
+  const bool has_split = form.shape == MoveShape::k16x32bx2;
+  decoder.expect_operands(has_split ? 3 : 2);
+  const std::size_t address = is_load ? 1 : 0;
+  const std::size_t values = is_load ? 0 : has_split ? 2 : 1;
+  int bits = 0;
+  decoder.add(decoder.address(decoder.operand(address), bits));
+  if (bits != 32) {
+    decoder.fail("an address in tensor memory has 32 bits");
+  }
+  if (has_split) {
+    op.second_offset = static_cast<std::uint64_t>(decoder.immediate(address + 1));
+  }
+  const syntax::Operand& value = decoder.operand(values);
+  const std::vector<syntax::Operand> one(1, value);
+  const auto& parts = value.kind == syntax::OperandKind::kVector ? value.parts : one;
+  if (parts.size() != registers) {
+    decoder.fail(fmt::format("{} registers, and not {}", registers, parts.size()));
+  }
+  for (const syntax::Operand& part : parts) {
+    op.list.push_back(is_load ? decoder.destination(part, 32) : decoder.source(part, Type::kB32));
+    if (is_load && std::ranges::count(op.list, op.list.back()) > 1) {
+      decoder.fail(fmt::format("{} is there twice", part.name));
+    }
+  }
+  op.details = {static_cast<std::uint8_t>(form.shape),
+                static_cast<std::uint8_t>(form.is_packed ? 1 : 0),
+                static_cast<std::uint8_t>(is_load ? 1 : 0)};
+  op.code = &run_move;
+}
+
+void decode_tensor_wait(Decoder& decoder, bool is_load) {
+  decoder.require("sync");
+  decoder.require("aligned");
+  decoder.expect_operands(0);
+  decoder.op().details[2] = is_load ? 1 : 0;
+  decoder.op().code = &run_wait;
+}
+
+}  // namespace emu

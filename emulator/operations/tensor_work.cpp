@@ -1,0 +1,142 @@
+// What tensor cores do on tensor memory while the threads that asked for it go on.
+#include "emulator/operations/tensor_work.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "emulator/machine/block.hpp"
+#include "emulator/machine/cluster.hpp"
+#include "emulator/operations/mbarrier.hpp"
+#include "emulator/operations/tensor_accesses.hpp"
+
+namespace emu {
+
+TensorWork::TensorWork(Warp& warp, const Op& op, int lane)
+    : AsyncWork(warp, op, Lanes{1} << static_cast<unsigned>(lane)),
+      blocks_(op.count),
+      queue_(tensor_queue(warp, blocks_)),
+      number_(++queue_.issued) {}
+
+Block& TensorWork::block(std::size_t number) const {
+  return tensor_block(warp(), blocks_, number);
+}
+
+bool TensorWork::needs(const Block& block) const {
+  for (std::size_t i = 0; i < blocks_; ++i) {
+    if (&this->block(i) == &block) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void TensorWork::require_written(const SharedRange& range, std::string_view name) const {
+  const auto& written = block(range.block).is_shared_written;
+  const auto begin = written.begin() + static_cast<std::ptrdiff_t>(range.first);
+  const auto end = begin + static_cast<std::ptrdiff_t>(range.bytes);
+  const auto missing = std::find_if(begin, end, [](std::uint8_t is) { return is != 1; });
+  if (missing != end) {
+    warp().stop(FindingKind::kUninitialized, op(), lanes(),
+                fmt::format("{} at {:#x} of block ({})'s shared memory was not written", name,
+                            range.first + static_cast<std::uint32_t>(missing - begin),
+                            fmt::join(block(range.block).index(), ",")));
+  }
+}
+
+void TensorWork::require_written(const TensorRange& range, std::string_view name) const {
+  Block& owner = block(range.block);
+  require_allocated(warp(), op(), lanes(), owner, range);
+  if (!owner.tensor.is_written(range)) {
+    warp().stop(FindingKind::kUninitialized, op(), lanes(),
+                fmt::format("{} in lanes {} to {}, columns {} to {} of block ({})'s tensor memory "
+                            "was not all written",
+                            name, range.lane, range.lane + range.lanes - 1, range.column,
+                            range.column + range.columns - 1, fmt::join(owner.index(), ",")));
+  }
+}
+
+TensorProduct::TensorProduct(Warp& warp, const Op& op, int lane, const UmmaProduct& product,
+                             UmmaAccesses accesses)
+    : TensorWork(warp, op, lane), product_(product), accesses_(std::move(accesses)) {}
+
+bool TensorProduct::step(std::mt19937_64& /*random*/) {
+  const auto require_all = [&](const auto& ranges, std::string_view name) {
+    for (const auto& range : ranges) {
+      require_written(range, name);
+    }
+  };
+  require_all(accesses_.a, "A");
+  require_all(accesses_.b, "B");
+  require_all(accesses_.a_words, "A");
+  require_all(accesses_.scales, "a scale factor");
+  if (product_.adds) {
+    require_all(accesses_.d, "D, to which it adds,");
+  }
+  std::vector<UmmaMemory> memory;
+  for (std::size_t i = 0; i < blocks(); ++i) {
+    memory.push_back({.shared = block(i).shared, .tensor = block(i).tensor.words()});
+  }
+  if (const std::string wrong = multiply(product_, memory); !wrong.empty()) {
+    warp().stop(FindingKind::kIllegalOperand, op(), lanes(), wrong);
+  }
+  for (const TensorRange& range : accesses_.d) {
+    require_allocated(warp(), op(), lanes(), block(range.block), range);
+    block(range.block).tensor.set_written(range);
+  }
+  finish();
+  return true;
+}
+
+TensorCopy::TensorCopy(Warp& warp, const Op& op, int lane, std::vector<TensorCopyUnit> units)
+    : TensorWork(warp, op, lane), units_(std::move(units)) {}
+
+bool TensorCopy::step(std::mt19937_64& /*random*/) {
+  constexpr std::size_t kWords = kChunkBytes / 4;
+  for (std::size_t i = 0; i < blocks(); ++i) {
+    Block& owner = block(i);
+    for (const TensorCopyUnit& unit : units_) {
+      require_written(SharedRange{.block = i, .first = unit.shared, .bytes = kChunkBytes},
+                      "what it copies");
+      const TensorRange to{
+          .block = i, .lane = unit.lane, .lanes = 1, .column = unit.column, .columns = kWords};
+      require_allocated(warp(), op(), lanes(), owner, to);
+      std::memcpy(&owner.tensor.words()[tensor_place(unit.lane, unit.column)],
+                  &owner.shared[unit.shared], kChunkBytes);
+      owner.tensor.set_written(to);
+    }
+  }
+  finish();
+  return true;
+}
+
+TensorCommit::TensorCommit(Warp& warp, const Op& op, int lane, std::vector<std::uint64_t> mbarriers,
+                           races::Order brought)
+    : TensorWork(warp, op, lane),
+      lane_(lane),
+      mbarriers_(std::move(mbarriers)),
+      brought_(std::move(brought)) {}
+
+bool TensorCommit::step(std::mt19937_64& random) {
+  std::swap(mbarriers_[random() % mbarriers_.size()], mbarriers_.back());
+  Mbarrier& mbarrier =
+      mbarrier_at(warp(), op(), lane_, MemorySpace::kClusterShared, mbarriers_.back());
+  mbarriers_.pop_back();
+  mbarrier.meeting.meeting.brought.join(brought_);
+  require_allowed(warp(), op(), lanes(), mbarrier.arrive(1));
+  if (mbarriers_.empty()) {
+    finish();
+  }
+  return mbarriers_.empty();
+}
+
+bool TensorCommit::needs(const Block& block) const {
+  return std::ranges::any_of(mbarriers_, [&](std::uint64_t address) {
+    return address >> kRankShift == block.rank();
+  });
+}
+
+}  // namespace emu

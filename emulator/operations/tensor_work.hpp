@@ -1,0 +1,85 @@
+// What tensor cores do on tensor memory while the threads that asked for it go on: products, copies
+// from shared memory, and arrivals at mbarriers, one after the other as they were issued.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "emulator/machine/async_work.hpp"
+#include "emulator/machine/tensor_memory.hpp"
+#include "emulator/operations/tcgen05_product.hpp"
+#include "emulator/races/races.hpp"
+
+namespace emu {
+
+/// Of a block, or a pair of them. It has its place in their queue from when it is made on.
+class TensorWork : public AsyncWork {
+ public:
+  TensorWork(Warp& warp, const Op& op, int lane);
+
+  [[nodiscard]] bool can_step() const override { return queue_.finished + 1 == number_; }
+  [[nodiscard]] bool needs(const Block& block) const override;
+
+ protected:
+  [[nodiscard]] std::size_t blocks() const { return blocks_; }
+  [[nodiscard]] Block& block(std::size_t number) const;
+  void finish() { ++queue_.finished; }
+  // End the run with a finding unless all of it is there.
+  void require_written(const SharedRange& range, std::string_view name) const;
+  void require_written(const TensorRange& range, std::string_view name) const;
+
+ private:
+  std::size_t blocks_;
+  TensorQueue& queue_;
+  std::uint64_t number_;
+};
+
+/// tcgen05.mma: it reads its sources when it steps.
+class TensorProduct : public TensorWork {
+ public:
+  TensorProduct(Warp& warp, const Op& op, int lane, const UmmaProduct& product,
+                UmmaAccesses accesses);
+  bool step(std::mt19937_64& random) override;
+
+ private:
+  UmmaProduct product_;
+  UmmaAccesses accesses_;
+};
+
+/// What tcgen05.cp copies: 16 bytes of each block's shared memory to four words of its tensor
+/// memory.
+struct TensorCopyUnit {
+  std::uint32_t shared = 0;
+  std::size_t lane = 0;
+  std::size_t column = 0;
+};
+
+class TensorCopy : public TensorWork {
+ public:
+  TensorCopy(Warp& warp, const Op& op, int lane, std::vector<TensorCopyUnit> units);
+  bool step(std::mt19937_64& random) override;
+
+ private:
+  std::vector<TensorCopyUnit> units_;
+};
+
+/// tcgen05.commit: arrives at an mbarrier of each of these blocks, in any order.
+class TensorCommit : public TensorWork {
+ public:
+  TensorCommit(Warp& warp, const Op& op, int lane, std::vector<std::uint64_t> mbarriers,
+               races::Order brought);
+  bool step(std::mt19937_64& random) override;
+  [[nodiscard]] bool needs(const Block& block) const override;
+
+ private:
+  int lane_;
+  std::vector<std::uint64_t> mbarriers_;  // addresses in the cluster's shared memory
+  races::Order brought_;
+};
+
+}  // namespace emu

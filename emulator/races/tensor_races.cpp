@@ -1,0 +1,87 @@
+// Who has synchronised with whom, as far as tensor memory goes.
+//
+// What has ended or been issued there travels with everything that synchronises threads, but only
+// from a tcgen05.fence::before_thread_sync, or a tcgen05.commit, to a fence::after_thread_sync. A
+// warp knows of its own without them.
+#include <utility>
+
+#include "emulator/races/races.hpp"
+
+namespace emu::races {
+
+TensorView ClusterRaces::tensor_move(Actor warp, std::uint32_t operation, bool is_load) {
+  Warp& own = state(warp);
+  TensorIssue& last = own.tensor_moves.at(is_load ? 1 : 0);
+  if (last.channel == 0) {
+    last.channel = add_channel();
+  }
+  ++last.epoch;
+  return {.access = {.party = party_of(last.channel),
+                     .epoch = last.epoch,
+                     .what = what_of(operation, warp, true)},
+          .ended = &own.tensor_ended,
+          .unfenced = {&own.order.generic, &own.order.tensor_ended}};
+}
+
+void ClusterRaces::wait_for_tensor_moves(Actor warp, bool are_loads) {
+  Warp& own = state(warp);
+  if (const TensorIssue& last = own.tensor_moves.at(are_loads ? 1 : 0); last.channel != 0) {
+    own.tensor_ended.raise(last.channel, last.epoch);
+    own.order.generic.raise(last.channel, last.epoch);
+  }
+}
+
+ClusterRaces::TensorIssue ClusterRaces::issue_tensor(Actor warp, int lane) {
+  Warp& own = state(warp);
+  TensorIssue& last = own.tensor_issues[lane];
+  if (last.channel == 0) {
+    last.channel = add_channel();
+  }
+  ++last.epoch;
+  own.tensor_issued.raise(last.channel, last.epoch);
+  return last;
+}
+
+TensorView ClusterRaces::tensor_view(Actor warp, std::uint32_t operation, const TensorIssue& issue,
+                                     std::uint64_t form) const {
+  const Warp& own = state(warp);
+  return {.access = {.party = party_of(issue.channel),
+                     .epoch = issue.epoch,
+                     .what = what_of(operation, warp, true)},
+          .form = form,
+          .ended = &own.tensor_ended,
+          .issued = &own.tensor_issued,
+          .unfenced = {&own.order.generic, &own.order.tensor_ended}};
+}
+
+TensorView ClusterRaces::tensor_end(Actor warp, std::uint32_t operation) const {
+  const Warp& own = state(warp);
+  return {.access = view(warp, operation).access,
+          .ended = &own.tensor_ended,
+          .unfenced = {&own.order.generic, &own.order.tensor_ended},
+          .needs_fences = false};
+}
+
+void ClusterRaces::tensor_fence_before(Actor warp) {
+  Warp& own = state(warp);
+  own.order.tensor_ended.join(own.tensor_ended);
+  own.order.tensor_issued.join(own.tensor_issued);
+}
+
+void ClusterRaces::tensor_fence_after(Actor warp) {
+  Warp& own = state(warp);
+  own.tensor_ended.join(own.order.tensor_ended);
+  own.tensor_issued.join(own.order.tensor_issued);
+}
+
+Order ClusterRaces::tensor_commit(Actor warp, const TensorIssue& issue) const {
+  const Warp& own = state(warp);
+  Order brought;
+  brought.generic.raise(issue.channel, issue.epoch);
+  brought.tensor_ended = own.tensor_ended;
+  brought.tensor_ended.raise(issue.channel, issue.epoch);
+  brought.tensor_issued = own.tensor_issued;
+  return brought;
+}
+
+}  // namespace emu::races

@@ -1,0 +1,113 @@
+// The shadow of a block's tensor memory: who has last written each cell, and who has read it since.
+#include "emulator/races/tensor_shadow.hpp"
+
+#include <algorithm>
+
+namespace emu::races {
+namespace {
+
+constexpr std::size_t kLanesOfMemory = 128;
+constexpr std::size_t kColumnsOfMemory = 512;
+
+// Whether tensor cores do them in the order in which they were issued. Of products, those into the
+// same accumulator with the same shape. Nothing documents that a copy waits for what products
+// before it read; CUTLASS and DeepGEMM, which copy the scale factors of the next step over those of
+// the last one, take it for granted.
+bool are_in_order(std::uint64_t earlier, std::uint64_t later) {
+  return earlier != 0 && later != 0 &&
+         (earlier == later || earlier == kCopyForm || later == kCopyForm);
+}
+
+std::optional<ConflictKind> against(const TensorView& view, const Access& earlier,
+                                    std::uint64_t form) {
+  const Actor who = actor_of(earlier.party);
+  if (earlier.party == kNobody || earlier.epoch <= view.ended->at(who)) {
+    return std::nullopt;
+  }
+  if (view.issued != nullptr && are_in_order(form, view.form) &&
+      earlier.epoch <= view.issued->at(who)) {
+    return std::nullopt;
+  }
+  const bool has_ended = std::ranges::any_of(view.unfenced, [&](const Clock* clock) {
+    return clock != nullptr && earlier.epoch <= clock->at(who);
+  });
+  if (has_ended && !view.needs_fences) {
+    return std::nullopt;
+  }
+  return has_ended ? ConflictKind::kNoTensorFence : ConflictKind::kUnordered;
+}
+
+}  // namespace
+
+template <typename Use>
+std::optional<Conflict> TensorShadow::for_each_cell(std::size_t lane, std::size_t lanes,
+                                                    std::size_t column, std::size_t columns,
+                                                    Use&& use) {
+  if (cells_.empty()) {
+    cells_.resize(kLanesOfMemory / kLanes * kColumnsOfMemory);
+  }
+  std::optional<Conflict> conflict;
+  for (std::size_t row = lane / kLanes; row * kLanes < lane + lanes; ++row) {
+    for (std::size_t at = column; at < column + columns; ++at) {
+      Cell& cell = cells_[row * kColumnsOfMemory + at];
+      if (std::optional<Conflict> found = use(cell); found.has_value() && !conflict.has_value()) {
+        found->offset = row * kLanes << 16U | at;
+        conflict = found;
+      }
+    }
+  }
+  return conflict;
+}
+
+std::optional<Conflict> TensorShadow::read(const TensorView& view, std::size_t lane,
+                                           std::size_t lanes, std::size_t column,
+                                           std::size_t columns) {
+  return for_each_cell(lane, lanes, column, columns, [&](Cell& cell) -> std::optional<Conflict> {
+    const auto own = std::ranges::find_if(
+        cell.reads, [&](const Mark& mark) { return mark.access.party == view.access.party; });
+    Mark& mark = own != cell.reads.end() ? *own : cell.reads.emplace_back();
+    mark = {.access = view.access, .form = view.form};
+    if (const auto kind = against(view, cell.write.access, cell.write.form)) {
+      return Conflict{.kind = *kind, .other = cell.write.access, .is_other_write = true};
+    }
+    return std::nullopt;
+  });
+}
+
+std::optional<Conflict> TensorShadow::against_all(const TensorView& view, const Cell& cell) {
+  if (const auto kind = against(view, cell.write.access, cell.write.form)) {
+    return Conflict{.kind = *kind, .other = cell.write.access, .is_other_write = true};
+  }
+  for (const Mark& read : cell.reads) {
+    if (const auto kind = against(view, read.access, read.form)) {
+      return Conflict{.kind = *kind, .other = read.access};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Conflict> TensorShadow::write(const TensorView& view, std::size_t lane,
+                                            std::size_t lanes, std::size_t column,
+                                            std::size_t columns) {
+  return for_each_cell(lane, lanes, column, columns, [&](Cell& cell) {
+    const std::optional<Conflict> conflict = against_all(view, cell);
+    cell.write = {.access = view.access, .form = view.form};
+    cell.reads.clear();
+    return conflict;
+  });
+}
+
+std::optional<Conflict> TensorShadow::find(const TensorView& view, std::size_t column,
+                                           std::size_t columns) {
+  return for_each_cell(0, kLanesOfMemory, column, columns,
+                       [&](const Cell& cell) { return against_all(view, cell); });
+}
+
+void TensorShadow::clear(std::size_t column, std::size_t columns) {
+  for (std::size_t row = 0; row * kColumnsOfMemory < cells_.size(); ++row) {
+    std::fill_n(cells_.begin() + static_cast<std::ptrdiff_t>(row * kColumnsOfMemory + column),
+                columns, Cell{});
+  }
+}
+
+}  // namespace emu::races
