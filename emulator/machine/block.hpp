@@ -71,9 +71,9 @@ class Block {
   races::Stretch stretches = 0;                   // of its warps
   std::map<std::uint32_t, Mbarrier> mbarriers{};  // by their offsets in shared memory
   TensorMemory tensor{};
-  std::uint32_t free_registers = 0;               // that setmaxnreg has given back
-  bool has_released = false;                      // the next grid may start, for its part
-  std::uint32_t delay = 0;                        // turns before it starts
+  std::uint32_t free_registers = 0;  // that setmaxnreg has given back
+  bool has_released = false;         // the next grid may start, for its part
+  std::uint32_t delay = 0;           // turns before it starts
 
  private:
   Cluster& cluster_;

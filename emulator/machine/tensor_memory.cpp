@@ -92,8 +92,8 @@ bool TensorMemory::is_allocated(std::size_t first, std::size_t columns) const {
 std::string TensorMemory::text() const {
   std::string text;
   for (const TensorAllocation& one : allocations_) {
-    text += fmt::format("{}{} to {}", text.empty() ? "" : ", ", one.first,
-                        one.first + one.columns - 1);
+    text +=
+        fmt::format("{}{} to {}", text.empty() ? "" : ", ", one.first, one.first + one.columns - 1);
   }
   return text.empty() ? "none" : text;
 }

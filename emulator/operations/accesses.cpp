@@ -77,7 +77,7 @@ void check_shared(const Warp& warp, const Op& op, Lanes lanes, const races::View
       is_write ? block.shadow.write(view, offset, bytes) : block.shadow.read(view, offset, bytes);
   if (conflict.has_value()) {
     stop_at_conflict(warp, op, lanes, *conflict, is_write,
-            fmt::format("shared memory at {:#x}", block.shared_base() + conflict->offset));
+                     fmt::format("shared memory at {:#x}", block.shared_base() + conflict->offset));
   }
 }
 
@@ -87,7 +87,7 @@ void check_global(const Warp& warp, const Op& op, Lanes lanes, const races::View
                                  : allocation.shadow.read(view, offset, bytes);
   if (conflict.has_value()) {
     stop_at_conflict(warp, op, lanes, *conflict, is_write,
-            fmt::format("global memory at {:#x}", allocation.address + conflict->offset));
+                     fmt::format("global memory at {:#x}", allocation.address + conflict->offset));
   }
 }
 

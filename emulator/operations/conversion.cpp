@@ -118,6 +118,24 @@ struct BytePairToF16Pair {
   }
 };
 
+template <bool kRoundsUp>
+struct ToUE8M0Pair {
+  std::uint16_t operator()(float high, float low) const {
+    return static_cast<std::uint16_t>(std::uint32_t{ue8m0_bits(high, kRoundsUp)} << 8U |
+                                      ue8m0_bits(low, kRoundsUp));
+  }
+  std::uint16_t operator()(std::uint32_t pair) const {
+    return (*this)(bf16_value(static_cast<std::uint16_t>(pair >> 16U)),
+                   bf16_value(static_cast<std::uint16_t>(pair)));
+  }
+};
+struct UE8M0PairToBF16Pair {
+  std::uint32_t operator()(std::uint16_t pair) const {
+    return ToBF16Pair{}(ue8m0_value(static_cast<std::uint8_t>(pair >> 8U)),
+                        ue8m0_value(static_cast<std::uint8_t>(pair)));
+  }
+};
+
 void decode_integer(Decoder& decoder, Type to, Type from) {
   Op& op = decoder.op();
   const int from_register = decoder.register_bits(decoder.operand(1), from);
@@ -195,7 +213,11 @@ Code to_f32(Decoder& decoder, Type from) {
 
 // cvt.rn.bf16x2.f32 d, high, low.
 void decode_pair(Decoder& decoder, Type to) {
-  decoder.require("rn");
+  const bool is_power = to == Type::kUE8M0x2;
+  const bool rounds_up = is_power && decoder.take_one_of({"rp", "rz"}) == "rp";
+  if (!is_power) {
+    decoder.require("rn");
+  }
   decoder.expect_operands(3);
   decoder.add(decoder.destination(0, bits_of(to)));
   decoder.add(decoder.source(1, Type::kF32));
@@ -214,6 +236,11 @@ void decode_pair(Decoder& decoder, Type to) {
     case Type::kE5M2x2:
       decoder.require("satfinite");
       decoder.op().code = &run_binary<std::uint16_t, float, float, ToE5M2Pair>;
+      break;
+    case Type::kUE8M0x2:
+      decoder.require("satfinite");
+      decoder.op().code = rounds_up ? &run_binary<std::uint16_t, float, float, ToUE8M0Pair<true>>
+                                    : &run_binary<std::uint16_t, float, float, ToUE8M0Pair<false>>;
       break;
     default:
       decoder.fail("the emulator does not know this conversion");
@@ -247,6 +274,14 @@ void decode_cvt(Decoder& decoder) {
     decoder.op().code = to == Type::kE4M3x2
                             ? &run_unary<std::uint16_t, std::uint32_t, F16PairTo<ToE4M3Pair>>
                             : &run_unary<std::uint16_t, std::uint32_t, F16PairTo<ToE5M2Pair>>;
+  } else if (to == Type::kUE8M0x2 && from == Type::kBF16x2) {
+    const bool rounds_up = decoder.take_one_of({"rp", "rz"}) == "rp";
+    decoder.require("satfinite");
+    decoder.op().code = rounds_up ? &run_unary<std::uint16_t, std::uint32_t, ToUE8M0Pair<true>>
+                                  : &run_unary<std::uint16_t, std::uint32_t, ToUE8M0Pair<false>>;
+  } else if (to == Type::kBF16x2 && from == Type::kUE8M0x2) {
+    decoder.require("rn");
+    decoder.op().code = &run_unary<std::uint32_t, std::uint16_t, UE8M0PairToBF16Pair>;
   } else if (from == Type::kF32) {
     decoder.op().code = from_f32(decoder, to);
   } else if (to == Type::kF32) {

@@ -1,8 +1,12 @@
 // Values moved and chosen: mov, selp, setp.
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 
+#include <fmt/format.h>
+
+#include "emulator/machine/block.hpp"
 #include "emulator/operations/lane_wise.hpp"
 
 namespace emu {
@@ -101,9 +105,34 @@ Code move_of(Decoder& decoder, int bits) {
   }
 }
 
+// A clock that all warps of the grid read, and that goes on from one reading to the next.
+template <typename T>
+Outcome run_clock(Warp& warp, const Op& op, Lanes lanes) {
+  Grid& grid = warp.block().grid();
+  grid.clock += 1 + grid.random() % 64;
+  Vec<T> d;
+  std::ranges::fill(d.at, static_cast<T>(grid.clock));
+  warp.write(op.slots[0], d, lanes, kAllLanes);
+  return Outcome::kDone;
+}
+
+bool is_clock(const syntax::Operand& operand) {
+  return operand.kind == syntax::OperandKind::kSpecial &&
+         (operand.name == "%clock64" || operand.name == "%clock" || operand.name == "%globaltimer");
+}
+
 void decode_mov(Decoder& decoder) {
   const Type type = decoder.take_type();
   decoder.expect_operands(2);
+  if (is_clock(decoder.operand(1))) {
+    const int bits = decoder.operand(1).name == "%clock" ? 32 : 64;
+    if (bits_of(type) != bits || is_float(type)) {
+      decoder.fail(fmt::format("{} has {} bits", decoder.operand(1).name, bits));
+    }
+    decoder.add(decoder.destination(0, bits));
+    decoder.op().code = bits == 32 ? &run_clock<std::uint32_t> : &run_clock<std::uint64_t>;
+    return;
+  }
   if (type == Type::kPred) {
     bool is_negated = false;
     decoder.add(decoder.destination(0, 1));

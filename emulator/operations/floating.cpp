@@ -293,8 +293,7 @@ struct OfFloats {
   std::uint64_t operator()(auto... operands) const {
     std::uint64_t result = 0;
     for (unsigned half = 0; half < 64; half += 32) {
-      const float one =
-          F{}(std::bit_cast<float>(static_cast<std::uint32_t>(operands >> half))...);
+      const float one = F{}(std::bit_cast<float>(static_cast<std::uint32_t>(operands >> half))...);
       result |= std::uint64_t{std::bit_cast<std::uint32_t>(one)} << half;
     }
     return result;

@@ -268,6 +268,24 @@ MemorySpace take_space(Decoder& decoder) {
   return MemorySpace::kGeneric;
 }
 
+// What caches are to keep, which changes nothing here. Whether it says so with an operand.
+bool take_cache_hints(Decoder& decoder) {
+  for (const std::string_view level : {"L1", "L2"}) {
+    for (const std::string_view priority :
+         {"evict_normal", "evict_unchanged", "evict_first", "evict_last", "no_allocate"}) {
+      if (decoder.take(fmt::format("{}::{}", level, priority))) {
+        break;
+      }
+    }
+  }
+  for (const std::string_view size : {"64B", "128B", "256B"}) {
+    if (decoder.take(fmt::format("L2::{}", size))) {
+      break;
+    }
+  }
+  return decoder.take("L2::cache_hint");
+}
+
 void decode_access(Decoder& decoder, bool is_load) {
   Op& op = decoder.op();
   const MemorySpace space = take_space(decoder);
@@ -276,9 +294,16 @@ void decode_access(Decoder& decoder, bool is_load) {
     decoder.fail("only global memory is read with .nc");
   }
   decoder.take("weak");
+  const bool has_policy = take_cache_hints(decoder);
   op.count = decoder.take("v2") ? 2 : decoder.take("v4") ? 4 : decoder.take("v8") ? 8 : 1;
   const Type type = decoder.take_type();
-  decoder.expect_operands(2);
+  decoder.expect_operands(has_policy ? 3 : 2);
+  if (has_policy) {
+    static_cast<void>(decoder.source(2, Type::kB64));  // what it says is a hint
+  }
+  if (op.count * bits_of(type) > 256) {
+    decoder.fail("more than 32 bytes");
+  }
   const syntax::Operand& value = decoder.operand(is_load ? 0 : 1);
   int address_bits = 0;
   decoder.add(decoder.address(decoder.operand(is_load ? 1 : 0), address_bits));

@@ -119,6 +119,27 @@ float e5m2_value(std::uint8_t bits) {
   return value_of<kE5M2>(bits);
 }
 
+float ue8m0_value(std::uint8_t bits) {
+  if (bits == 0xFF) {
+    return std::bit_cast<float>(0x7FFFFFFFU);
+  }
+  return bits == 0 ? 0x1p-127F : std::bit_cast<float>(std::uint32_t{bits} << 23U);
+}
+
+std::uint8_t ue8m0_bits(float value, bool rounds_up) {
+  constexpr std::uint32_t kLargest = 0xFE;
+  if (std::isnan(value)) {
+    return 0xFF;
+  }
+  const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(value) & 0x7FFFFFFFU;
+  const std::uint32_t exponent = magnitude >> 23U;
+  const std::uint32_t fraction = magnitude & 0x7FFFFFU;
+  // 2^-127 itself is a subnormal number of binary32.
+  const bool is_between = exponent > 0 ? fraction > 0 : fraction > 0x400000U;
+  return static_cast<std::uint8_t>(
+      std::min(exponent + (rounds_up && is_between ? 1U : 0U), kLargest));
+}
+
 std::uint16_t f16_bits(float value) {
   return std::isnan(value) ? std::uint16_t{0x7FFF}
                            : std::bit_cast<std::uint16_t>(static_cast<_Float16>(value));

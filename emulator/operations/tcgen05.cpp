@@ -42,8 +42,7 @@ void decode_tcgen05(Decoder& decoder) {
     decode_tensor_commit(decoder);
   } else {
     decoder.expect_operands(0);
-    decoder.op().code =
-        what == "fence::before_thread_sync" ? &run_fence_before : &run_fence_after;
+    decoder.op().code = what == "fence::before_thread_sync" ? &run_fence_before : &run_fence_after;
   }
 }
 

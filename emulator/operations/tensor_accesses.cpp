@@ -17,7 +17,7 @@ void take_tensor_group(Decoder& decoder) {
       decoder.take_one_of({"cta_group::1", "cta_group::2"}) == "cta_group::2" ? 2 : 1;
 }
 
-std::size_t tensor_blocks(Warp& warp, const Op& op, Lanes lanes) {
+std::size_t tensor_blocks(Warp& warp, const Op& op, Lanes lanes, bool may_have_ended) {
   const std::size_t blocks = op.count;
   std::size_t& of_kernel = warp.block().grid().tensor_blocks;
   if (of_kernel != 0 && of_kernel != blocks) {
@@ -35,7 +35,7 @@ std::size_t tensor_blocks(Warp& warp, const Op& op, Lanes lanes) {
                 fmt::format("block {} of a cluster of {} has no other one to be a pair with",
                             warp.block().rank(), all.size()));
     }
-    if (all[peer].is_done()) {
+    if (all[peer].is_done() && !may_have_ended) {
       warp.stop(FindingKind::kLifetime, op, lanes,
                 fmt::format("block ({}), the other one of the pair, has ended",
                             fmt::join(all[peer].index(), ",")));
@@ -74,8 +74,8 @@ std::uint32_t uniform_value(Warp& warp, const Op& op, Slot slot, Lanes lanes,
 namespace {
 
 std::string range_text(const TensorRange& range) {
-  return fmt::format("lanes {} to {} of columns {} to {}", range.lane,
-                     range.lane + range.lanes - 1, range.column, range.column + range.columns - 1);
+  return fmt::format("lanes {} to {} of columns {} to {}", range.lane, range.lane + range.lanes - 1,
+                     range.column, range.column + range.columns - 1);
 }
 
 }  // namespace
@@ -83,9 +83,9 @@ std::string range_text(const TensorRange& range) {
 void require_allocated(Warp& warp, const Op& op, Lanes lanes, Block& block,
                        const TensorRange& range) {
   if (block.is_done()) {
-    warp.stop(FindingKind::kLifetime, op, lanes,
-              fmt::format("tensor memory of block ({}), which has ended",
-                          fmt::join(block.index(), ",")));
+    warp.stop(
+        FindingKind::kLifetime, op, lanes,
+        fmt::format("tensor memory of block ({}), which has ended", fmt::join(block.index(), ",")));
   }
   if (range.lane + range.lanes > kTensorLanes ||
       !block.tensor.is_allocated(range.column, range.columns)) {
@@ -95,13 +95,13 @@ void require_allocated(Warp& warp, const Op& op, Lanes lanes, Block& block,
   }
   for (const TensorAllocation& given : block.tensor.given_back_by_other) {
     if (range.column < given.first + given.columns && given.first < range.column + range.columns) {
-      warp.stop(FindingKind::kLifetime, op, lanes,
-                fmt::format("{} of tensor memory: block ({}), the other one of the pair, gives "
-                            "columns {} to {} back (line {}), and nothing says that this is before",
-                            range_text(range),
-                            fmt::join(const_cast<Warp*>(given.warp)->block().index(), ","),
-                            given.first, given.first + given.columns - 1,
-                            given.op->instruction->line));
+      warp.stop(
+          FindingKind::kLifetime, op, lanes,
+          fmt::format("{} of tensor memory: block ({}), the other one of the pair, gives "
+                      "columns {} to {} back (line {}), and nothing says that this is before",
+                      range_text(range),
+                      fmt::join(const_cast<Warp*>(given.warp)->block().index(), ","), given.first,
+                      given.first + given.columns - 1, given.op->instruction->line));
     }
   }
 }

@@ -16,8 +16,8 @@ namespace emu {
 void take_tensor_group(Decoder& decoder);
 
 /// How many blocks the instruction is of: 1 or 2. Ends the run with a finding if others of the
-/// kernel have another cta_group, or the pair's other block is not there.
-std::size_t tensor_blocks(Warp& warp, const Op& op, Lanes lanes);
+/// kernel have another cta_group, or the pair's other block is not there; `may_have_ended`: it was.
+std::size_t tensor_blocks(Warp& warp, const Op& op, Lanes lanes, bool may_have_ended = false);
 
 /// Block 0 is the one of even rank of the pair, or the warp's own where it has none.
 Block& tensor_block(Warp& warp, std::size_t blocks, std::size_t number);

@@ -104,9 +104,8 @@ Outcome run_alloc(Warp& warp, const Op& op, Lanes lanes) {
                             columns, own.last_asked));
     }
     own.last_asked = columns;
-    split.ticket = blocks == 1 ? 0
-                               : static_cast<std::int64_t>(
-                                     come_together(warp, op, lanes, true, columns));
+    split.ticket =
+        blocks == 1 ? 0 : static_cast<std::int64_t>(come_together(warp, op, lanes, true, columns));
   }
   const auto place = static_cast<std::size_t>(split.ticket);
   const auto column = try_allocate(warp, op, blocks, columns, place);
@@ -160,8 +159,8 @@ Outcome run_dealloc(Warp& warp, const Op& op, Lanes lanes) {
   const std::size_t first = tensor_column(address);
   TensorMemory& own = warp.block().tensor;
   const bool is_first_try = split.ticket < 0;
-  // The other block of a pair may have ended since this one came.
-  const std::size_t blocks = is_first_try ? tensor_blocks(warp, op, lanes) : op.count;
+  // The other block of a pair may have given it back before, and ended.
+  const std::size_t blocks = tensor_blocks(warp, op, lanes, true);
   if (is_first_try) {
     check_end(warp, op, lanes, blocks, first, columns);
     split.ticket = 0;
@@ -197,7 +196,7 @@ Outcome run_dealloc(Warp& warp, const Op& op, Lanes lanes) {
 
 Outcome run_relinquish(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_whole(op, lanes);
-  tensor_blocks(warp, op, lanes);
+  tensor_blocks(warp, op, lanes, true);
   warp.block().tensor.relinquished_by = &op;
   return Outcome::kDone;
 }

@@ -231,10 +231,9 @@ void start_load(Warp& warp, const Op& op, int lane) {
   const bool is_of_pair = op.details[3] == 2;
   const std::uint64_t apart = (shared ^ mbarrier) >> kRankShift;
   if (apart > (is_of_pair ? 1 : 0)) {
-    warp.stop(
-        FindingKind::kIllegalOperand, op, lane_bit(lane),
-        fmt::format("the mbarrier {:#x} is not of the {} that {:#x} is of", mbarrier,
-                    is_of_pair ? "pair of blocks" : "block", shared));
+    warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane),
+              fmt::format("the mbarrier {:#x} is not of the {} that {:#x} is of", mbarrier,
+                          is_of_pair ? "pair of blocks" : "block", shared));
   }
   // A multicast goes to the same place in each block, whichever these addresses are of.
   const std::vector<BulkTarget> targets =

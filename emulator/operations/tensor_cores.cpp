@@ -83,12 +83,10 @@ UmmaProduct product_of(Warp& warp, const Op& op, int lane) {
   UmmaProduct product{.form = {.kind = static_cast<UmmaKind>(op.details[0]),
                                .blocks = op.count,
                                .is_a_in_tensor_memory = op.details[1] != 0}};
-  product.d =
-      warp.read_lane<std::uint32_t>(list[0], lane) + static_cast<std::uint32_t>(op.offset);
-  product.a = product.form.is_a_in_tensor_memory
-                  ? warp.read_lane<std::uint32_t>(list[1], lane) +
-                        static_cast<std::uint32_t>(op.second_offset)
-                  : warp.read_lane<std::uint64_t>(list[1], lane);
+  product.d = warp.read_lane<std::uint32_t>(list[0], lane) + static_cast<std::uint32_t>(op.offset);
+  product.a = product.form.is_a_in_tensor_memory ? warp.read_lane<std::uint32_t>(list[1], lane) +
+                                                       static_cast<std::uint32_t>(op.second_offset)
+                                                 : warp.read_lane<std::uint64_t>(list[1], lane);
   product.b = warp.read_lane<std::uint64_t>(list[2], lane);
   product.instruction = warp.read_lane<std::uint32_t>(list[3], lane);
   product.adds = ((warp.read_predicate(list[4]) & lane_bit(lane)) != 0) != (op.details[2] != 0);
@@ -157,7 +155,7 @@ constexpr std::array<CopyForm, 5> kCopyForms = {{
 std::vector<TensorCopyUnit> units_of(const CopyForm& form, std::uint64_t descriptor,
                                      std::size_t column) {
   const MatrixShape shape{.lines = form.rows, .depth = form.bytes, .element_bytes = 1};
-  const MatrixDescriptor matrix = umma_matrix(descriptor);
+  const MatrixDescriptor matrix = MatrixDescriptor::of(descriptor);
   std::vector<TensorCopyUnit> units;
   for (std::size_t lane = 0; lane < kTensorLanes; ++lane) {
     for (std::size_t byte = 0; byte < form.bytes; byte += kChunkBytes) {
@@ -177,8 +175,8 @@ Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_valid(op.slots[1], op, lanes, "the descriptor");
   const CopyForm& form = kCopyForms.at(op.details[0]);
   for_each_lane(lanes, [&](int lane) {
-    const std::uint32_t address = warp.read_lane<std::uint32_t>(op.slots[0], lane) +
-                                  static_cast<std::uint32_t>(op.offset);
+    const std::uint32_t address =
+        warp.read_lane<std::uint32_t>(op.slots[0], lane) + static_cast<std::uint32_t>(op.offset);
     const auto descriptor = warp.read_lane<std::uint64_t>(op.slots[1], lane);
     const MatrixShape shape{.lines = form.rows, .depth = form.bytes, .element_bytes = 1};
     if (const std::string wrong = what_is_wrong_with_umma_matrix(descriptor, shape);
@@ -210,7 +208,8 @@ Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-// Slots: the mbarrier's address, the mask of blocks or none. details: the space, the address's bits.
+// Slots: the mbarrier's address, the mask of blocks or none. details: the space, the address's
+// bits.
 Outcome run_commit(Warp& warp, const Op& op, Lanes lanes) {
   tensor_blocks(warp, op, lanes);
   warp.require_valid(op.slots[0], op, lanes, "the mbarrier's address");
@@ -226,9 +225,9 @@ Outcome run_commit(Warp& warp, const Op& op, Lanes lanes) {
     if (op.slots[1] != kNoSlot) {
       mask = warp.read_lane<std::uint16_t>(op.slots[1], lane);
       if (mask == 0 || mask >> blocks.size() != 0) {
-        warp.stop(
-            FindingKind::kIllegalOperand, op, lane_bit(lane),
-            fmt::format("the mask of blocks is {:#x}, and the cluster has {}", mask, blocks.size()));
+        warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane),
+                  fmt::format("the mask of blocks is {:#x}, and the cluster has {}", mask,
+                              blocks.size()));
       }
     }
     const Issue issue(warp, op, lane, 0);
@@ -250,8 +249,8 @@ Outcome run_commit(Warp& warp, const Op& op, Lanes lanes) {
     if (warp.races() != nullptr) {
       brought = warp.races()->tensor_commit(warp.actor(), issue.issue);
     }
-    warp.block().cluster().start(std::make_unique<TensorCommit>(
-        warp, op, lane, std::move(mbarriers), std::move(brought)));
+    warp.block().cluster().start(
+        std::make_unique<TensorCommit>(warp, op, lane, std::move(mbarriers), std::move(brought)));
   });
   return Outcome::kDone;
 }

@@ -53,7 +53,9 @@ struct MoveForm {
         return 1;
     }
   }
-  [[nodiscard]] std::size_t registers_of_unit() const { return std::max<std::size_t>(1, unit() / 2); }
+  [[nodiscard]] std::size_t registers_of_unit() const {
+    return std::max<std::size_t>(1, unit() / 2);
+  }
   [[nodiscard]] std::size_t columns() const {
     return registers / registers_of_unit() * unit() * (is_packed ? 2 : 1);
   }

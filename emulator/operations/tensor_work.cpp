@@ -134,9 +134,8 @@ bool TensorCommit::step(std::mt19937_64& random) {
 }
 
 bool TensorCommit::needs(const Block& block) const {
-  return std::ranges::any_of(mbarriers_, [&](std::uint64_t address) {
-    return address >> kRankShift == block.rank();
-  });
+  return std::ranges::any_of(
+      mbarriers_, [&](std::uint64_t address) { return address >> kRankShift == block.rank(); });
 }
 
 }  // namespace emu

@@ -1,11 +1,16 @@
 // Between the lanes of a warp: shfl, vote, elect, redux, activemask, bar.warp.
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
+#include <limits>
+#include <type_traits>
 
 #include <fmt/format.h>
 
 #include "emulator/machine/block.hpp"
 #include "emulator/operations/lane_wise.hpp"
+#include "emulator/operations/number_formats.hpp"
 
 namespace emu {
 namespace {
@@ -180,6 +185,104 @@ void decode_elect(Decoder& decoder) {
   decoder.op().code = &run_elect;
 }
 
+struct Sum {
+  std::uint32_t operator()(std::uint32_t a, std::uint32_t b) const { return a + b; }
+};
+struct And {
+  std::uint32_t operator()(std::uint32_t a, std::uint32_t b) const { return a & b; }
+};
+struct Or {
+  std::uint32_t operator()(std::uint32_t a, std::uint32_t b) const { return a | b; }
+};
+struct Xor {
+  std::uint32_t operator()(std::uint32_t a, std::uint32_t b) const { return a ^ b; }
+};
+struct Least {
+  auto operator()(auto a, auto b) const { return b < a ? b : a; }
+};
+struct Greatest {
+  auto operator()(auto a, auto b) const { return a < b ? b : a; }
+};
+
+// Of numbers alone: -0 is less than 0. details[0]: of their magnitudes; details[1]: a NaN is the
+// result where there is one.
+template <typename F>
+struct OfFloats {
+  float operator()(float a, float b) const {
+    if (std::isnan(a) || std::isnan(b)) {
+      return std::isnan(a) ? b : a;
+    }
+    if (a == b) {
+      return std::signbit(a) == std::is_same_v<F, Least> ? a : b;
+    }
+    return F{}(a, b);
+  }
+};
+
+// Slots: the result, the value, the mask.
+template <typename T, typename F>
+Outcome run_redux(Warp& warp, const Op& op, Lanes lanes) {
+  member_mask(warp, op, op.slots[2], lanes);
+  auto values = warp.read<T>(op.slots[1]);
+  const int first = std::countr_zero(lanes);
+  bool has_nan = false;
+  if constexpr (std::is_floating_point_v<T>) {
+    for (T& value : values.at) {
+      value = op.details[0] != 0 ? std::abs(value) : value;
+    }
+  }
+  T result = values.at[first];
+  for_each_lane(lanes, [&](int lane) {
+    if (lane != first) {
+      result = F{}(result, values.at[lane]);
+    }
+    if constexpr (std::is_floating_point_v<T>) {
+      has_nan = has_nan || std::isnan(values.at[lane]);
+    }
+  });
+  if constexpr (std::is_floating_point_v<T>) {
+    result = has_nan && op.details[1] != 0 ? canonical(std::numeric_limits<float>::quiet_NaN())
+                                           : canonical(result);
+  }
+  Vec<T> d;
+  std::ranges::fill(d.at, result);
+  const bool is_valid = (warp.valid(op.slots[1]) & lanes) == lanes;
+  warp.write(op.slots[0], d, lanes, is_valid ? kAllLanes : 0);
+  return Outcome::kDone;
+}
+
+void decode_redux(Decoder& decoder) {
+  Op& op = decoder.op();
+  decoder.require("sync");
+  const std::string_view how = decoder.take_one_of({"add", "min", "max", "and", "or", "xor"});
+  op.details[0] = decoder.take("abs") ? 1 : 0;
+  op.details[1] = decoder.take("NaN") ? 1 : 0;
+  const Type type = decoder.take_type();
+  decoder.expect_operands(3);
+  decoder.add(decoder.destination(0, 32));
+  decoder.add(decoder.source(1, type));
+  decoder.add(decoder.source(2, Type::kB32));
+  const bool is_least = how == "min";
+  if (type == Type::kB32 && (how == "and" || how == "or" || how == "xor")) {
+    op.code = how == "and"  ? &run_redux<std::uint32_t, And>
+              : how == "or" ? &run_redux<std::uint32_t, Or>
+                            : &run_redux<std::uint32_t, Xor>;
+  } else if ((type == Type::kU32 || type == Type::kS32) && how == "add") {
+    op.code = &run_redux<std::uint32_t, Sum>;
+  } else if ((is_least || how == "max") && type == Type::kU32) {
+    op.code = is_least ? &run_redux<std::uint32_t, Least> : &run_redux<std::uint32_t, Greatest>;
+  } else if ((is_least || how == "max") && type == Type::kS32) {
+    op.code = is_least ? &run_redux<std::int32_t, Least> : &run_redux<std::int32_t, Greatest>;
+  } else if ((is_least || how == "max") && type == Type::kF32) {
+    op.code = is_least ? &run_redux<float, OfFloats<Least>> : &run_redux<float, OfFloats<Greatest>>;
+  } else {
+    decoder.fail("the emulator does not know it of this type");
+  }
+  if (type != Type::kF32 && (op.details[0] != 0 || op.details[1] != 0)) {
+    decoder.fail("only floats have .abs and .NaN");
+  }
+}
+
 Outcome run_activemask(Warp& warp, const Op& op, Lanes lanes) {
   Vec<std::uint32_t> d;
   std::ranges::fill(d.at, lanes);
@@ -198,6 +301,7 @@ constexpr std::array kOperations = {
     Operation{"shfl", &decode_shfl},
     Operation{"vote", &decode_vote},
     Operation{"elect", &decode_elect},
+    Operation{"redux", &decode_redux},
     Operation{"activemask", &decode_activemask},
 };
 

@@ -214,8 +214,8 @@ class ClusterRaces {
     /// Of tensor memory, as what it does there itself sees it: fences have carried it there.
     Clock tensor_ended{};
     Clock tensor_issued{};
-    std::array<TensorIssue, 2> tensor_moves{};      // the last store, the last load
-    std::map<int, TensorIssue> tensor_issues{};     // the last of each lane
+    std::array<TensorIssue, 2> tensor_moves{};   // the last store, the last load
+    std::map<int, TensorIssue> tensor_issues{};  // the last of each lane
   };
 
   Warp& state(Actor warp) { return warp_states_[warp - 1]; }
