@@ -1,6 +1,7 @@
 // A warp: registers of 32 lanes, and the parts of it that go different ways.
 #include "emulator/machine/warp.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -166,6 +167,9 @@ int Warp::run_as(std::size_t split, int most) {
     if (!op.async_registers.empty() && !op.is_async_product && lanes != 0) {
       touch_async_registers(op, lanes);
     }
+    if (tensor_loads != 0 && lanes != 0) {
+      require_no_tensor_load(op, lanes);
+    }
     if (op.flow == Flow::kNext) {
       if (lanes != 0 && op.code(*this, op, lanes) == Outcome::kBlocked) {
         trace(TraceKind::kWait, op, lanes, !here.is_blocked);
@@ -213,6 +217,20 @@ void Warp::touch_async_registers(const Op& op, Lanes lanes) {
       use.read_by = &op;
     }
   }
+}
+
+void Warp::require_no_tensor_load(const Op& op, Lanes lanes) const {
+  const auto require = [&](Slot slot) {
+    for (const auto& move : tensor_moves) {
+      if (slot != kNoSlot && move->is_load && std::ranges::count(move->op->list, slot) != 0) {
+        stop(FindingKind::kUninitialized, op, lanes,
+             fmt::format("a register of {}, line {}, for which no tcgen05.wait::ld has waited",
+                         move->op->instruction->opcode, move->op->instruction->line));
+      }
+    }
+  };
+  std::ranges::for_each(op.slots, require);
+  std::ranges::for_each(op.list, require);
 }
 
 void Warp::branch(const Op& op, Lanes taken) {

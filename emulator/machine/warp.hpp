@@ -192,6 +192,7 @@ class Warp {
   std::array<std::uint32_t, kLanes> bulk_groups{};
   /// Loads and stores of tensor memory that no tcgen05.wait has covered, the oldest first.
   std::deque<std::shared_ptr<TensorMove>> tensor_moves{};
+  std::size_t tensor_loads = 0;  // of them
   /// Of each thread, as setmaxnreg has them.
   std::uint32_t registers;
   /// The generation of barrier.cluster at which it has arrived and not waited yet; -1: none.
@@ -212,6 +213,8 @@ class Warp {
   [[nodiscard]] std::uint32_t special_value(std::string_view name, std::uint32_t lane) const;
   /// Another instruction than a product touches registers of products.
   void touch_async_registers(const Op& op, Lanes lanes);
+  /// An instruction runs before what it may touch has been loaded from tensor memory.
+  void require_no_tensor_load(const Op& op, Lanes lanes) const;
   void branch(const Op& op, Lanes taken);
   void exit_lanes(Lanes lanes);
   void join_if_there();

@@ -204,6 +204,7 @@ Outcome run_move(Warp& warp, const Op& op, Lanes lanes) {
     }
   }
   warp.tensor_moves.push_back(move);
+  warp.tensor_loads += is_load ? 1 : 0;
   block.cluster().start(
       std::make_unique<MoveWork>(warp, op, std::move(move), begin.lane, begin.column));
   return Outcome::kDone;
@@ -222,21 +223,12 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
   if (are_loads) {
     for (const auto& move : moves) {
       for (std::size_t r = 0; is_meant(move) && r < move->values.size(); ++r) {
-        if (warp.valid(move->op->list[r]) != 0) {
-          warp.stop(FindingKind::kRegisterRace, op, lanes,
-                    fmt::format("something has written a register of {}, line {}, for which no "
-                                "tcgen05.wait::ld had waited",
-                                move->op->instruction->opcode, move->op->instruction->line));
-        }
-      }
-    }
-    for (const auto& move : moves) {
-      for (std::size_t r = 0; is_meant(move) && r < move->values.size(); ++r) {
         warp.write(move->op->list[r], move->values[r], kAllLanes, move->valid[r]);
       }
     }
   }
   std::erase_if(moves, is_meant);
+  warp.tensor_loads = are_loads ? 0 : warp.tensor_loads;
   if (warp.races() != nullptr) {
     warp.races()->wait_for_tensor_moves(warp.actor(), are_loads);
   }

@@ -156,7 +156,9 @@ void ClusterRaces::wait(Actor warp, const Meeting& meeting) {
 }
 
 void ClusterRaces::wait_relaxed(Actor warp, const Meeting& meeting) {
-  state(warp).order.join_relaxed(meeting.taken);
+  Order& order = state(warp).order;
+  order.join_relaxed(meeting.taken);
+  order.generic.join(meeting.taken.tensor_ended);  // what has ended reads no more
 }
 
 void ClusterRaces::release(Meeting& meeting) {
