@@ -117,7 +117,7 @@ void check_tensor_access(Warp& warp, const Op& op, Lanes lanes, Block& block,
                : shadow.read(view, range.lane, range.lanes, range.column, range.columns);
   if (conflict.has_value()) {
     stop_at_conflict(warp, op, lanes, *conflict, is_write,
-                     fmt::format("tensor memory of block ({}), lane {}, column {},",
+                     fmt::format("tensor memory of block ({}) at lane {}, column {}",
                                  fmt::join(block.index(), ","), conflict->offset >> 16U,
                                  conflict->offset & 0xFFFFU));
   }
