@@ -106,6 +106,13 @@ class Mutants {
         Deleted{"cp.async.commit_group", "no cp.async.commit_group"},
         Deleted{"wgmma.commit_group", "no wgmma.commit_group"},
         Deleted{"cp.async.bulk.commit_group", "no cp.async.bulk.commit_group"},
+        Deleted{"tcgen05.fence::before_thread_sync", "no tcgen05.fence::before_thread_sync"},
+        Deleted{"tcgen05.fence::after_thread_sync", "no tcgen05.fence::after_thread_sync"},
+        Deleted{"tcgen05.wait::ld", "no tcgen05.wait::ld"},
+        Deleted{"tcgen05.wait::st", "no tcgen05.wait::st"},
+        Deleted{"tcgen05.commit", "no tcgen05.commit"},
+        Deleted{"tcgen05.cp", "no tcgen05.cp"},
+        Deleted{"tcgen05.dealloc", "no tcgen05.dealloc"},
     };
     for (const Deleted& one : kDeleted) {
       if (statement.is(one.opcode)) {
@@ -183,7 +190,8 @@ class Mutants {
   }
 
   void alter_descriptors(const Statement& statement) {
-    if (!statement.is("wgmma.mma_async")) {
+    const bool is_of_tensor_memory = statement.is("tcgen05.mma");
+    if (!statement.is("wgmma.mma_async") && !is_of_tensor_memory) {
       return;
     }
     struct Field {
@@ -196,19 +204,38 @@ class Mutants {
         Field{"descriptor: stride offset", 1ULL << 32U},
         Field{"descriptor: swizzle", 3ULL << 62U},
     };
+    if (is_of_tensor_memory) {
+      alter_tensor_product(statement);
+    }
     for (const std::size_t number : {std::size_t{1}, std::size_t{2}}) {
       const std::string_view operand = statement.operands.at(number);
-      if (operand.starts_with('{')) {
-        continue;  // A in registers
+      if (operand.starts_with('{') || operand.starts_with('[')) {
+        continue;  // A in registers, or in tensor memory
       }
       for (const Field& field : kFields) {
-        if (field.kind == kLeading && !is_transposed(statement, number)) {
+        if (field.kind == kLeading && (is_of_tensor_memory || !is_transposed(statement, number))) {
           continue;  // it means nothing where K comes first and there is a swizzle, as ours all
                      // have
         }
         compute(statement, std::string(field.kind), operand, 64, "xor.b64",
                 fmt::format("{:#x}", field.changed));
       }
+    }
+  }
+
+  // The instruction's descriptor: types of A and B and the number of columns. (Nobody looks at
+  // which matrices are transposed here: ours are not.)
+  void alter_tensor_product(const Statement& statement) {
+    struct Field {
+      std::string_view kind;
+      std::string_view changed;  // bits
+    };
+    static constexpr std::array kFields = {Field{"instruction descriptor: A's type", "0x80"},
+                                           Field{"instruction descriptor: B's type", "0x400"},
+                                           Field{"instruction descriptor: columns", "0x80000"}};
+    for (const Field& field : kFields) {
+      compute(statement, std::string(field.kind), statement.operands.at(3), 32, "xor.b32",
+              field.changed);
     }
   }
 

@@ -207,6 +207,41 @@ TEST(PtxMutantTest, FieldsOfDescriptorsThatMeanSomething) {
             2U);
 }
 
+TEST(PtxMutantTest, WhatTensorMemoryDependsOn) {
+  constexpr std::string_view kUses = R"(.visible .entry one()
+{
+  tcgen05.cp.cta_group::2.32x128b.warpx4 [%r1], %rd1;
+  @%p1 tcgen05.mma.cta_group::2.kind::f8f6f4 [%r1], %rd1, %rd2, %r2, %p2;
+  tcgen05.mma.cta_group::2.kind::f16 [%r1], [%r3], %rd2, %r2, %p2;
+  tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.b64 [%r4];
+  tcgen05.fence::after_thread_sync;
+  tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r5}, [%r1];
+  tcgen05.wait::ld.sync.aligned;
+  tcgen05.fence::before_thread_sync;
+  tcgen05.wait::st.sync.aligned;
+  tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r1, 32;
+  ret;
+}
+)";
+  std::multiset<std::string> kinds;
+  for (const PtxMutant& mutant : mutants_of(kUses, "one")) {
+    kinds.insert(mutant.kind);
+  }
+  for (const std::string_view deleted : {"cp", "commit", "fence::after_thread_sync", "wait::ld",
+                                         "fence::before_thread_sync", "wait::st", "dealloc"}) {
+    EXPECT_EQ(kinds.count("no tcgen05." + std::string(deleted)), 1U) << deleted;
+  }
+  EXPECT_EQ(kinds.count("descriptor: start 32 bytes off"), 3U);  // not of A in tensor memory
+  EXPECT_EQ(kinds.count("descriptor: leading offset"), 0U);
+  EXPECT_EQ(kinds.count("instruction descriptor: columns"), 2U);
+  EXPECT_EQ(line_of(of_kind(mutants_of(kUses, "one"), "instruction descriptor: A's type")
+                        .at(0)
+                        .applied(kUses),
+                    4),
+            "  { .reg .b32 %fovea_mutant; xor.b32 %fovea_mutant, %r2, 0x80; @%p1 "
+            "tcgen05.mma.cta_group::2.kind::f8f6f4 [%r1], %rd1, %rd2, %fovea_mutant, %p2; }");
+}
+
 TEST(PtxMutantTest, ABarrierThatOthersArriveAtHasAnotherNumber) {
   constexpr std::string_view kArrives = R"(.visible .entry one()
 {
