@@ -41,6 +41,7 @@ struct EmulateArguments {
   std::uint64_t resident_blocks = emu::RunOptions{}.resident_blocks;
   bool any_swizzle_start = false;
   bool late_stores = false;
+  bool no_tensor_fences = false;
   int threads = 0;
   JsonOutput json;
 };
@@ -127,6 +128,7 @@ int emulate(const EmulateArguments& arguments) {
               .resident_blocks = static_cast<std::uint32_t>(arguments.resident_blocks),
               .check_swizzle_starts = !arguments.any_swizzle_start,
               .check_last_stores = !arguments.late_stores,
+              .check_tensor_fences = !arguments.no_tensor_fences,
               .most_steps = arguments.most_operations}};
   std::optional<emulation::TraceFile> trace;
   if (!arguments.trace.empty()) {
@@ -213,6 +215,9 @@ void add_options(CLI::App& command, EmulateArguments& arguments) {
       ->group(kComputeGroup);
   add_flag(command, "--late-stores", arguments.late_stores,
            "Let blocks end while bulk stores still read their shared memory")
+      ->group(kComputeGroup);
+  add_flag(command, "--no-tensor-fences", arguments.no_tensor_fences,
+           "Let threads be told without tcgen05.fence what has ended in tensor memory")
       ->group(kComputeGroup);
   add_threads(command, arguments.threads);
   add_text(command, "--trace", "FILE", arguments.trace,

@@ -176,7 +176,7 @@ std::vector<KernelHandle> Device::load(std::string_view ptx) {
 Report Device::run(std::span<const Launch> launches, const RunOptions& options) {
   std::mt19937_64 random(options.seed);
   std::deque<Grid> grids;
-  races::RunRaces races;
+  races::RunRaces races(options.check_tensor_fences);
   impl_->memory.clear_shadows();
   Tracer tracer(options.trace);
   for (const Launch& launch : launches) {

@@ -202,6 +202,7 @@ Code to_f32(Decoder& decoder, Type from) {
     case Type::kF16:
       return &run_unary<float, std::uint16_t, FromF16>;
     case Type::kBF16:
+      decoder.take("rn");  // exact with and without it
       return &run_unary<float, std::uint16_t, FromBF16>;
     default:
       break;

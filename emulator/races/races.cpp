@@ -143,11 +143,13 @@ Access ClusterRaces::settled(Actor warp, std::uint32_t operation) const {
 }
 
 void ClusterRaces::arrive(Actor warp, Meeting& meeting) {
+  fence_tensor_if_implied(warp);
   meeting.brought.join(state(warp).order);
   advance(warp);
 }
 
 void ClusterRaces::arrive_relaxed(Actor warp, Meeting& meeting) {
+  fence_tensor_if_implied(warp);
   meeting.brought.join_relaxed(state(warp).order);
 }
 

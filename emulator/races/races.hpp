@@ -68,6 +68,8 @@ class RunRaces {
     std::uint32_t warps = 0;  // of a block
   };
 
+  explicit RunRaces(bool needs_tensor_fences = true) : needs_tensor_fences_(needs_tensor_fences) {}
+
   /// Grids are counted from 1 on, which it gives. All clusters of one have been added when the next
   /// one begins. All before one that is not dependent have ended.
   std::uint32_t begin_grid(bool is_dependent);
@@ -78,6 +80,8 @@ class RunRaces {
   void wait(std::uint32_t grid);
   std::uint32_t add_cluster(Record record);  // its number
 
+  /// Whether what has ended in tensor memory must be told through tcgen05.fence.
+  [[nodiscard]] bool needs_tensor_fences() const { return needs_tensor_fences_; }
   [[nodiscard]] const Record& record_of(const Access& access) const {
     return records_.at(cluster_of(access.party) - 1);
   }
@@ -96,6 +100,7 @@ class RunRaces {
     bool has_released_waiting = false;  // some block, which knew of a wait
   };
 
+  bool needs_tensor_fences_;
   std::deque<Record> records_;
   std::deque<Grid> grids_;
 };
@@ -224,6 +229,8 @@ class ClusterRaces {
   // What the warp does from now on, those who take what it has brought do not know.
   void advance(Actor warp) { state(warp).order.generic.raise(warp, epoch(warp) + 1); }
   [[nodiscard]] Party party_of(Actor actor) const { return number_ << kActorBits | actor; }
+  // Before what synchronises with others, and before what is done in tensor memory.
+  void fence_tensor_if_implied(Actor warp);
   Actor add_channel();
   Actor channel(Actor warp, GroupKind kind);
   [[nodiscard]] const EndedGrids& ended(const Clock& clock) const {

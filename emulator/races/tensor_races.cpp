@@ -10,6 +10,7 @@
 namespace emu::races {
 
 TensorView ClusterRaces::tensor_move(Actor warp, std::uint32_t operation, bool is_load) {
+  fence_tensor_if_implied(warp);
   Warp& own = state(warp);
   TensorIssue& last = own.tensor_moves.at(is_load ? 1 : 0);
   if (last.channel == 0) {
@@ -32,6 +33,7 @@ void ClusterRaces::wait_for_tensor_moves(Actor warp, bool are_loads) {
 }
 
 ClusterRaces::TensorIssue ClusterRaces::issue_tensor(Actor warp, int lane) {
+  fence_tensor_if_implied(warp);
   Warp& own = state(warp);
   TensorIssue& last = own.tensor_issues[lane];
   if (last.channel == 0) {
@@ -72,6 +74,13 @@ void ClusterRaces::tensor_fence_after(Actor warp) {
   Warp& own = state(warp);
   own.tensor_ended.join(own.order.tensor_ended);
   own.tensor_issued.join(own.order.tensor_issued);
+}
+
+void ClusterRaces::fence_tensor_if_implied(Actor warp) {
+  if (!run_.needs_tensor_fences()) {
+    tensor_fence_before(warp);
+    tensor_fence_after(warp);
+  }
 }
 
 Order ClusterRaces::tensor_commit(Actor warp, const TensorIssue& issue) const {

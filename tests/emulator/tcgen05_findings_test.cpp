@@ -133,6 +133,14 @@ TEST_F(Tcgen05FindingsTest, FindsProductsOverWhatIsLoaded) {
   }
 }
 
+TEST_F(Tcgen05FindingsTest, LetsFencesBeMissingIfAsked) {
+  const std::string text = twice("", "").text();
+  put(kE4M3, 1);
+  EXPECT_EQ(run(text, 1).findings.size(), 1U);
+  const Report report = run(text, 1, {.check_tensor_fences = false});
+  EXPECT_TRUE(report.is_clean()) << report.findings.front().text();
+}
+
 TEST_F(Tcgen05FindingsTest, FindsProductsThatHaveNoOrder) {
   // Into overlapping accumulators, or the same with another shape.
   expect_always(FindingKind::kRace, 1, [](Kernel& kernel) {

@@ -40,6 +40,9 @@ struct RunOptions {
   /// Whether a block must have waited until its bulk stores have read its shared memory before it
   /// ends. Without this the memory stays as long as they need it.
   bool check_last_stores = true;
+  /// Whether what has ended in tensor memory must be told to other threads through
+  /// tcgen05.fence::before_thread_sync and ::after_thread_sync, beside what synchronises them.
+  bool check_tensor_fences = true;
   /// The run ends with a finding after as many operations of warps. 0: no limit.
   std::uint64_t most_steps = 0;
   /// Is told what runs; none: nobody is.
