@@ -309,7 +309,9 @@ TEST_F(SmallBoxTest, RefusesWhatItDoesNotKnow) {
             "the emulator does not know .im2col here");
   EXPECT_EQ(message(load + ".tile::gather4" + bytes + operands),
             "the emulator does not know .tile::gather4 here");
-  EXPECT_EQ(message(load + bytes + ".cta_group::2" + operands),
+  EXPECT_EQ(message(load + bytes + ".cta_group::2" + operands), "");
+  EXPECT_EQ(message("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group.cta_group::2 "
+                    "[%rd1, {0, 0}], [%r2];"),
             "the emulator does not know .cta_group::2 here");
   EXPECT_EQ(message(load + bytes + " [%r2], [%rd1, {0, 0, 0}], [%r3];"),
             "expected [a tensor map, {2 coordinates}]");
