@@ -23,7 +23,7 @@ class Warp;
 struct TensorAllocation {
   std::size_t first = 0;
   std::size_t columns = 0;
-  const Warp* warp = nullptr;  // which has asked for them
+  Warp* warp = nullptr;  // which has asked for them
   const Op* op = nullptr;
 };
 

@@ -49,8 +49,8 @@ Block& tensor_block(Warp& warp, std::size_t blocks, std::size_t number) {
                      : warp.block().cluster().blocks()[(warp.block().rank() & ~1U) + number];
 }
 
-std::size_t tensor_block_number(const Warp& warp, std::size_t blocks) {
-  return blocks == 1 ? 0 : const_cast<Warp&>(warp).block().rank() & 1U;
+std::size_t tensor_block_number(Warp& warp, std::size_t blocks) {
+  return blocks == 1 ? 0 : warp.block().rank() & 1U;
 }
 
 TensorQueue& tensor_queue(Warp& warp, std::size_t blocks) {
@@ -99,8 +99,7 @@ void require_allocated(Warp& warp, const Op& op, Lanes lanes, Block& block,
           FindingKind::kLifetime, op, lanes,
           fmt::format("{} of tensor memory: block ({}), the other one of the pair, gives "
                       "columns {} to {} back (line {}), and nothing says that this is before",
-                      range_text(range),
-                      fmt::join(const_cast<Warp*>(given.warp)->block().index(), ","), given.first,
+                      range_text(range), fmt::join(given.warp->block().index(), ","), given.first,
                       given.first + given.columns - 1, given.op->instruction->line));
     }
   }

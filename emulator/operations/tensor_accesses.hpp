@@ -22,7 +22,7 @@ std::size_t tensor_blocks(Warp& warp, const Op& op, Lanes lanes, bool may_have_e
 /// Block 0 is the one of even rank of the pair, or the warp's own where it has none.
 Block& tensor_block(Warp& warp, std::size_t blocks, std::size_t number);
 /// The warp's own number among them.
-std::size_t tensor_block_number(const Warp& warp, std::size_t blocks);
+std::size_t tensor_block_number(Warp& warp, std::size_t blocks);
 
 /// What tensor cores do for these blocks, in the order in which it is issued.
 TensorQueue& tensor_queue(Warp& warp, std::size_t blocks);

@@ -199,12 +199,22 @@ TEST_F(Tcgen05FindingsTest, FindsWhatIsWrongWithAllocations) {
     expect_always(FindingKind::kIllegalOperand, blocks, sized("16"));
     expect_always(FindingKind::kOutOfBounds, blocks, sized("32"));
     expect_always(FindingKind::kIllegalOperand, blocks, sized("128"));  // and gives back 64
-    expect_always(FindingKind::kIllegalOperand, blocks, [&](Kernel& kernel) {
-      kernel.allocation = fmt::format(
-          "tcgen05.alloc.cta_group::{0}.sync.aligned.shared::cta.b32 [slot], 64;\n"
-          "tcgen05.alloc.cta_group::{0}.sync.aligned.shared::cta.b32 [slot], 128;\n",
-          blocks);
-    });
+    // The second one must not be larger.
+    const auto two = [&](std::size_t first, std::size_t second) {
+      return [=](Kernel& kernel) {
+        kernel.allocation = fmt::format(
+            "tcgen05.alloc.cta_group::{0}.sync.aligned.shared::cta.b32 [slot], {1};\n"
+            "tcgen05.alloc.cta_group::{0}.sync.aligned.shared::cta.b32 [slot], {2};\n",
+            blocks, first, second);
+        kernel.deallocation = fmt::format(
+            "tcgen05.dealloc.cta_group::{0}.sync.aligned.b32 %r3, {2};\nsub.u32 %r3, %r3, {1};\n"
+            "tcgen05.dealloc.cta_group::{0}.sync.aligned.b32 %r3, {1};\n",
+            blocks, first, second);
+      };
+    };
+    expect_clean(blocks, two(128, 64));
+    expect_always(FindingKind::kIllegalOperand, blocks, two(64, 128));
+    EXPECT_NE(last_.message.find("more than the 64"), std::string::npos) << last_.message;
     // There is no room, and nobody makes any.
     expect_always(FindingKind::kDeadlock, blocks, [&](Kernel& kernel) {
       kernel.allocation = fmt::format(
@@ -286,6 +296,23 @@ TEST_F(Tcgen05FindingsTest, FindsBlocksThatEndTooEarly) {
   EXPECT_EQ(clean_, 0U);
   for (const FindingKind kind : kinds) {
     EXPECT_TRUE(kind == FindingKind::kRace || kind == FindingKind::kLifetime) << last_.text();
+  }
+}
+
+TEST_F(Tcgen05FindingsTest, FindsArrivalsThatNobodyWaitsFor) {
+  for (const std::size_t blocks : {std::size_t{1}, std::size_t{2}}) {
+    const auto also = [](bool is_first) {
+      return [is_first](Kernel& kernel) {
+        std::string other = kernel.commit;
+        other.replace(other.find("%r5"), 3, "%r21");
+        other = "mov.u32 %r21, other;\n" + other;
+        kernel.commit = is_first ? other + kernel.commit : kernel.commit + other;
+      };
+    };
+    // What comes before another commit of the thread has come when that one has.
+    expect_clean(blocks, also(true));
+    expect_always(FindingKind::kLifetime, blocks, also(false));
+    EXPECT_TRUE(last_.instruction.starts_with("tcgen05.commit")) << last_.text();
   }
 }
 
