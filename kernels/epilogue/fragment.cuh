@@ -9,81 +9,28 @@
 
 #include <cstdint>
 
-#include "kernels/epilogue/activation.cuh"
+#include "kernels/epilogue/arithmetic.cuh"
 #include "kernels/epilogue/epilogue_params.hpp"
+#include "kernels/epilogue/row.cuh"
+#include "kernels/epilogue/words.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/warp.cuh"
 
 namespace fovea::epilogue {
 
-/// One of the two rows of a tile that a lane holds parts of.
-struct Row {
-  std::int32_t index;  // of the output
-  std::int32_t token;  // whose position it has
-  bool valid;
-};
-
-/// Row `row` (0 .. ) of the tile that begins at these token and image.
-__device__ __forceinline__ Row find_row(const Params& p, std::int32_t token, std::int32_t image,
-                                        std::int32_t row) {
-  const std::int32_t in_box = row / p.box_tokens;
-  const std::int32_t t = token + row - in_box * p.box_tokens;
-  const std::int32_t i = image + in_box;
-  return {i * p.tokens + t, t % p.position_rows, t < p.tokens && i < p.images};
-}
-
-/// kBytes (4, 8, 16) at once.
-template <int kBytes>
-struct Words;
-template <>
-struct Words<4> {
-  using Type = std::uint32_t;
-};
-template <>
-struct Words<8> {
-  using Type = uint2;
-};
-template <>
-struct Words<16> {
-  using Type = uint4;
-};
-
-template <int kCount>
-__device__ __forceinline__ void load_words(std::uint32_t (&to)[kCount], const void* from) {
-  using Type = typename Words<kCount == 8 ? 16 : kCount * 4>::Type;
-#pragma unroll
-  for (int i = 0; i < kCount * 4 / static_cast<int>(sizeof(Type)); ++i) {
-    const Type value = static_cast<const Type*>(from)[i];
-    __builtin_memcpy(reinterpret_cast<char*>(&to[0]) + i * sizeof(Type), &value, sizeof(Type));
-  }
-}
-
-template <int kCount>
-__device__ __forceinline__ void load_floats(float (&to)[kCount], const float* from) {
-#pragma unroll
-  for (int i = 0; i < kCount; i += 4) {
-    const float4 value = *reinterpret_cast<const float4*>(from + i);
-    to[i] = value.x;
-    to[i + 1] = value.y;
-    to[i + 2] = value.z;
-    to[i + 3] = value.w;
-  }
-}
-
-/// Cfg: kColumns, kVector, kEpilogue, kOutput, kScaled (there is a column scale),
-/// kNormed (rows have a RowNorm and columns a sum), kAhead (groups of columns whose addends are on
-/// their way to registers).
+/// Cfg: kColumns, kVector, kAhead (groups of columns whose addends are on their way to registers),
+/// and what Arithmetic takes.
 template <typename Cfg>
 struct Fragment {
   static constexpr int kVector = Cfg::kVector;
   static constexpr int kGroupColumns = kQuad * kVector;
   static constexpr int kGroups = Cfg::kColumns / kGroupColumns;
   static constexpr int kWords = kVector / 2;  // of an addend, bf16 pairs
-  static constexpr bool kHasBias = Cfg::kEpilogue != Kind::kPosition;
+  using Values = Arithmetic<Cfg>;
+  static constexpr bool kHasBias = Values::kHasBias;
   static constexpr bool kHasAddend =
       Cfg::kEpilogue == Kind::kResidual || Cfg::kEpilogue == Kind::kPosition;
   static_assert(Cfg::kColumns % kGroupColumns == 0);
-  static_assert(!(Cfg::kScaled && Cfg::kNormed), "columns have a scale or a sum");
 
   /// What is added to a row of the tile: the residual or the position's row.
   struct Addend {
@@ -228,20 +175,6 @@ struct Fragment {
     }
   };
 
-  /// One element before its activation.
-  template <bool kRowScaled, typename Accumulator>
-  static __device__ __forceinline__ float scaled(Accumulator accumulator, float row_scale,
-                                                 float row_shift, float scale, float shift) {
-    const auto y = static_cast<float>(accumulator);
-    if constexpr (Cfg::kNormed) {
-      return fmaf(y, row_scale, fmaf(row_shift, scale, shift));  // `scale` is the column's sum
-    } else if constexpr (Cfg::kScaled) {
-      return fmaf(kRowScaled ? y * row_scale : y, scale, shift);
-    } else {
-      return y + shift;
-    }
-  }
-
   /// Where a lane's accumulators have column `v` of a group, in the upper or lower of its rows.
   static __device__ __forceinline__ constexpr int place_of(int group, int lower, int v) {
     return 4 * (group * kVector / 2 + v / 2) + 2 * lower + v % 2;
@@ -273,8 +206,9 @@ struct Fragment {
             other = v % 2 == 0 ? ptx::bf16_low(pair) : ptx::bf16_high(pair);
           }
           const bool table = Cfg::kEpilogue == Kind::kPosition && kAddends;
-          y[v] = scaled<kRowScaled>(accumulators[place_of(group, h, v)], row_scales.values[h],
-                                    row_scales.shifts[h], scale[v], table ? other : bias[v]);
+          y[v] = Values::template scaled<kRowScaled>(accumulators[place_of(group, h, v)],
+                                                     row_scales.values[h], row_scales.shifts[h],
+                                                     scale[v], table ? other : bias[v]);
           if constexpr (Cfg::kEpilogue == Kind::kResidual) {
             y[v] += other;
           }
@@ -314,8 +248,9 @@ struct Fragment {
           float y[2];
 #pragma unroll
           for (int v = 0; v < 2; ++v) {
-            y[v] = scaled<true>(accumulators[place_of(group, h, 2 * i + v)], row_scales.values[h],
-                                row_scales.shifts[h], scale[2 * i + v], bias[2 * i + v]);
+            y[v] = Values::template scaled<true>(accumulators[place_of(group, h, 2 * i + v)],
+                                                 row_scales.values[h], row_scales.shifts[h],
+                                                 scale[2 * i + v], bias[2 * i + v]);
           }
           words[i] =
               ptx::cvt_bf16x2(y[0] + ptx::bf16_low(words[i]), y[1] + ptx::bf16_high(words[i]));
@@ -327,59 +262,15 @@ struct Fragment {
 
  private:
   /// Activation, rounding and store of columns that lie side by side.
-  static __device__ __forceinline__ void store_vector(float (&y)[kVector], const Params& p,
+  static __device__ __forceinline__ void store_vector(const float (&y)[kVector], const Params& p,
                                                       std::int64_t at) {
-    constexpr bool kGelu = Cfg::kEpilogue == Kind::kGelu;
-    if constexpr (Cfg::kOutput == Output::kI8) {
-      static_assert(kGelu, "i8 is what the two layers of an MLP pass on");
-      const __half2 half_scale = __float2half2_rn(fminf(0.5F * p.inverse_output_scale, 65504.0F));
-      std::uint32_t packed[kVector / 4];
-#pragma unroll
-      for (int i = 0; i < kVector / 4; ++i) {
-        std::uint32_t pairs[2];
-#pragma unroll
-        for (int j = 0; j < 2; ++j) {
-          pairs[j] = to_i8x2(
-              gelu_tanh_f16x2(ptx::cvt_f16x2(y[4 * i + 2 * j], y[4 * i + 2 * j + 1]), half_scale));
-        }
-        packed[i] = pairs[0] | pairs[1] << 16;
-      }
-      store_words(static_cast<std::uint8_t*>(p.output) + at, packed);
-    } else if constexpr (Cfg::kOutput == Output::kE4M3) {
-      const __half2 half_scale = __float2half2_rn(fminf(0.5F * p.inverse_output_scale, 65504.0F));
-      std::uint32_t packed[kVector / 4];
-#pragma unroll
-      for (int i = 0; i < kVector / 4; ++i) {
-        std::uint32_t pairs[2];
-#pragma unroll
-        for (int j = 0; j < 2; ++j) {
-          const float low = y[4 * i + 2 * j];
-          const float high = y[4 * i + 2 * j + 1];
-          pairs[j] =
-              kGelu ? ptx::cvt_e4m3x2_f16x2(gelu_tanh_f16x2(ptx::cvt_f16x2(low, high), half_scale))
-                    : ptx::cvt_e4m3x2(low * p.inverse_output_scale, high * p.inverse_output_scale);
-        }
-        packed[i] = pairs[0] | pairs[1] << 16;
-      }
-      store_words(static_cast<std::uint8_t*>(p.output) + at, packed);
-    } else {
-      std::uint32_t packed[kVector / 2];
-#pragma unroll
-      for (int i = 0; i < kVector / 2; ++i) {
-        packed[i] = kGelu ? ptx::cvt_bf16x2(gelu_tanh(y[2 * i]), gelu_tanh(y[2 * i + 1]))
-                          : ptx::cvt_bf16x2(y[2 * i], y[2 * i + 1]);
-      }
+    std::uint32_t packed[kVector * Values::kBytes / 4];
+    Values::round(y, p, packed);
+    if constexpr (Values::kBytes == 2) {
       store_words(static_cast<std::uint16_t*>(p.output) + at, packed);
+    } else {
+      store_words(static_cast<std::uint8_t*>(p.output) + at, packed);
     }
-  }
-
-  template <int kCount>
-  static __device__ __forceinline__ void store_words(void* to,
-                                                     const std::uint32_t (&from)[kCount]) {
-    using Type = typename Words<kCount * 4>::Type;
-    Type value;
-    __builtin_memcpy(&value, from, sizeof(Type));
-    *static_cast<Type*>(to) = value;
   }
 };
 
