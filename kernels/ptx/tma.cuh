@@ -94,6 +94,18 @@ __device__ __forceinline__ void tma_load_5d_multicast(void* to, const void* map,
       : "memory");
 }
 
+/// Loads a box of 3 dimensions to this CTA; its bytes count towards the barrier at the address
+/// `barrier` of the cluster's shared memory, in either CTA of a pair.
+__device__ __forceinline__ void tma_load_3d_pair(void* to, const void* map, std::uint32_t barrier,
+                                                 std::int32_t c0, std::int32_t c1, std::int32_t c2,
+                                                 CacheHint hint = CacheHint::kEvictNormal) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".cta_group::2.L2::cache_hint [%0], [%1, {%4, %5, %6}], [%2], %3;" ::"r"(shared_address(to)),
+      "l"(map), "r"(barrier), "l"(static_cast<std::uint64_t>(hint)), "r"(c0), "r"(c1), "r"(c2)
+      : "memory");
+}
+
 /// Closes this thread's group of stores.
 __device__ __forceinline__ void bulk_commit_group() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");

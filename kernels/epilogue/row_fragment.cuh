@@ -1,0 +1,123 @@
+// From accumulators in tensor memory, of which each lane of a warp has a row, to rows in swizzled
+// shared memory, which TMA stores.
+//
+// A lane has the columns of its row in order, so nothing is permuted; and what columns share lanes
+// read from one place at once.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/epilogue/arithmetic.cuh"
+#include "kernels/epilogue/epilogue_params.hpp"
+#include "kernels/epilogue/row.cuh"
+#include "kernels/epilogue/words.cuh"
+#include "kernels/ptx/math.cuh"
+
+namespace fovea::epilogue {
+
+/// Cfg: as Arithmetic's, and kSpan: bytes of a row that lie side by side in shared memory, which is
+/// the width of the swizzle (32, 64 or 128).
+template <typename Cfg>
+struct RowFragment {
+  using Values = Arithmetic<Cfg>;
+  static constexpr int kColumns = 32;  // of a row, which are loaded from tensor memory at once
+  static constexpr int kUnit = 16;     // bytes that swizzles move as one
+  static constexpr int kUnitColumns = kUnit / Values::kBytes;
+  static constexpr int kUnits = kColumns / kUnitColumns;
+  static constexpr bool kHasPosition = Cfg::kEpilogue == Kind::kPosition;
+  static constexpr bool kHasResidual = Cfg::kEpilogue == Kind::kResidual;
+  static_assert(!(kHasPosition || kHasResidual) || Cfg::kOutput == Output::kBF16);
+
+  /// What is added to a lane's columns from memory: bf16 pairs.
+  struct Addend {
+    std::uint32_t words[kHasPosition ? kUnits : 1][4];
+  };
+  static __device__ __forceinline__ Addend load_position(const Params& p, const Row& row,
+                                                         std::int32_t column) {
+    Addend addend{};
+    if constexpr (kHasPosition) {
+      const auto* const from = static_cast<const std::uint16_t*>(p.position) +
+                               static_cast<std::int64_t>(row.token) * p.columns + column;
+#pragma unroll
+      for (int unit = 0; unit < kUnits; ++unit) {
+        if (row.valid && column + unit * kUnitColumns < p.columns) {
+          load_words(addend.words[unit], from + unit * kUnitColumns);
+        }
+      }
+    }
+    return addend;
+  }
+
+  /// Of a lane's row; asked for before the products are awaited.
+  struct RowScale {
+    float value;
+    float shift;  // kNormed
+  };
+  // By ordinary loads: the grid before this one may write them while this one already runs.
+  static __device__ __forceinline__ RowScale load_row_scale(const Params& p, const Row& row) {
+    RowScale scale{1.0F, 0.0F};
+    if constexpr (Cfg::kNormed) {
+      scale.value = row.valid ? p.row_norm[row.index].scale : 0.0F;
+      scale.shift = row.valid ? p.row_norm[row.index].shift : 0.0F;
+    } else if (Cfg::kScaled && p.row_scale != nullptr) {
+      scale.value = row.valid ? p.row_scale[row.index] : 0.0F;
+    }
+    return scale;
+  }
+
+  /// Where the 16 bytes at `unit` of a row's span lie in it.
+  static __device__ __forceinline__ std::uint32_t swizzled(std::uint32_t row, std::uint32_t unit) {
+    constexpr std::uint32_t kRowsOfPhase = 128 / Cfg::kSpan;
+    constexpr std::uint32_t kSpanUnits = Cfg::kSpan / kUnit;
+    return (unit ^ row / kRowsOfPhase % kSpanUnits) * kUnit;
+  }
+
+  /// A lane's 32 columns: the first of them at `first` of the tables of scales (or sums) and biases
+  /// in shared memory, and at `unit` of its row's span, which is at `span` and has the residual.
+  template <typename Accumulator>
+  static __device__ __forceinline__ void store(const Accumulator (&accumulators)[kColumns],
+                                               const Params& p, const RowScale& row_scale,
+                                               const float* scales, const float* biases,
+                                               const Addend& addend, std::uint8_t* span,
+                                               std::uint32_t row, std::uint32_t first_unit) {
+#pragma unroll
+    for (int unit = 0; unit < kUnits; ++unit) {
+      const int first = unit * kUnitColumns;
+      std::uint8_t* const place = span + swizzled(row, first_unit + unit);
+      float scale[kUnitColumns];
+      float bias[kUnitColumns];
+      if constexpr (Cfg::kScaled || Cfg::kNormed) {
+        load_floats(scale, scales + first);
+      }
+      if constexpr (Values::kHasBias) {
+        load_floats(bias, biases + first);
+      }
+      std::uint32_t residual[4];
+      if constexpr (kHasResidual) {
+        load_words(residual, place);
+      }
+      float y[kUnitColumns];
+#pragma unroll
+      for (int v = 0; v < kUnitColumns; ++v) {
+        if constexpr (kHasPosition) {
+          bias[v] = bf16_of(addend.words[unit], v);
+        }
+        y[v] = Values::template scaled<true>(accumulators[first + v], row_scale.value,
+                                             row_scale.shift, scale[v], bias[v]);
+        if constexpr (kHasResidual) {
+          y[v] += bf16_of(residual, v);
+        }
+      }
+      std::uint32_t packed[4];
+      Values::round(y, p, packed);
+      store_words(place, packed);
+    }
+  }
+
+ private:
+  static __device__ __forceinline__ float bf16_of(const std::uint32_t (&pairs)[4], int at) {
+    return at % 2 == 0 ? ptx::bf16_low(pairs[at / 2]) : ptx::bf16_high(pairs[at / 2]);
+  }
+};
+
+}  // namespace fovea::epilogue
