@@ -44,8 +44,9 @@ void print_caught(const mutation::MutantResult& result) {
 
 void add_mutate_options(CLI::App& command, KernelArguments& arguments) {
   MutateArguments& mutate = arguments.mutate;
-  without_variable(add_choice(command, "--device", {"emu", "emu:sm_80", "emu:sm_90a"},
-                              arguments.emulator, "Whose PTX (without it: that of emu:sm_90a)"))
+  without_variable(add_choice(command, "--device",
+                              {"emu", "emu:sm_80", "emu:sm_90a", "emu:sm_100a"}, arguments.emulator,
+                              "Whose PTX (without it: that of emu:sm_90a)"))
       ->group(kComputeGroup);
   add_text(command, "--kernel", "KERNEL", arguments.kernel, "Only this kernel of the cards")
       ->group(kInputGroup);

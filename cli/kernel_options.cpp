@@ -33,14 +33,15 @@ void add_gpu(CLI::App& command, KernelArguments& arguments) {
 
 /// Another place than a GPU.
 CLI::Option* add_emulator(CLI::App& command, KernelArguments& arguments) {
-  CLI::Option* const device = add_text(command, "--device", "emu|emu:ARCH", arguments.emulator,
-                                       "Run on the emulator of an sm_90a, or of ARCH, sm_80 or "
-                                       "sm_90a, and no GPU: cases that are quick there");
+  CLI::Option* const device =
+      add_text(command, "--device", "emu|emu:ARCH", arguments.emulator,
+               "Run on the emulator of an sm_90a, or of ARCH, sm_80, sm_90a "
+               "or sm_100a, and no GPU: cases that are quick there");
   without_variable(device)->group(kComputeGroup)->check([](const std::string& text) -> std::string {
     const std::optional<DeviceName> name = parse_device(text);
     return name && name->kind == DeviceKind::kEmulator
                ? ""
-               : fmt::format("'{}' is not one of emu, emu:sm_80, emu:sm_90a", text);
+               : fmt::format("'{}' is not one of emu, emu:sm_80, emu:sm_90a, emu:sm_100a", text);
   });
   return device;
 }

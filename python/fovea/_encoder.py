@@ -74,7 +74,7 @@ def load(
         model: a folder in Hugging Face layout, or a name such as
             "google/siglip2-base-patch16-224" that is in the local Hugging Face cache.
         device: "auto", "cpu", "cuda" or "cuda:N", or a torch.device. "auto" takes a GPU when one is usable,
-            else the CPU; `Encoder.device` says which. "emu", "emu:sm_80" and "emu:sm_90a" run a GPU's kernels on the
+            else the CPU; `Encoder.device` says which. "emu", "emu:sm_80", "emu:sm_90a" and "emu:sm_100a" run a GPU's kernels on the
             CPU, far slower than either, and fail where a kernel does something wrong.
         precision: "auto" is "bf16" where the device has instructions for it, else "fp32". A named
             precision that the device lacks is an error. "fp32" is for CPUs, "fp8" for GPUs, and

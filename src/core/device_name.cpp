@@ -20,6 +20,9 @@ std::optional<DeviceName> parse_device(std::string_view name) {
   if (name == "emu" || name == "emu:sm_90a") {
     return DeviceName{DeviceKind::kEmulator, 90};
   }
+  if (name == "emu:sm_100a") {
+    return DeviceName{DeviceKind::kEmulator, 100};
+  }
   if (name == "emu:sm_80") {
     return DeviceName{DeviceKind::kEmulator, 80};
   }

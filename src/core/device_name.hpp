@@ -21,7 +21,7 @@ struct DeviceName {
 
 /// For messages that refuse a name.
 inline constexpr std::string_view kDeviceNames =
-    "auto, cpu, cuda, cuda:N, or emu, emu:sm_80 or emu:sm_90a, the emulator of a GPU";
+    "auto, cpu, cuda, cuda:N, or emu, emu:sm_80, emu:sm_90a or emu:sm_100a, the emulator of a GPU";
 
 /// "cuda" is the first GPU, "emu" the emulator of an sm_90a. None: it is no name of a device.
 [[nodiscard]] std::optional<DeviceName> parse_device(std::string_view name);

@@ -29,12 +29,13 @@ def cosine(one, other):
     return ((one * other).sum(1) / numpy.linalg.norm(one, axis=1) / numpy.linalg.norm(other, axis=1)).min()
 
 
-def test_embeds_as_a_cpu_does(run_fovea, emulator, model, tmp_path):
+@pytest.mark.parametrize(("device", "arch"), [("emu", "sm_90a"), ("emu:sm_100a", "sm_100a")])
+def test_embeds_as_a_cpu_does(run_fovea, emulator, model, tmp_path, device, arch):
     expected, _ = embed(run_fovea, model, "cpu", "fp32", PHOTOS, tmp_path / "cpu")
-    found, said = embed(run_fovea, model, "emu", "bf16", PHOTOS, tmp_path / "emu", env={"FOVEA_EMU_SEED": "1"})
-    assert "PTX emulator of sm_90a" in said
+    found, said = embed(run_fovea, model, device, "bf16", PHOTOS, tmp_path / "emu", env={"FOVEA_EMU_SEED": "1"})
+    assert f"PTX emulator of {arch}" in said
     assert cosine(found, expected) >= BF16_COSINE
-    other, _ = embed(run_fovea, model, "emu", "bf16", PHOTOS, tmp_path / "other", env={"FOVEA_EMU_SEED": "2"})
+    other, _ = embed(run_fovea, model, device, "bf16", PHOTOS, tmp_path / "other", env={"FOVEA_EMU_SEED": "2"})
     assert (found == other).all(), "another schedule, other bytes"
 
 
@@ -56,7 +57,7 @@ def test_searches_as_a_cpu_does(run_fovea, emulator, tmp_path):
     (tmp_path / "out/manifest.json").write_text(json.dumps(manifest))
     arguments = ["similar", tmp_path / "queries.npy", "--in", tmp_path / "out", "--json"]
     expected = run_fovea(*arguments, "--device", "cpu").stdout
-    for device in ("emu:sm_80", "emu:sm_90a"):
+    for device in ("emu:sm_80", "emu:sm_90a", "emu:sm_100a"):
         assert run_fovea(*arguments, "--device", device).stdout == expected
 
 

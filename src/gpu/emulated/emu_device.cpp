@@ -35,20 +35,31 @@ constexpr std::size_t kMemoryBytes = std::size_t{4} << 30;
 constexpr int kSms = 4;
 constexpr std::size_t kL2Bytes = std::size_t{1} << 20;
 constexpr std::size_t kSharedBytesOf80 = std::size_t{163} << 10;
-constexpr std::size_t kSharedBytesOf90 = std::size_t{227} << 10;
+constexpr std::size_t kSharedBytesOf90 = std::size_t{227} << 10;  // and of 10.0
 
 DeviceInfo device_info_of(int arch) {
-  if (arch != 80 && arch != 90) {
-    fail("the emulator has no sm_{}; use {} or {}", arch, option_words("device", "emu:sm_80"),
-         option_words("device", "emu:sm_90a"));
+  struct Emulated {
+    int arch;
+    const char* name;
+    std::size_t shared_bytes;
+  };
+  constexpr std::array kEmulated = {
+      Emulated{80, "PTX emulator of sm_80", kSharedBytesOf80},
+      Emulated{90, "PTX emulator of sm_90a", kSharedBytesOf90},
+      Emulated{100, "PTX emulator of sm_100a", kSharedBytesOf90},
+  };
+  const auto* const found = std::ranges::find(kEmulated, arch, &Emulated::arch);
+  if (found == kEmulated.end()) {
+    fail("the emulator has no sm_{}; use {}, {} or {}", arch, option_words("device", "emu:sm_80"),
+         option_words("device", "emu:sm_90a"), option_words("device", "emu:sm_100a"));
   }
-  return {.name = arch == 90 ? "PTX emulator of sm_90a" : "PTX emulator of sm_80",
+  return {.name = found->name,
           .compute_major = arch / 10,
           .compute_minor = arch % 10,
           .sm_count = kSms,
           .memory_bytes = kMemoryBytes,
           .l2_bytes = kL2Bytes,
-          .shared_bytes_per_block = arch == 90 ? kSharedBytesOf90 : kSharedBytesOf80,
+          .shared_bytes_per_block = found->shared_bytes,
           .clock_khz = 1'000'000,
           .driver_version = 13000,
           .is_emulated = true};
