@@ -12,7 +12,9 @@ find_package(Python3 REQUIRED COMPONENTS Interpreter)
 
 set(kernel_folder ${PROJECT_BINARY_DIR}/kernels)
 set(kernel_list ${PROJECT_SOURCE_DIR}/kernels/variants.py)
-set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${kernel_list})
+set(kernel_list_parts ${kernel_list} ${PROJECT_SOURCE_DIR}/kernels/gemm_variants.py
+                      ${PROJECT_SOURCE_DIR}/kernels/kernel_entry.py)
+set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${kernel_list_parts})
 execute_process(COMMAND ${Python3_EXECUTABLE} ${kernel_list} ${kernel_folder}
                 COMMAND_ERROR_IS_FATAL ANY)
 include(${kernel_folder}/units.cmake)
@@ -109,13 +111,13 @@ function(fovea_embed_kernels target function)
     add_custom_command(OUTPUT ${out}.ptx.zst
                        COMMAND Python3::Interpreter ${embed} --ptx ${out}.ptx ${files}
                        COMMAND ${FOVEA_ZSTD} -17 --long=25 -q -f -o ${out}.ptx.zst ${out}.ptx
-                       DEPENDS ${embed} ${kernel_list} ${files} VERBATIM)
+                       DEPENDS ${embed} ${kernel_list_parts} ${files} VERBATIM)
     list(APPEND packed ${out}.ptx.zst)
   endif()
   add_custom_command(
     OUTPUT ${out}.S ${out}.cpp
     COMMAND Python3::Interpreter ${embed} ${function} ${out} ${files}
-    DEPENDS ${embed} ${kernel_list} ${packed} VERBATIM)
+    DEPENDS ${embed} ${kernel_list_parts} ${packed} VERBATIM)
   add_library(${target} STATIC ${out}.S ${out}.cpp)
   target_link_libraries(${target} PUBLIC fovea_options fovea_kernel_list)
   set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden)
@@ -131,7 +133,7 @@ function(fovea_embed_kernel_sources target)
   set(out ${kernel_folder}/${target})
   set(packer ${PROJECT_SOURCE_DIR}/kernels/pack_sources.py)
   add_custom_command(OUTPUT ${out}.json COMMAND Python3::Interpreter ${packer} ${out}.json
-                     DEPENDS ${packer} ${kernel_list} ${sources} VERBATIM)
+                     DEPENDS ${packer} ${kernel_list_parts} ${sources} VERBATIM)
   if(NOT FOVEA_ZSTD)
     message(FATAL_ERROR "zstd, which packs the kernels' sources, is not here: scripts/setup installs it")
   endif()

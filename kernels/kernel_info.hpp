@@ -10,6 +10,7 @@ namespace fovea::gpu {
 /// What a kernel is compiled to.
 enum class Code : std::uint8_t {
   kMachine,  // runs on its architecture and on later ones of the same major version
+  kFamily,   // so does this, with what its family alone has
   kOneArch,  // machine code with what one architecture alone has
   kPtx,      // the driver compiles it for architectures after its own
 };

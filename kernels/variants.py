@@ -12,75 +12,17 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-import string
 import sys
 from collections.abc import Iterator
 
-
-# "sm_80" is machine code that runs on all of 8.x from 8.0 on; "sm_90a" may use what 9.0 alone has, and runs
-# nowhere else; "compute_90" is PTX, which the driver compiles for what came after 9.0 and has no machine code here.
-HOPPER = ("sm_90a",)
-ALL_GPUS = ("sm_80", "sm_90", "sm_100", "compute_90")
-# Where Hopper has tuning parameters of its own: elsewhere the compiler needs more registers, and GPUs for
-# desktops have half of the shared memory.
-NOT_HOPPER = ("sm_80", "sm_100", "compute_90")
-REFERENCE = ("sm_80", "sm_90a")
-
-
-@dataclasses.dataclass(frozen=True)
-class Kernel:
-    """An entry point. Kernels of one unit are compiled together, for the same targets."""
-
-    name: str
-    unit: str
-    targets: tuple[str, ...]  # what it is compiled to, as nvcc names it
-    source: str  # the file that has its code, below kernels/
-    template: str  # the C++ of the entry point, with $name and the names of the tuning parameters for their values
-    includes: tuple[str, ...] = ()  # below kernels/, beside `source`
-    family: str = ""  # in PARAMETERS; "": it has no tuning parameters
-    values: dict[str, int] = dataclasses.field(default_factory=dict)  # of the tuning parameters
-    lab: bool = False  # part of the laboratory alone, not of the library
-    table: str = ""  # of the host, that lists it
-    row: str = ""  # what that table says of it: the fields of its C++ initializer
-
-    @property
-    def entry(self) -> str:
-        """The C++ of the entry point."""
-        return string.Template(self.template).substitute(self.values, name=self.name)
-
-
+import gemm_variants
+from kernel_entry import ALL_GPUS, HOPPER, NOT_HOPPER, REFERENCE, Kernel, arch_of, camel, code_of, source_of, steps
 
 # The values that the tuning parameters of a family of kernels may take in candidates: `fovea kernel parameters` lists
 # them, and `evolve` draws from them. What is not named here keeps the kernel's own value. Which combinations are legal,
 # the launchers say (can_be_made in src/gpu/launch/).
-def steps(first: int, last: int, step: int = 1) -> tuple[int, ...]:
-    return tuple(range(first, last + 1, step))
-
-
 PARAMETERS: dict[str, dict[str, tuple[int, ...]]] = {
-    "gemm_cooperative": {
-        "consumers": (1, 2, 3),
-        "columns": steps(32, 256, 16),
-        "stages": steps(2, 16),
-        "vector": (4, 8, 16),
-        "ahead": (0, 1, 2, 4, 6, 8),
-        "raster": (0, 2, 4, 8, 16, 32),
-    },
-    "gemm_ping_pong": {
-        "columns": steps(64, 256, 64),
-        "stages": steps(2, 10),
-        "vector": (4, 8),
-        "ahead": (0, 2, 4, 8),
-        "raster": (0, 2, 4, 8, 16, 32),
-    },
-    "gemm_b_stationary": {
-        "consumers": (2, 3),
-        "columns": steps(32, 256, 32),
-        "stages": steps(2, 16),
-        "vector": (4, 8, 16),
-        "k_blocks": steps(1, 16),
-        "ahead": (0, 2, 4, 8),
-    },
+    **gemm_variants.PARAMETERS,
     "attention_single_pass": {"consumers": (1, 2, 3), "key_slots": steps(2, 8), "tile_slots": steps(2, 10)},
     "attention_online": {
         "kv_tile": steps(32, 224, 16),
@@ -106,116 +48,6 @@ PARAMETERS: dict[str, dict[str, tuple[int, ...]]] = {
     },
     "attention_scalar": {"stages": (2, 3, 4)},
 }
-
-
-def camel(name: str) -> str:
-    return "".join(part.capitalize() for part in name.split("_"))
-
-
-# GEMM
-
-INPUTS = {"bf16": "kBF16", "bf16norm": "kBF16", "e4m3": "kE4M3", "u8s8": "kU8S8", "s8s8": "kS8S8"}
-EPILOGUES = {"bias": "kBias", "gelu": "kGelu", "residual": "kResidual", "position": "kPosition"}
-OUTPUTS = {"bf16": "kBF16", "e4m3": "kE4M3", "i8": "kI8"}
-
-# Input, epilogue and output. Rows of an input "bf16norm" are normalised by the epilogue.
-OPERATIONS = (
-    ("bf16", "bias", "bf16"),
-    ("bf16", "gelu", "bf16"),
-    ("bf16", "residual", "bf16"),
-    ("bf16", "position", "bf16"),
-    ("bf16norm", "bias", "bf16"),
-    ("bf16norm", "gelu", "bf16"),
-    ("u8s8", "position", "bf16"),
-    ("s8s8", "bias", "bf16"),
-    ("s8s8", "residual", "bf16"),
-    ("s8s8", "gelu", "i8"),
-    ("s8s8", "gelu", "e4m3"),
-    ("e4m3", "residual", "bf16"),
-)
-# The patch embedding in e4m3 is not the encoder's: it is there to be compared with others'.
-LAB_OPERATIONS = (("e4m3", "position", "bf16"),)
-
-
-@dataclasses.dataclass(frozen=True)
-class Tile:
-    """`consumers` warpgroups that multiply, `columns` of a tile, `stages` of the ring, and `vector` columns that
-    a lane stores at once; `k_blocks` of 128 bytes of K that a stationary panel holds at most; `ahead` groups of
-    columns whose addends are fetched early; `raster`, the order of the tiles (gemm_params.hpp)."""
-
-    design: str
-    consumers: int
-    columns: int
-    stages: int
-    vector: int
-    k_blocks: int = 0
-    ahead: int = 4
-    raster: int = 0
-
-
-def gemm_tiles(operand: str, epilogue: str, output: str) -> Iterator[Tile]:
-    vector = 8 if output == "bf16" else 16
-    position, residual = epilogue == "position", epilogue == "residual"
-    # Panels of B that stay in shared memory, for small K.
-    if not operand.startswith("bf16"):
-        if not residual:
-            yield Tile("b_stationary", 2, 192, 9, vector, k_blocks=6)
-        if position:
-            yield Tile("b_stationary", 2, 128, 9, vector, k_blocks=9)
-        else:
-            yield Tile("b_stationary", 3, 128, 9, vector, k_blocks=9, ahead=2)
-    if residual:
-        yield Tile("ping_pong", 2, 192, 4, vector)
-    elif output == "bf16" and not position:
-        yield Tile("ping_pong", 2, 192, 5, vector)
-    if operand.startswith("bf16") and not residual and not position:
-        yield Tile("cooperative", 3, 192, 4, vector, ahead=2)
-    yield Tile("cooperative", 2, 256, 4, vector)
-    yield Tile("cooperative", 2, 128, 6, vector)
-    yield Tile("cooperative", 1, 96, 9, 8)
-    yield Tile("cooperative", 1, 64, 6, vector)
-    yield Tile("cooperative", 1, 32, 16, 8)
-    # For widths that are no multiple of 32.
-    yield Tile("cooperative", 2, 128, 6, 4)
-    yield Tile("cooperative", 1, 64, 6, 4)
-
-
-def gemm_kernels() -> Iterator[Kernel]:
-    for operation in (*OPERATIONS, *LAB_OPERATIONS):
-        operand, epilogue, output = operation
-        for tile in gemm_tiles(*operation):
-            name = f"gemm_sm90_{tile.design}_{'_'.join(operation)}_{tile.consumers}x{tile.columns}_v{tile.vector}"
-            values = {key: value for key, value in dataclasses.asdict(tile).items() if key != "design"}
-            tuning = (
-                f"{{.design = fovea::gemm::Design::k{camel(tile.design)}, "
-                f".input = fovea::tile::Input::{INPUTS[operand]}, "
-                f".epilogue = fovea::epilogue::Kind::{EPILOGUES[epilogue]}, "
-                f".output = fovea::epilogue::Output::{OUTPUTS[output]}, "
-                f".normed = {str(operand == 'bf16norm').lower()}, "
-                + ", ".join(f".{parameter} = ${parameter}" for parameter in values)
-                + "}"
-            )
-            template = (
-                f"using ${{name}}_design =\n    fovea::gemm::{camel(tile.design)}Gemm"
-                f"<fovea::gemm::Cfg<fovea::gemm::Tuning{tuning}>>;\n"
-                'extern "C" __global__ void __launch_bounds__(${name}_design::kThreads,\n'
-                "                                             ${name}_design::kCtasPerSm)\n"
-                "    $name(const __grid_constant__ fovea::gemm::Params params) {\n"
-                "  ${name}_design::run_block(params);\n}\n"
-            )
-            yield Kernel(
-                name,
-                f"gemm_sm90_{'_'.join(operation)}",
-                HOPPER,
-                f"gemm/sm90_{tile.design}.cuh",
-                template,
-                includes=("gemm/config.cuh",),
-                family=f"gemm_{tile.design}",
-                values=values,
-                lab=operation in LAB_OPERATIONS,
-                table="gemm",
-                row=f".tuning = {string.Template(tuning).substitute(values)}",
-            )
 
 
 # Attention
@@ -354,7 +186,7 @@ def other_kernels() -> Iterator[Kernel]:
             )
     # What a LayerNorm does to each row, for the matrix kernels that do it themselves.
     for chunks in (3, 5, 8):
-        yield file_kernel(f"row_norm_bf16_{chunks}", "norm/row_norm.cu", HOPPER, FOVEA_INPUT_F32=0, FOVEA_CHUNKS=chunks)
+        yield file_kernel(f"row_norm_bf16_{chunks}", "norm/row_norm.cu", (*HOPPER, "sm_100"), FOVEA_INPUT_F32=0, FOVEA_CHUNKS=chunks)
     # The pooling head. scores: by how many columns of 32 a warp has at most; linear: for few rows and for many.
     for blocks in (3, 6):
         yield file_kernel(f"pool_scores_{blocks}", "pool/scores.cu", ALL_GPUS, FOVEA_BLOCKS=blocks)
@@ -393,9 +225,8 @@ def other_kernels() -> Iterator[Kernel]:
     yield file_kernel("peer_add", "lab/add.cu", HOPPER, lab=True)
 
 
-
 def kernels() -> list[Kernel]:
-    every = [*gemm_kernels(), *attention_kernels(), *other_kernels()]
+    every = [*gemm_variants.kernels(), *attention_kernels(), *other_kernels()]
     for kernel in every:
         for parameter in PARAMETERS.get(kernel.family, {}):
             assert kernel.values[parameter] in PARAMETERS[kernel.family][parameter], (kernel.name, parameter)
@@ -429,27 +260,6 @@ def unit_text(members: list[Kernel]) -> str:
     includes = {include for kernel in members for include in (*kernel.includes, kernel.source)}
     text += "".join(f'#include "kernels/{include}"\n' for include in sorted(includes))
     return text + "".join(f"\n{kernel.entry}" for kernel in members)
-
-
-def arch_of(target: str) -> int:
-    """90 of "sm_90a" and of "compute_90"."""
-    return int(target.split("_")[1].removesuffix("a"))
-
-
-def code_of(target: str) -> str:
-    """The enumerator of fovea::gpu::Code."""
-    if target.startswith("compute_"):
-        return "kPtx"
-    return "kOneArch" if target.endswith("a") else "kMachine"
-
-
-def source_of(target: str, targets: tuple[str, ...]) -> str:
-    """What the target is compiled from: PTX from the unit, "cu"; machine code from PTX, either what the driver gets as well,
-    so that the compiler's first half runs once for several, or what is kept for the emulator alone."""
-    if code_of(target) == "kPtx":
-        return "cu"
-    shared = [other for other in targets if code_of(other) == "kPtx" and arch_of(other) <= arch_of(target)]
-    return shared[0] if shared and code_of(target) == "kMachine" else target.replace("sm_", "compute_")
 
 
 def tables_text(every: list[Kernel]) -> str:

@@ -352,7 +352,10 @@ std::string target_of(gpu::KernelId kernel, int arch) {
     }
   }
   if (best != nullptr) {
-    return fmt::format("sm_{}{}", best->arch, best->code == gpu::Code::kOneArch ? "a" : "");
+    return fmt::format("sm_{}{}", best->arch,
+                       best->code == gpu::Code::kOneArch  ? "a"
+                       : best->code == gpu::Code::kFamily ? "f"
+                                                          : "");
   }
   if (!has_ptx) {
     fail("{} is not meant for GPUs of sm_{}", info.name, arch);
@@ -388,7 +391,9 @@ CompiledKernel compile(const KernelSources& sources, gpu::KernelId kernel,
   image.name = info.name;
   image.source = info.source;
   image.arch = std::stoi(options.target.substr(options.target.find('_') + 1));
-  image.code = options.target.ends_with('a') ? gpu::Code::kOneArch : gpu::Code::kMachine;
+  image.code = options.target.ends_with('a')   ? gpu::Code::kOneArch
+               : options.target.ends_with('f') ? gpu::Code::kFamily
+                                               : gpu::Code::kMachine;
   image.packed = compiled.cubin;
   image.unpacked_bytes = compiled.cubin.size();
   read_resources(log, image);

@@ -23,7 +23,7 @@ constexpr double kSystemShared = 1024;        // that a CTA takes of shared memo
 
 /// Operations of an SM's matrix units in a clock, of operands of two bytes; 0: not known.
 double matrix_rate(int arch) {
-  static const std::map<int, double> rates = {{80, 2048}, {90, 4096}};
+  static const std::map<int, double> rates = {{80, 2048}, {90, 4096}, {100, 8192}, {103, 8192}};
   const auto found = rates.find(arch);
   return found == rates.end() ? 0.0 : found->second;
 }

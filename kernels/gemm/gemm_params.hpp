@@ -14,6 +14,8 @@ inline constexpr int kBlockBytes = 128;  // of K that a stage holds: the width o
 inline constexpr int kGroupRows = 64;    // of A that one product takes
 inline constexpr int kPingPongRows = 2 * kGroupRows;  // of a tile of that design
 inline constexpr int kPingPongCluster = 2;            // blocks, one below the other
+inline constexpr int kPairRows = 128;                 // of a CTA's part of a tile of that design
+inline constexpr int kPairThreads = 320;
 
 /// How a kernel goes about a product.
 enum class Design : std::uint8_t {
@@ -22,6 +24,8 @@ enum class Design : std::uint8_t {
   // So they do, and two warpgroups take tiles in turn; two blocks, one tile above the other, share
   // the tile of B.
   kPingPong,
+  // Two CTAs multiply together, by tcgen05: a tile of both's rows, and half of B in each.
+  kPair,
 };
 
 /// Tuning parameters of a kernel; kernels/variants.py has those of all.
@@ -31,7 +35,7 @@ struct Tuning {
   epilogue::Kind epilogue = epilogue::Kind::kBias;
   epilogue::Output output = epilogue::Output::kBF16;
   bool normed = false;  // the rows of A are to be normalised
-  int consumers = 0;    // warpgroups that multiply
+  int consumers = 0;    // warpgroups that multiply; of kPair, that finish products
   int columns = 0;      // of a tile
   int stages = 0;       // of the ring
   int vector = 0;       // columns that a lane stores at once
@@ -44,12 +48,14 @@ struct Tuning {
 
 /// B comes with its rows permuted (see kernels/epilogue/fragment.cuh): its map has dimensions
 /// (k, 2, 4, vector / 2, groups).
-/// A residual is a matrix of bf16 that the alternating design loads and stores as boxes of
-/// (groups, rows, epilogue::kQuad * 8 columns).
+/// B of the design kPair is as it is: (k, n, 1).
 struct Params {
   TensorMap a;
   TensorMap b;
-  TensorMap residual;
+  /// What passes through shared memory on its way to the output. Of ping-pong a residual, a matrix
+  /// of bf16, in boxes of (groups, rows, epilogue::kQuad * 8 columns), there and back; of the
+  /// design kPair any output, in boxes of pair_span() bytes of a warp's rows.
+  TensorMap staged;
   epilogue::Params epilogue;
   std::int32_t image_tiles = 0;   // along the images
   std::int32_t row_tiles = 0;     // image_tiles times those along the tokens
@@ -74,6 +80,22 @@ struct Params {
                                                               int tables) {
   return cooperative_shared_bytes(kGroupRows, 0, stages, 0) +
          static_cast<std::size_t>(columns * (k_blocks * kBlockBytes + tables * 4));
+}
+
+/// Bytes of a row that lie side by side where the design kPair has its output in shared memory: as
+/// many as divide a warp's half of the columns.
+[[nodiscard]] constexpr int pair_span(int columns, epilogue::Output output) {
+  const int bytes = columns / 2 * (output == epilogue::Output::kBF16 ? 2 : 1);
+  return bytes % 128 == 0 ? 128 : bytes % 64 == 0 ? 64 : 32;
+}
+/// Of a CTA.
+[[nodiscard]] constexpr std::size_t pair_shared_bytes(int columns, int stages,
+                                                      epilogue::Output output) {
+  constexpr int kBarriers = 1024;
+  constexpr int kTables = 4 * 2;  // of each half of the columns: four warps, each with two
+  const int staged = kPairRows * columns * (output == epilogue::Output::kBF16 ? 2 : 1);
+  return static_cast<std::size_t>(stages * (kPairRows + columns / 2) * kBlockBytes + staged +
+                                  kTables * columns * 4 + kBarriers);
 }
 
 }  // namespace fovea::gemm

@@ -162,7 +162,7 @@ struct PingPongGemm {
       const Tile tile = tile_at(index);
       ptx::mbarrier_wait_parity(&shared.stored, state.phase);
       ptx::mbarrier_arrive_expect_tx(&shared.residual[turn], kStagingBytes);
-      ptx::tma_load_3d(shared.staging, &p.residual, &shared.residual[turn], 0, tile.row,
+      ptx::tma_load_3d(shared.staging, &p.staged, &shared.residual[turn], 0, tile.row,
                        tile.column / Fragment::kGroupColumns);
       state.advance();
       turn = (turn + 1) % kTurns;
@@ -256,7 +256,7 @@ struct PingPongGemm {
     ptx::fence_proxy_async_shared();
     ptx::bar_sync(barrier, kWarpgroup);
     if (threadIdx.x % kWarpgroup == 0) {
-      ptx::tma_store_3d(&p.residual, shared.staging, 0, tile.row,
+      ptx::tma_store_3d(&p.staged, shared.staging, 0, tile.row,
                         tile.column / Fragment::kGroupColumns);
       ptx::bulk_commit_group();
       ptx::bulk_wait_group_read<0>();

@@ -83,6 +83,32 @@ RegionLimits epilogue_loop(int forms) {
            at_most("FENCE", 0)}};
 }
 
+/// Of pairs of CTAs: a thread's products, and what eight warps do to them, 16 bytes of the output
+/// at once, with no barrier but a warp's own.
+KernelLimits pair_limits(const GemmProblem& problem, const std::string& operation) {
+  const std::string product = problem.b == DType::kI8     ? "UTCIMMA.2CTA"
+                              : problem.a == DType::kE4M3 ? "UTCQMMA.2CTA"
+                                                          : "UTCHMMA.2CTA";
+  const int unit_columns = 16 / static_cast<int>(size_of(problem.output));
+  const auto units = [unit_columns](const ParameterValues& values) {
+    return value_of(values, "columns") / 2 / unit_columns;
+  };
+  KernelLimits limits;
+  limits.kernel = "gemm_sm100_pair_" + operation + "_*";
+  limits.registers = 200;  // 320 threads share an SM's 65,536
+  limits.sass_has = {product, "UTMALDG.3D.2CTA", "UTCBAR.2CTA.MULTICAST",
+                     "LDTM",  "UTMASTG.3D",      "STS.128",
+                     "SYNCS"};
+  limits.sass_lacks = {"HMMA", "IMMA", "QMMA", "STG", "LDG.E.U8", "MEMBAR.ALL.GPU"};
+  limits.roles = {{"producer", "UTMALDG.3D.2CTA"}, {"products", product}, {"finish", "LDTM"}};
+  limits.regions = {
+      {"producer", {at_most("LDS", 0), at_most("STS", 0), at_most("BAR", 0), at_most("FENCE", 0)}},
+      product_loop(product, 4),
+      {"epilogue loop",
+       {exactly("STS.128", units), exactly("STS", units), at_most("BAR", 0), at_most("STG", 0)}}};
+  return limits;
+}
+
 /// What the compiled kernels of this operation may take, and the instructions that make them fast.
 std::vector<KernelLimits> limits_of(const GemmProblem& problem) {
   const bool integers = problem.b == DType::kI8;
@@ -120,6 +146,7 @@ std::vector<KernelLimits> limits_of(const GemmProblem& problem) {
     limits.kernel = "gemm_sm90_b_stationary_" + operation + "_*";
     all.push_back(limits);
   }
+  all.push_back(pair_limits(problem, operation));
   return all;
 }
 
@@ -186,6 +213,10 @@ Card gemm_card(std::string name, std::string operation, const GemmProblem& bench
                    "m=2060,n=320,k=208"};
   if (bench.epilogue == GemmEpilogue::kPosition) {
     card.emulated.emplace_back("m=192,n=320,k=336,tokens=12");
+    // Of a tile's rows, few tokens of many images: not as many as fill tiles, and an odd number of
+    // them.
+    card.emulated.emplace_back("m=376,n=320,k=48,tokens=4");
+    card.emulated.emplace_back("m=752,n=272,k=48,tokens=8");
   }
   Case timed = gemm_case(bench);
   timed.bench = true;

@@ -68,7 +68,7 @@ class Variants : public ::testing::Test {
   }
 };
 
-std::set<KernelId> in_gemm_plans() {
+std::set<KernelId> in_gemm_plans(int arch) {
   std::set<KernelId> found;
   for (const auto& [a, b] : {std::pair(DType::kBF16, DType::kBF16),
                              {DType::kE4M3, DType::kE4M3},
@@ -89,7 +89,7 @@ std::set<KernelId> in_gemm_plans() {
                                                       .epilogue = epilogue,
                                                       .row_norm = row_norm,
                                                       .tokens = 196},
-                                                     variants_device(90))) {
+                                                     variants_device(arch))) {
                 found.insert(plan.kernel);
               }
             }
@@ -119,7 +119,7 @@ std::set<KernelId> in_attention_plans(std::initializer_list<int> archs) {
   return found;
 }
 
-/// Row norms alone are Hopper's.
+/// Row norms are for those products alone that normalise rows.
 std::set<KernelId> in_other_launches(int arch) {
   NotingDevice device(arch);
   constexpr DevicePtr kSomewhere = 4096;
@@ -129,7 +129,7 @@ std::set<KernelId> in_other_launches(int arch) {
       found.insert(
           layer_norm_launch(device, {.rows = 5, .width = width, .input = input}, {}).kernel);
     }
-    if (arch == 90) {
+    if (arch == 90 || arch == 100) {
       found.insert(row_norm_launch(device, {.rows = 5, .width = width}, {}).kernel);
     }
   }
@@ -174,7 +174,8 @@ std::set<KernelId> in_other_launches(int arch) {
 }
 
 TEST_F(Variants, EveryKernelOfTheProductIsInAPlan) {
-  std::set<KernelId> planned = in_gemm_plans();
+  std::set<KernelId> planned = in_gemm_plans(90);
+  planned.merge(in_gemm_plans(100));
   planned.merge(in_attention_plans({80, 90, 100}));
   planned.merge(in_other_launches(90));
   std::set<KernelId> carried;
@@ -231,7 +232,8 @@ TEST(KernelList, NamesAreThoseOfTheirIds) {
   EXPECT_EQ(info_of(KernelId::pool_mean).name, "pool_mean");
   EXPECT_TRUE(is_built_for(KernelId::pool_mean, 86));
   EXPECT_TRUE(is_built_for(KernelId::row_norm_bf16_3, 90));
-  EXPECT_FALSE(is_built_for(KernelId::row_norm_bf16_3, 100));
+  EXPECT_TRUE(is_built_for(KernelId::row_norm_bf16_3, 100));
+  EXPECT_FALSE(is_built_for(KernelId::row_norm_bf16_3, 80));
   EXPECT_TRUE(is_built_for(KernelId::pool_mean, 103));
   EXPECT_FALSE(is_built_for(KernelId::pool_mean, 75));
   EXPECT_FALSE(is_built_for(KernelId::row_norm_bf16_3, 120));

@@ -40,6 +40,7 @@ bool runs_on(const Target& target, int arch) {
     case Code::kOneArch:
       return target.arch == arch;
     case Code::kMachine:
+    case Code::kFamily:
       return target.arch / 10 == arch / 10 && target.arch <= arch;
     case Code::kPtx:
       break;

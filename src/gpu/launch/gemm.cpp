@@ -13,6 +13,7 @@
 #include "core/divide_up.hpp"
 #include "core/error.hpp"
 #include "gpu/device/kernel_image.hpp"
+#include "gpu/launch/gemm_plan.hpp"
 #include "kernels/gemm/gemm_params.hpp"
 #include "kernels/variants.hpp"
 #include "ops/weights.hpp"
@@ -21,23 +22,6 @@ namespace fovea::gpu {
 namespace {
 
 static_assert(epilogue::kGeluOffset == ops::kGeluI8Offset);
-
-constexpr int kWarpgroupThreads = 128;
-// Tiles of the resident design where a row's position stays in registers.
-constexpr int kPositionTokens = 4;
-constexpr int kPositionImages = gemm::kGroupRows / kPositionTokens;
-
-std::string_view name_of(GemmDesign design) {
-  constexpr std::array<std::string_view, 3> kNames = {"b_stationary", "cooperative", "ping_pong"};
-  return kNames.at(static_cast<std::size_t>(design));
-}
-
-std::int64_t k_bytes(const GemmProblem& problem) {
-  return problem.k * static_cast<std::int64_t>(size_of(problem.a));
-}
-std::int64_t k_blocks(const GemmProblem& problem) {
-  return divide_up(k_bytes(problem), gemm::kBlockBytes);
-}
 
 std::optional<tile::Input> input_of(const GemmProblem& problem) {
   switch (problem.a) {
@@ -74,115 +58,9 @@ GemmPlan plan_of(KernelId kernel, const gemm::Tuning& tuning) {
   return plan;
 }
 
-/// Of whole clusters.
-std::int64_t tile_count(const GemmProblem& problem, const GemmPlan& plan) {
-  return divide_up(problem.m, plan.rows() * plan.cluster()) * plan.cluster() *
-         divide_up(problem.n, plan.columns);
-}
-
-/// CTAs of a plan that one SM holds at once.
-int ctas_per_sm(const GemmPlan& plan, const DeviceInfo& device) {
-  return plan.consumers == 1 && 2 * plan.shared_bytes() <= device.shared_bytes_per_block ? 2 : 1;
-}
-
-/// Columns that a lane stores at once: 16 bytes where the problem and the tile have whole groups.
-int vector_of(const GemmProblem& problem, const GemmPlan& plan) {
-  for (const int vector : {16, 8}) {
-    const int group = epilogue::kQuad * vector;
-    if (static_cast<std::size_t>(vector) * size_of(problem.output) <= 16 &&
-        problem.n % group == 0 && plan.columns % group == 0) {
-      return vector;
-    }
-  }
-  return 4;
-}
-
-/// What a plan should take, in clocks of an SM; fitted to the figures in
-/// docs/experiments.md. The tensor cores take 2 clocks for 64 rows, one column and a block of K.
-double expected_clocks(const GemmProblem& problem, const GemmPlan& plan, const DeviceInfo& device) {
-  constexpr double kFill = 48;  // bytes a clock from L2 to each SM, all asking
-  const double tensor = 2.0 * plan.rows() / gemm::kGroupRows * plan.columns;
-  const auto blocks = static_cast<double>(k_blocks(problem));
-  const double waves = static_cast<double>(tile_count(problem, plan)) / device.sm_count;
-  if (plan.design == GemmDesign::kBStationary) {
-    constexpr double kLatency = 2500;  // of the first fill and the last store
-    const double panel = blocks * plan.columns * gemm::kBlockBytes / kFill;
-    const double stalls = plan.columns == 192 ? 1.2 : 1.4;
-    return panel + kLatency + std::max(waves, 1.0) * stalls * tensor * blocks;
-  }
-  if (plan.design == GemmDesign::kPingPong) {
-    constexpr double kStalls = 1.31;
-    constexpr double kEpilogue = 10000;  // under the other warpgroup's products
-    const double products = blocks * kStalls * tensor;
-    return std::ceil(waves) * std::max(products, (products + kEpilogue) / 2) + kEpilogue;
-  }
-  // With both operands passing through shared memory the tensor cores wait a fifth of the time.
-  constexpr double kStalls = 1.27;
-  // What a wide tile still has to read queues up: of the residual (128, 256) takes 9,400 clocks, of
-  // the position table 5,900, and (128, 128) 2,500.
-  const double queue = problem.epilogue == GemmEpilogue::kResidual ? plan.columns / 64.0
-                       : problem.epilogue == GemmEpilogue::kPosition
-                           ? std::max(plan.columns / 112.0, 1.0)
-                           : 1.0;
-  const double epilogue = 1200.0 + 8.0 * queue * plan.columns;
-  const double fill = (plan.rows() + plan.columns) * gemm::kBlockBytes / kFill;
-  const double products = blocks * std::max(kStalls * tensor, fill);
-  // Two blocks side by side share what L2 gives, and one's epilogue runs beside the other's
-  // products.
-  const bool two = ctas_per_sm(plan, device) == 2;
-  return std::ceil(waves) * products + epilogue * (two ? 0.5 : std::ceil(waves));
-}
-
-/// What a stationary panel needs of a problem.
-Support fits_panels(const GemmProblem& problem, const GemmPlan& plan) {
-  if (problem.n % plan.columns != 0) {
-    return {fmt::format("panels of {} columns do not divide N = {}", plan.columns, problem.n)};
-  }
-  if (k_blocks(problem) > plan.k_blocks) {
-    return {fmt::format("a panel holds {} blocks of K, and the problem has {}", plan.k_blocks,
-                        k_blocks(problem))};
-  }
-  if (problem.epilogue == GemmEpilogue::kPosition &&
-      (problem.row_scale || problem.m % problem.tokens != 0 ||
-       problem.m / problem.tokens < kPositionImages)) {
-    return {fmt::format("a position table needs {} whole images and no scales of rows",
-                        kPositionImages)};
-  }
-  return {};
-}
-
-bool fits(const GemmProblem& problem, const GemmPlan& plan) {
-  return plan.vector == vector_of(problem, plan) &&
-         (plan.design != GemmDesign::kBStationary || fits_panels(problem, plan));
-}
-
-/// Whether a kernel can be made with this tuning, as the static_asserts of its design say.
-Support can_be_made(const GemmPlan& plan) {
-  const int group = epilogue::kQuad * plan.vector;
-  const int share = plan.columns / plan.cluster();  // of a CTA, of a tile of B
-  if (plan.columns > 256 || share % group != 0) {
-    return {fmt::format("tiles of {} columns do not split into groups of {}, 256 at most",
-                        plan.columns, group * plan.cluster())};
-  }
-  const int most_vector = plan.output == epilogue::Output::kBF16 ? 8 : 16;
-  if (plan.vector > most_vector) {
-    return {
-        fmt::format("a lane stores {} columns at once at most, not {}", most_vector, plan.vector)};
-  }
-  if (plan.design == GemmDesign::kPingPong &&
-      (plan.consumers != 2 || plan.output != epilogue::Output::kBF16 ||
-       plan.epilogue == epilogue::Kind::kPosition)) {
-    return {"ping-pong takes two warpgroups, outputs of bf16 and no position table"};
-  }
-  if (plan.design == GemmDesign::kBStationary && plan.input == tile::Input::kBF16) {
-    return {"stationary panels are of one-byte types"};
-  }
-  return {};
-}
-
 int grid_of(const GemmProblem& problem, const GemmPlan& plan, const DeviceInfo& device) {
-  const std::int64_t slots =
-      device.sm_count / plan.cluster() * plan.cluster() * ctas_per_sm(plan, device);
+  const std::int64_t slots = device.sm_count / plan.cluster() * plan.cluster() *
+                             traits_of(plan.design).ctas_per_sm(plan, device);
   return static_cast<int>(std::min(tile_count(problem, plan), slots));
 }
 
@@ -285,41 +163,48 @@ GemmProblem gemm_problem(const ops::PatchEmbedProblem& problem) {
           .tokens = problem.tokens};
 }
 
-std::size_t GemmPlan::shared_bytes() const {
-  const int tables = 2 * consumers;
-  if (design == GemmDesign::kPingPong) {
-    return gemm::ping_pong_shared_bytes(columns, stages, staging);
+std::int64_t k_bytes(const GemmProblem& problem) {
+  return problem.k * static_cast<std::int64_t>(size_of(problem.a));
+}
+
+std::int64_t k_blocks(const GemmProblem& problem) {
+  return divide_up(k_bytes(problem), gemm::kBlockBytes);
+}
+
+std::int64_t tile_count(const GemmProblem& problem, const GemmPlan& plan) {
+  return divide_up(problem.m, plan.rows() * plan.cluster()) * plan.cluster() *
+         divide_up(problem.n, plan.columns);
+}
+
+const GemmDesignTraits& traits_of(GemmDesign design) {
+  for (const auto& designs : {designs_of_sm90(), designs_of_sm100()}) {
+    const auto found = std::ranges::find(designs, design, &GemmDesignTraits::design);
+    if (found != designs.end()) {
+      return *found;
+    }
   }
-  return design == GemmDesign::kBStationary
-             ? gemm::b_stationary_shared_bytes(columns, k_blocks, stages, tables)
-             : gemm::cooperative_shared_bytes(rows(), columns, stages, tables);
+  fail("a design of matrix products without a place in a table");
+}
+
+std::size_t GemmPlan::shared_bytes() const {
+  return traits_of(design).shared_bytes(*this);
 }
 
 int GemmPlan::rows() const {
-  switch (design) {
-    case GemmDesign::kCooperative:
-      return consumers * gemm::kGroupRows;
-    case GemmDesign::kPingPong:
-      return gemm::kPingPongRows;
-    case GemmDesign::kBStationary:
-      return gemm::kGroupRows;
-  }
-  return 0;
+  return traits_of(design).rows(*this);
 }
 
 int GemmPlan::cluster() const {
-  return design == GemmDesign::kPingPong ? gemm::kPingPongCluster : 1;
+  return traits_of(design).cluster;
 }
 
 int GemmPlan::threads() const {
-  return (consumers + 1) * kWarpgroupThreads;  // and the producer
+  return traits_of(design).threads(*this);
 }
 
 std::string to_string(const GemmPlan& plan) {
-  return fmt::format("{} {}x{}{}, {} consumers, {} stages, {} columns a store, {} CTAs",
-                     name_of(plan.design), plan.rows(), plan.columns,
-                     plan.k_blocks > 0 ? fmt::format(", {} K blocks", plan.k_blocks) : "",
-                     plan.consumers, plan.stages, plan.vector, plan.grid);
+  return fmt::format("{} {}, {} CTAs", traits_of(plan.design).name,
+                     traits_of(plan.design).describe(plan), plan.grid);
 }
 
 std::string_view to_string(GemmEpilogue epilogue) {
@@ -344,12 +229,14 @@ std::vector<GemmPlan> gemm_plans(const GemmProblem& problem, const DeviceInfo& d
   std::vector<Ranked> found;
   for (const GemmVariant& variant : kGemmVariants) {
     GemmPlan plan = plan_of(variant.kernel, variant.tuning);
-    if (!computes(variant.tuning, problem) || !fits(problem, plan) ||
+    const GemmDesignTraits& design = traits_of(plan.design);
+    if (!computes(variant.tuning, problem) || !design.is_meant(problem, plan) ||
+        !design.fits(problem, plan) ||
         find_kernel_image(variant.kernel, device.arch()) == nullptr) {
       continue;
     }
     plan.grid = grid_of(problem, plan, device);
-    found.push_back({expected_clocks(problem, plan, device), found.size(), plan});
+    found.push_back({design.expected_clocks(problem, plan, device), found.size(), plan});
   }
   std::ranges::sort(found, {}, [](const Ranked& one) { return std::pair(one.clocks, one.place); });
   std::vector<GemmPlan> plans;
@@ -400,14 +287,9 @@ GemmChoice tuned_gemm(const GemmProblem& problem, const DeviceInfo& device, Kern
   if (!computes(tuning, problem)) {
     refuse({"the kernel computes something else"});
   }
-  refuse(can_be_made(plan));
-  if (problem.n % (epilogue::kQuad * plan.vector) != 0) {
-    refuse({fmt::format("lanes that store {} columns at once do not divide N = {}", plan.vector,
-                        problem.n)});
-  }
-  if (plan.design == GemmDesign::kBStationary) {
-    refuse(fits_panels(problem, plan));
-  }
+  const GemmDesignTraits& design = traits_of(plan.design);
+  refuse(design.can_be_made(plan));
+  refuse(design.fits(problem, plan));
   if (plan.shared_bytes() > device.shared_bytes_per_block) {
     refuse({fmt::format("it takes {} bytes of shared memory, and a CTA has {}", plan.shared_bytes(),
                         device.shared_bytes_per_block)});
@@ -426,7 +308,8 @@ Launch gemm_launch(Device& device, const GemmProblem& problem, const GemmOperand
                    const GemmPlan& plan) {
   check_operands(problem, operands);
   const bool position = problem.epilogue == GemmEpilogue::kPosition;
-  const bool by_image = position && plan.design == GemmDesign::kBStationary;
+  const GemmDesignTraits& design = traits_of(plan.design);
+  const TileBox box = design.box(problem, plan);
   const auto row_bytes = static_cast<std::uint64_t>(k_bytes(problem));
   gemm::Params params{};
   epilogue::Params& out = params.epilogue;
@@ -440,10 +323,10 @@ Launch gemm_launch(Device& device, const GemmProblem& problem, const GemmOperand
   out.inverse_output_scale = 1.0F / operands.output_scale;
   out.columns = static_cast<std::int32_t>(problem.n);
   out.position_rows = static_cast<std::int32_t>(position ? problem.tokens : 1);
-  out.tokens = static_cast<std::int32_t>(by_image ? problem.tokens : problem.m);
-  out.images = static_cast<std::int32_t>(by_image ? problem.m / problem.tokens : 1);
-  out.box_tokens = by_image ? kPositionTokens : plan.rows();
-  out.box_images = by_image ? kPositionImages : 1;
+  out.tokens = static_cast<std::int32_t>(box.by_image ? problem.tokens : problem.m);
+  out.images = static_cast<std::int32_t>(box.by_image ? problem.m / problem.tokens : 1);
+  out.box_tokens = box.tokens;
+  out.box_images = box.images;
   params.image_tiles = static_cast<std::int32_t>(divide_up(out.images, out.box_images));
   params.row_tiles =
       static_cast<std::int32_t>(divide_up(out.tokens, out.box_tokens)) * params.image_tiles;
@@ -460,33 +343,7 @@ Launch gemm_launch(Device& device, const GemmProblem& problem, const GemmOperand
                           static_cast<std::uint32_t>(out.box_images)},
                   .swizzle = Swizzle::k128};
   params.a = device.encode(a);
-  // Rows of B in the order of kernels/epilogue/fragment.cuh.
-  const auto vector = static_cast<std::uint64_t>(plan.vector);
-  const std::uint64_t group = epilogue::kQuad * vector;
-  TensorMapDesc b{.type = TensorMapType::kU8,
-                  .address = operands.b,
-                  .rank = 5,
-                  .dims = {row_bytes, 2, epilogue::kQuad, vector / 2,
-                           static_cast<std::uint64_t>(problem.n) / group},
-                  .strides = {row_bytes, vector * row_bytes, 2 * row_bytes, group * row_bytes},
-                  .box = {gemm::kBlockBytes, 2, epilogue::kQuad, plan.vector / 2U,
-                          static_cast<std::uint32_t>(
-                              static_cast<std::uint64_t>(plan.columns / plan.cluster()) / group)},
-                  .swizzle = Swizzle::k128};
-  params.b = device.encode(b);
-  if (plan.staging) {
-    constexpr std::uint64_t kGroup = epilogue::kQuad * 8;
-    const auto columns = static_cast<std::uint64_t>(problem.n);
-    params.residual =
-        device.encode({.type = TensorMapType::kBF16,
-                       .address = operands.output,
-                       .rank = 3,
-                       .dims = {kGroup, static_cast<std::uint64_t>(problem.m), columns / kGroup},
-                       .strides = {columns * 2, kGroup * 2},
-                       .box = {kGroup, static_cast<std::uint32_t>(plan.rows()),
-                               static_cast<std::uint32_t>(plan.columns / kGroup)},
-                       .swizzle = Swizzle::kNone});
-  }
+  design.encode(device, problem, operands, plan, params);
 
   Launch launch;
   launch.kernel = plan.kernel;

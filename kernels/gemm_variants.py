@@ -1,0 +1,161 @@
+"""The kernels of matrix products: which operations there are, and the tiles of each."""
+
+from __future__ import annotations
+
+import dataclasses
+import string
+from collections.abc import Iterator
+
+from kernel_entry import BLACKWELL, BLACKWELL_FAMILY, HOPPER, Kernel, camel, steps
+
+PARAMETERS: dict[str, dict[str, tuple[int, ...]]] = {
+    "gemm_cooperative": {
+        "consumers": (1, 2, 3),
+        "columns": steps(32, 256, 16),
+        "stages": steps(2, 16),
+        "vector": (4, 8, 16),
+        "ahead": (0, 1, 2, 4, 6, 8),
+        "raster": (0, 2, 4, 8, 16, 32),
+    },
+    "gemm_ping_pong": {
+        "columns": steps(64, 256, 64),
+        "stages": steps(2, 10),
+        "vector": (4, 8),
+        "ahead": (0, 2, 4, 8),
+        "raster": (0, 2, 4, 8, 16, 32),
+    },
+    "gemm_b_stationary": {
+        "consumers": (2, 3),
+        "columns": steps(32, 256, 32),
+        "stages": steps(2, 16),
+        "vector": (4, 8, 16),
+        "k_blocks": steps(1, 16),
+        "ahead": (0, 2, 4, 8),
+    },
+    "gemm_pair": {
+        "columns": steps(64, 256, 64),
+        "stages": steps(2, 10),
+        "raster": (0, 2, 4, 8, 16, 32),
+    },
+}
+
+INPUTS = {"bf16": "kBF16", "bf16norm": "kBF16", "e4m3": "kE4M3", "u8s8": "kU8S8", "s8s8": "kS8S8"}
+EPILOGUES = {"bias": "kBias", "gelu": "kGelu", "residual": "kResidual", "position": "kPosition"}
+OUTPUTS = {"bf16": "kBF16", "e4m3": "kE4M3", "i8": "kI8"}
+
+# Input, epilogue and output. Rows of an input "bf16norm" are normalised by the epilogue.
+OPERATIONS = (
+    ("bf16", "bias", "bf16"),
+    ("bf16", "gelu", "bf16"),
+    ("bf16", "residual", "bf16"),
+    ("bf16", "position", "bf16"),
+    ("bf16norm", "bias", "bf16"),
+    ("bf16norm", "gelu", "bf16"),
+    ("u8s8", "position", "bf16"),
+    ("s8s8", "bias", "bf16"),
+    ("s8s8", "residual", "bf16"),
+    ("s8s8", "gelu", "i8"),
+    ("s8s8", "gelu", "e4m3"),
+    ("e4m3", "residual", "bf16"),
+)
+# The patch embedding in e4m3 is not the encoder's: it is there to be compared with others'.
+LAB_OPERATIONS = (("e4m3", "position", "bf16"),)
+
+
+@dataclasses.dataclass(frozen=True)
+class Tile:
+    """`consumers` warpgroups that multiply (of pairs, that finish products), `columns` of a tile, `stages` of the ring, and `vector` columns that
+    a lane stores at once; `k_blocks` of 128 bytes of K that a stationary panel holds at most; `ahead` groups of
+    columns whose addends are fetched early; `raster`, the order of the tiles (gemm_params.hpp)."""
+
+    design: str
+    consumers: int
+    columns: int
+    stages: int
+    vector: int
+    k_blocks: int = 0
+    ahead: int = 4
+    raster: int = 0
+
+
+def gemm_tiles(operand: str, epilogue: str, output: str) -> Iterator[Tile]:
+    vector = 8 if output == "bf16" else 16
+    position, residual = epilogue == "position", epilogue == "residual"
+    # Panels of B that stay in shared memory, for small K.
+    if not operand.startswith("bf16"):
+        if not residual:
+            yield Tile("b_stationary", 2, 192, 9, vector, k_blocks=6)
+        if position:
+            yield Tile("b_stationary", 2, 128, 9, vector, k_blocks=9)
+        else:
+            yield Tile("b_stationary", 3, 128, 9, vector, k_blocks=9, ahead=2)
+    if residual:
+        yield Tile("ping_pong", 2, 192, 4, vector)
+    elif output == "bf16" and not position:
+        yield Tile("ping_pong", 2, 192, 5, vector)
+    if operand.startswith("bf16") and not residual and not position:
+        yield Tile("cooperative", 3, 192, 4, vector, ahead=2)
+    yield Tile("cooperative", 2, 256, 4, vector)
+    yield Tile("cooperative", 2, 128, 6, vector)
+    yield Tile("cooperative", 1, 96, 9, 8)
+    yield Tile("cooperative", 1, 64, 6, vector)
+    yield Tile("cooperative", 1, 32, 16, 8)
+    # For widths that are no multiple of 32.
+    yield Tile("cooperative", 2, 128, 6, 4)
+    yield Tile("cooperative", 1, 64, 6, 4)
+
+
+def pair_tiles(output: str) -> Iterator[Tile]:
+    """Of pairs of CTAs: a CTA's shared memory holds so many stages beside its part of the output."""
+    yield Tile("pair", 2, 256, 4 if output == "bf16" else 5, 0, ahead=0)
+    yield Tile("pair", 2, 192, 6, 0, ahead=0)
+    # For few rows.
+    yield Tile("pair", 2, 64, 8, 0, ahead=0)
+
+
+def kernel_of(operation: tuple[str, str, str], tile: Tile, name: str, arch: str, targets: tuple[str, ...]) -> Kernel:
+    operand, epilogue, output = operation
+    values = {key: value for key, value in dataclasses.asdict(tile).items() if key != "design"}
+    tuning = (
+        f"{{.design = fovea::gemm::Design::k{camel(tile.design)}, "
+        f".input = fovea::tile::Input::{INPUTS[operand]}, "
+        f".epilogue = fovea::epilogue::Kind::{EPILOGUES[epilogue]}, "
+        f".output = fovea::epilogue::Output::{OUTPUTS[output]}, "
+        f".normed = {str(operand == 'bf16norm').lower()}, "
+        + ", ".join(f".{parameter} = ${parameter}" for parameter in values)
+        + "}"
+    )
+    cfg = "PairCfg" if tile.design == "pair" else "Cfg"
+    template = (
+        f"using ${{name}}_design =\n    fovea::gemm::{camel(tile.design)}Gemm"
+        f"<fovea::gemm::{cfg}<fovea::gemm::Tuning{tuning}>>;\n"
+        'extern "C" __global__ void __launch_bounds__(${name}_design::kThreads,\n'
+        "                                             ${name}_design::kCtasPerSm)\n"
+        "    $name(const __grid_constant__ fovea::gemm::Params params) {\n"
+        "  ${name}_design::run_block(params);\n}\n"
+    )
+    return Kernel(
+        name,
+        f"gemm_{arch}_{'_'.join(operation)}",
+        targets,
+        f"gemm/{arch}_{tile.design}.cuh",
+        template,
+        includes=("gemm/config.cuh",) if cfg == "Cfg" else (),
+        family=f"gemm_{tile.design}",
+        values=values,
+        lab=operation in LAB_OPERATIONS,
+        table="gemm",
+        row=f".tuning = {string.Template(tuning).substitute(values)}",
+    )
+
+
+def kernels() -> Iterator[Kernel]:
+    for operation in (*OPERATIONS, *LAB_OPERATIONS):
+        words = "_".join(operation)
+        for tile in gemm_tiles(*operation):
+            name = f"gemm_sm90_{tile.design}_{words}_{tile.consumers}x{tile.columns}_v{tile.vector}"
+            yield kernel_of(operation, tile, name, "sm90", HOPPER)
+        # The family of 10.0 has all kinds of products but those of integers, which are 10.0's alone.
+        targets = BLACKWELL if operation[0] in ("u8s8", "s8s8") else BLACKWELL_FAMILY
+        for tile in pair_tiles(output=operation[2]):
+            yield kernel_of(operation, tile, f"gemm_sm100_{tile.design}_{words}_{tile.columns}", "sm100", targets)

@@ -1,0 +1,131 @@
+// GEMM on Blackwell's data-centre GPUs: what the design of pairs of CTAs can do, and the clocks
+// that it should take.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "core/divide_up.hpp"
+#include "gpu/launch/gemm_plan.hpp"
+
+namespace fovea::gpu {
+namespace {
+
+constexpr int kWarpRows = 32;  // that a warp of the epilogue stores
+
+int rows_of_pair(const GemmPlan& /*plan*/) {
+  return gemm::kPairRows;
+}
+int threads_of_pair(const GemmPlan& /*plan*/) {
+  return gemm::kPairThreads;
+}
+std::size_t bytes_of_pair(const GemmPlan& plan) {
+  return gemm::pair_shared_bytes(plan.columns, plan.stages, plan.output);
+}
+int one_cta(const GemmPlan& /*plan*/, const DeviceInfo& /*device*/) {
+  return 1;
+}
+
+Support pair_can_be_made(const GemmPlan& plan) {
+  if (plan.columns % 64 != 0 || plan.columns > 256 || plan.columns < 64) {
+    return {fmt::format("tiles have 64, 128, 192 or 256 columns, not {}", plan.columns)};
+  }
+  return {};
+}
+
+Support takes_any(const GemmProblem& /*problem*/, const GemmPlan& /*plan*/) {
+  return {};
+}
+bool always(const GemmProblem& /*problem*/, const GemmPlan& /*plan*/) {
+  return true;
+}
+
+/// By the GPU's rates, none of which was measured here: the tensor cores of an SM take 128 rows,
+/// one column and a block of K in 2 clocks.
+double clocks_of_pair(const GemmProblem& problem, const GemmPlan& plan, const DeviceInfo& device) {
+  constexpr double kFill = 64;          // bytes a clock from L2 to each SM
+  constexpr double kLatency = 2500;     // of the first fill and the last store, as on Hopper
+  constexpr double kEpilogueRate = 10;  // clocks for a column, of eight warps on four schedulers
+  const double fill = (plan.rows() + plan.columns / 2.0) * gemm::kBlockBytes / kFill;
+  const double products =
+      static_cast<double>(k_blocks(problem)) * std::max(2.0 * plan.columns, fill);
+  const double epilogue = kEpilogueRate * plan.columns;
+  const double pairs = static_cast<double>(device.sm_count / plan.cluster());
+  const double waves =
+      std::ceil(static_cast<double>(tile_count(problem, plan)) / plan.cluster() / pairs);
+  return waves * std::max(products, epilogue) + std::min(products, epilogue) + kLatency;
+}
+
+/// A few tokens of many images where these fill their tiles: a warp's lanes then share a few rows
+/// of the position table.
+TileBox box_of_pair(const GemmProblem& problem, const GemmPlan& plan) {
+  constexpr std::int64_t kTokens = 4;
+  constexpr double kMostPadding = 1.0625;
+  const std::int64_t images = plan.rows() / kTokens;
+  if (problem.epilogue == GemmEpilogue::kPosition && problem.m % problem.tokens == 0) {
+    const std::int64_t padded = divide_up(problem.tokens, kTokens) * kTokens *
+                                divide_up(problem.m / problem.tokens, images) * images;
+    if (static_cast<double>(padded) <= kMostPadding * static_cast<double>(problem.m)) {
+      return {.tokens = kTokens, .images = static_cast<std::int32_t>(images), .by_image = true};
+    }
+  }
+  return {.tokens = plan.rows()};
+}
+
+void encode_pair(Device& device, const GemmProblem& problem, const GemmOperands& operands,
+                 const GemmPlan& plan, gemm::Params& params) {
+  const auto row_bytes = static_cast<std::uint64_t>(k_bytes(problem));
+  const auto columns = static_cast<std::uint64_t>(problem.n);
+  const epilogue::Params& out = params.epilogue;
+  params.b =
+      device.encode({.type = TensorMapType::kU8,
+                     .address = operands.b,
+                     .rank = 3,
+                     .dims = {row_bytes, columns, 1},
+                     .strides = {row_bytes, row_bytes * columns},
+                     .box = {gemm::kBlockBytes, static_cast<std::uint32_t>(plan.columns / 2), 1},
+                     .swizzle = Swizzle::k128});
+  const std::uint64_t size = size_of(problem.output);
+  const int span = gemm::pair_span(plan.columns, plan.output);
+  const auto tokens = static_cast<std::uint64_t>(out.tokens);
+  const auto box_tokens = static_cast<std::uint32_t>(std::min(out.box_tokens, kWarpRows));
+  params.staged =
+      device.encode({.type = size == 2 ? TensorMapType::kBF16 : TensorMapType::kU8,
+                     .address = operands.output,
+                     .rank = 3,
+                     .dims = {columns, tokens, static_cast<std::uint64_t>(out.images)},
+                     .strides = {columns * size, columns * size * tokens},
+                     .box = {static_cast<std::uint32_t>(static_cast<std::uint64_t>(span) / size),
+                             box_tokens, kWarpRows / box_tokens},
+                     .swizzle = span == 128  ? Swizzle::k128
+                                : span == 64 ? Swizzle::k64
+                                             : Swizzle::k32});
+}
+
+std::string describe_pair(const GemmPlan& plan) {
+  return fmt::format("{}x{}, {} stages", plan.rows() * plan.cluster(), plan.columns, plan.stages);
+}
+
+constexpr std::array<GemmDesignTraits, 1> kSm100Designs = {{{.design = GemmDesign::kPair,
+                                                             .name = "pair",
+                                                             .cluster = 2,
+                                                             .rows = rows_of_pair,
+                                                             .threads = threads_of_pair,
+                                                             .shared_bytes = bytes_of_pair,
+                                                             .ctas_per_sm = one_cta,
+                                                             .can_be_made = pair_can_be_made,
+                                                             .fits = takes_any,
+                                                             .is_meant = always,
+                                                             .expected_clocks = clocks_of_pair,
+                                                             .box = box_of_pair,
+                                                             .encode = encode_pair,
+                                                             .describe = describe_pair}}};
+
+}  // namespace
+
+std::span<const GemmDesignTraits> designs_of_sm100() {
+  return kSm100Designs;
+}
+
+}  // namespace fovea::gpu

@@ -1,0 +1,175 @@
+// Which GEMM kernel is planned on Blackwell's data-centre GPUs, and what it is launched with; no
+// GPU needed.
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "gpu/bare_device.hpp"
+#include "gpu/device/kernel_image.hpp"
+#include "gpu/launch/gemm.hpp"
+
+namespace fovea::gpu {
+namespace {
+
+constexpr int kSms = 148;
+
+DeviceInfo blackwell(int minor) {
+  return {.name = "made up",
+          .compute_major = 10,
+          .compute_minor = minor,
+          .sm_count = kSms,
+          .shared_bytes_per_block = 232448};
+}
+
+/// Keeps the tensor maps that are asked for.
+class MapDevice final : public BareDevice {
+ public:
+  [[nodiscard]] const DeviceInfo& info() const override { return info_; }
+  [[nodiscard]] TensorMap encode(const TensorMapDesc& desc) override {
+    maps.push_back(desc);
+    return {};
+  }
+
+  std::vector<TensorMapDesc> maps;
+
+ private:
+  DeviceInfo info_ = blackwell(0);
+};
+
+class BlackwellGemmPlans : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (kernel_images().empty()) {
+      GTEST_SKIP() << "built without kernels";
+    }
+  }
+};
+
+GemmProblem patch_embedding(std::int64_t images) {
+  return {.m = images * 196,
+          .n = 768,
+          .k = 768,
+          .a = DType::kU8,
+          .b = DType::kI8,
+          .epilogue = GemmEpilogue::kPosition,
+          .tokens = 196};
+}
+
+GemmOperands somewhere() {
+  return {.a = 4096,
+          .b = 4096,
+          .output = 4096,
+          .bias = 4096,
+          .column_scale = 4096,
+          .row_scale = 4096,
+          .row_norm = 4096,
+          .column_sum = 4096,
+          .position = 4096};
+}
+
+gemm::Params params_of(const Launch& launch) {
+  gemm::Params params;
+  EXPECT_EQ(launch.params.size(), sizeof(params));
+  std::memcpy(&params, launch.params.data(), sizeof(params));
+  return params;
+}
+
+TEST_F(BlackwellGemmPlans, ArePairsOfCtas) {
+  for (const std::int64_t rows : {1, 255, 257, 4117, 928256}) {
+    for (const std::int64_t n : {16, 768, 1152, 4304}) {
+      const auto plans = gemm_plans({.m = rows, .n = n, .k = 768}, blackwell(0));
+      ASSERT_FALSE(plans.empty()) << rows << " x " << n;
+      for (const GemmPlan& plan : plans) {
+        EXPECT_EQ(plan.design, GemmDesign::kPair) << to_string(plan);
+        EXPECT_EQ(plan.cluster(), 2) << to_string(plan);
+        EXPECT_EQ(plan.grid % 2, 0) << to_string(plan);
+        EXPECT_LE(plan.grid, kSms) << to_string(plan);
+        EXPECT_LE(plan.shared_bytes(), blackwell(0).shared_bytes_per_block) << to_string(plan);
+      }
+    }
+  }
+}
+
+TEST_F(BlackwellGemmPlans, TakeWideTilesForManyRowsAndNarrowOnesForFew) {
+  EXPECT_EQ(gemm_plans(patch_embedding(4736), blackwell(0)).front().columns, 256);
+  EXPECT_EQ(gemm_plans({.m = 196, .n = 768, .k = 768}, blackwell(0)).front().columns, 64);
+}
+
+// kind::i8 is 10.0's alone; the others are its family's.
+TEST_F(BlackwellGemmPlans, LeaveIntegersToTheB200) {
+  EXPECT_TRUE(can_run(patch_embedding(4), blackwell(0)));
+  const Support integers = can_run(patch_embedding(4), blackwell(3));
+  EXPECT_FALSE(integers);
+  EXPECT_NE(integers.why.find("no kernel for"), std::string::npos) << integers.why;
+  EXPECT_TRUE(can_run(GemmProblem{.m = 77, .n = 144, .k = 48}, blackwell(3)));
+  EXPECT_TRUE(can_run(GemmProblem{.m = 77,
+                                  .n = 144,
+                                  .k = 48,
+                                  .a = DType::kE4M3,
+                                  .b = DType::kE4M3,
+                                  .epilogue = GemmEpilogue::kResidual},
+                      blackwell(3)));
+}
+
+// A warp's lanes share four rows of the position table where images fill the tiles.
+TEST_F(BlackwellGemmPlans, TakeFewTokensOfManyImages) {
+  MapDevice device;
+  const gemm::Params many = params_of(gemm_launch(device, patch_embedding(64), somewhere()));
+  EXPECT_EQ(many.epilogue.box_tokens, 4);
+  EXPECT_EQ(many.epilogue.box_images, 32);
+  EXPECT_EQ(many.epilogue.tokens, 196);
+  EXPECT_EQ(many.epilogue.images, 64);
+  EXPECT_EQ(many.row_tiles, 49 * 2);
+  ASSERT_EQ(device.maps.size(), 3U);
+  EXPECT_EQ(device.maps[0].box[1] * device.maps[0].box[2], 128U) << "a CTA's rows of A";
+  EXPECT_EQ(device.maps[2].box[1] * device.maps[2].box[2], 32U) << "a warp's rows of the output";
+  const gemm::Params few = params_of(gemm_launch(device, patch_embedding(5), somewhere()));
+  EXPECT_EQ(few.epilogue.box_tokens, 128);
+  EXPECT_EQ(few.epilogue.box_images, 1);
+  EXPECT_EQ(few.epilogue.position_rows, 196);
+}
+
+// Boxes of the output are as wide as their swizzle, and a warp's half of the columns is whole
+// boxes.
+TEST_F(BlackwellGemmPlans, StoreBoxesAsWideAsTheirSwizzle) {
+  for (const DType output : {DType::kBF16, DType::kI8}) {
+    GemmProblem problem{.m = 4096, .n = 3072, .k = 768, .a = DType::kI8, .b = DType::kI8};
+    problem.epilogue = GemmEpilogue::kGelu;
+    problem.output = output;
+    for (const GemmPlan& plan : gemm_plans(problem, blackwell(0))) {
+      MapDevice device;
+      (void)gemm_launch(device, problem, somewhere(), plan);
+      const TensorMapDesc& map = device.maps.back();
+      const auto bytes = static_cast<int>(map.box[0] * size_of(output));
+      const int swizzle = map.swizzle == Swizzle::k128  ? 128
+                          : map.swizzle == Swizzle::k64 ? 64
+                          : map.swizzle == Swizzle::k32 ? 32
+                                                        : 0;
+      EXPECT_EQ(bytes, swizzle) << to_string(plan);
+      EXPECT_EQ(plan.columns / 2 % static_cast<int>(map.box[0]), 0) << to_string(plan);
+    }
+  }
+}
+
+TEST_F(BlackwellGemmPlans, RefuseTilesThatTensorMemoryHasNot) {
+  const GemmProblem problem{.m = 4096, .n = 768, .k = 768};
+  const GemmPlan plan = gemm_plans(problem, blackwell(0)).front();
+  for (const int columns : {96, 320}) {
+    gemm::Tuning tuning = plan;
+    tuning.columns = columns;
+    const Support support = tuned_gemm(problem, blackwell(0), plan.kernel, tuning).support;
+    EXPECT_NE(support.why.find("64, 128, 192 or 256 columns"), std::string::npos) << support.why;
+  }
+  gemm::Tuning tuning = plan;
+  tuning.stages = 10;
+  EXPECT_NE(tuned_gemm(problem, blackwell(0), plan.kernel, tuning)
+                .support.why.find("bytes of shared memory"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace fovea::gpu
