@@ -36,17 +36,17 @@ GEMM = ("gemm_qkv_bf16",)
 CAUSES = {
     # An epilogue whose lanes store eight elements one by one: 4 bytes of each sector of 32 are used.
     "store": Cause(
-        "epilogue/fragment.cuh",
-        """    using Type = typename Words<kCount * 4>::Type;
-    Type value;
-    __builtin_memcpy(&value, from, sizeof(Type));
-    *static_cast<Type*>(to) = value;
+        "epilogue/words.cuh",
+        """  using Type = typename Words<kCount * 4>::Type;
+  Type value;
+  __builtin_memcpy(&value, from, sizeof(Type));
+  *static_cast<Type*>(to) = value;
 """,
         """#pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      static_cast<volatile std::uint16_t*>(to)[2 * i] = static_cast<std::uint16_t>(from[i]);
-      static_cast<volatile std::uint16_t*>(to)[2 * i + 1] = static_cast<std::uint16_t>(from[i] >> 16);
-    }
+  for (int i = 0; i < kCount; ++i) {
+    static_cast<volatile std::uint16_t*>(to)[2 * i] = static_cast<std::uint16_t>(from[i]);
+    static_cast<volatile std::uint16_t*>(to)[2 * i + 1] = static_cast<std::uint16_t>(from[i] >> 16);
+  }
 """,
         GEMM,
         "scattered stores",

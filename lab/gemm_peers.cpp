@@ -1,5 +1,6 @@
 // cuBLASLt beside the matrix kernels: the bare product, and what gives the same result.
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -31,6 +32,7 @@ struct GemmShared {
   DeviceBuffer bias{};          // bf16: the type that cuBLASLt takes beside bf16 outputs
   DeviceBuffer scales{};        // f32 ones: for the rows of A, and as factors of whole tensors
   DeviceBuffer output_scale{};  // f32
+  DeviceBuffer block_scales{};  // E8M0 ones, for both operands
   DeviceBuffer scratch{};       // bf16 (m, n), what the remainder reads
 };
 
@@ -75,7 +77,7 @@ gpu::Launch add(const GemmShared& shared, DevicePtr y, DevicePtr addend, DeviceP
 }
 
 /// From the plain product to the same result in one or two ways.
-std::vector<Recipe> recipes_for(const gpu::GemmProblem& problem) {
+std::vector<Recipe> recipes_for(const gpu::GemmProblem& problem, int arch) {
   const bool e4m3 = problem.a == DType::kE4M3;
   const std::string by_row = e4m3 ? " row-wise" : "";
   const std::int64_t all = problem.m * problem.n;
@@ -86,6 +88,12 @@ std::vector<Recipe> recipes_for(const gpu::GemmProblem& problem) {
   recipes.push_back({"cuBLASLt, product alone",
                      product(MatmulEpilogue::kNone, MatmulScale::kTensor), false,
                      problem.output != DType::kBF16});
+  constexpr int kFirstArchWithBlockScales = 100;
+  if (e4m3 && arch >= kFirstArchWithBlockScales) {
+    recipes.push_back({"cuBLASLt MXFP8, product alone",
+                       product(MatmulEpilogue::kNone, MatmulScale::kBlocks), false,
+                       problem.output != DType::kBF16});
+  }
   if (problem.row_norm) {
     return recipes;  // the library knows no norms: what it is given has been normalised already
   }
@@ -130,7 +138,9 @@ std::vector<Recipe> recipes_for(const gpu::GemmProblem& problem) {
 gpu::MatmulOperands operands_of(const GemmShared& shared, const gpu::GemmOperands& operands,
                                 const Recipe& recipe) {
   const bool outer = recipe.product.scale == MatmulScale::kOuter;
-  const DevicePtr ones = shared.scales.address();
+  const DevicePtr ones = recipe.product.scale == MatmulScale::kBlocks
+                             ? shared.block_scales.address()
+                             : shared.scales.address();
   return {.a = operands.a,
           .b = operands.b,
           .output = recipe.to_scratch ? shared.scratch.address() : operands.output,
@@ -154,6 +164,10 @@ std::shared_ptr<GemmShared> share(gpu::KernelCache& kernels, const gpu::GemmProb
     shared->bias = upload(device, Tensor::of("bias", DType::kBF16, 1, problem.n, bias), stream);
   }
   shared->scales = upload(device, Tensor::uniform("ones", DType::kF32, 1, problem.m, 1.0), stream);
+  constexpr std::uint8_t kOne = 127;  // 2^0
+  shared->block_scales = DeviceBuffer(device, static_cast<std::size_t>(gpu::block_scale_bytes(
+                                                  std::max(problem.m, problem.n), problem.k)));
+  device.fill(shared->block_scales.address(), kOne, shared->block_scales.bytes(), stream);
   shared->output_scale =
       upload(device, Tensor::uniform("scale", DType::kF32, 1, 1, 1.0 / double{scale}), stream);
   return shared;
@@ -177,7 +191,7 @@ std::vector<Peer> GemmWorkload::peers(gpu::KernelCache& kernels,
     return {};
   }
   std::vector<Peer> peers;
-  for (const Recipe& recipe : recipes_for(problem_)) {
+  for (const Recipe& recipe : recipes_for(problem_, device.info().arch())) {
     try {
       std::shared_ptr<gpu::MatmulPlan> plan = shared->cublaslt->prepare(recipe.product);
       if (recipe.to_scratch && shared->scratch.bytes() == 0) {

@@ -263,11 +263,11 @@ def test_machine_code_of_one_kernel_goes_to_files_by_role_and_by_region(run_fove
     assert one["faults"] == []
     # A store that is made twice, in a copy of the sources.
     shutil.copytree(pathlib.Path(__file__).resolve().parents[2] / "kernels", tmp_path / "kernels")
-    fragment = tmp_path / "kernels/epilogue/fragment.cuh"
-    store = "    *static_cast<Type*>(to) = value;"
-    assert fragment.read_text().count(store) == 1
-    first = "    *static_cast<volatile std::uint32_t*>(to) = from[0];\n"
-    fragment.write_text(fragment.read_text().replace(store, first + store))
+    words = tmp_path / "kernels/epilogue/words.cuh"
+    store = "  *static_cast<Type*>(to) = value;"
+    assert words.read_text().count(store) == 1
+    first = "  *static_cast<volatile std::uint32_t*>(to) = from[0];\n"
+    words.write_text(words.read_text().replace(store, first + store))
     planted = run_fovea("kernel", "sass", "gemm_qkv_bf16", "--kernel", kernel, "--sources", tmp_path, code=1).stdout
     assert "epilogue loop: 16 STG, exactly 8" in planted
 

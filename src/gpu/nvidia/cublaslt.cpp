@@ -31,6 +31,7 @@ enum DescAttribute : int {
   kScaleModeA = 31,
   kScaleModeB = 32,
 };
+constexpr int kScaleBlocksOf32 = 2;  // E8M0
 constexpr int kScaleOuterVector = 3;
 constexpr int kEpilogueBias = 4;
 constexpr int kEpilogueGeluBias = 36;
@@ -185,9 +186,11 @@ class LtPlan final : public MatmulPlan {
                                                                              : kEpilogueGeluBias});
       set(kBiasType, std::int32_t{cuda_type(problem_.bias)});
     }
-    if (problem_.scale == MatmulScale::kOuter) {
-      set(kScaleModeA, std::int32_t{kScaleOuterVector});
-      set(kScaleModeB, std::int32_t{kScaleOuterVector});
+    if (problem_.scale == MatmulScale::kOuter || problem_.scale == MatmulScale::kBlocks) {
+      const std::int32_t mode =
+          problem_.scale == MatmulScale::kOuter ? kScaleOuterVector : kScaleBlocksOf32;
+      set(kScaleModeA, mode);
+      set(kScaleModeB, mode);
     }
     if (problem_.type == DType::kE4M3) {
       set(kFastAccumulation, std::int8_t{1});  // on Hopper partial sums have fewer bits
@@ -314,7 +317,8 @@ class LoadedCublasLt final : public CublasLt {
 
 std::string to_string(const MatmulProblem& problem) {
   constexpr std::array<std::string_view, 3> kEpilogues = {"", " + bias", " + bias, gelu"};
-  constexpr std::array<std::string_view, 3> kScales = {"", ", scaled", ", scaled by row"};
+  constexpr std::array<std::string_view, 4> kScales = {"", ", scaled", ", scaled by row",
+                                                       ", scaled by blocks of 32"};
   return fmt::format("{} [{},{}] x [{},{}]^T -> {}{}{}{}", fovea::to_string(problem.type),
                      problem.m, problem.k, problem.n, problem.k, fovea::to_string(problem.output),
                      kEpilogues[static_cast<std::size_t>(problem.epilogue)],
