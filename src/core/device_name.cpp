@@ -1,10 +1,21 @@
 // The names of devices.
 #include "core/device_name.hpp"
 
+#include <array>
 #include <charconv>
 #include <system_error>
+#include <utility>
+
+#include "core/error.hpp"
 
 namespace fovea {
+namespace {
+
+constexpr std::array<std::pair<int, std::string_view>, 3> kEmulators = {
+    {{80, "emu:sm_80"}, {90, "emu:sm_90a"}, {100, "emu:sm_100a"}}};
+constexpr int kFirstEmulated = 90;
+
+}  // namespace
 
 std::optional<DeviceName> parse_device(std::string_view name) {
   constexpr std::string_view kNumbered = "cuda:";
@@ -17,14 +28,13 @@ std::optional<DeviceName> parse_device(std::string_view name) {
   if (name == "cuda") {
     return DeviceName{DeviceKind::kCuda};
   }
-  if (name == "emu" || name == "emu:sm_90a") {
-    return DeviceName{DeviceKind::kEmulator, 90};
+  if (name == "emu") {
+    return DeviceName{DeviceKind::kEmulator, kFirstEmulated};
   }
-  if (name == "emu:sm_100a") {
-    return DeviceName{DeviceKind::kEmulator, 100};
-  }
-  if (name == "emu:sm_80") {
-    return DeviceName{DeviceKind::kEmulator, 80};
+  for (const auto& [arch, emulator] : kEmulators) {
+    if (name == emulator) {
+      return DeviceName{DeviceKind::kEmulator, arch};
+    }
   }
   if (!name.starts_with(kNumbered)) {
     return std::nullopt;
@@ -36,6 +46,15 @@ std::optional<DeviceName> parse_device(std::string_view name) {
     return std::nullopt;
   }
   return DeviceName{DeviceKind::kCuda, number};
+}
+
+std::string_view emulator_name(int arch) {
+  for (const auto& [one, emulator] : kEmulators) {
+    if (one == arch) {
+      return emulator;
+    }
+  }
+  fail("the emulator has no sm_{}; there are sm_80, sm_90a and sm_100a", arch);
 }
 
 }  // namespace fovea

@@ -25,5 +25,7 @@ inline constexpr std::string_view kDeviceNames =
 
 /// "cuda" is the first GPU, "emu" the emulator of an sm_90a. None: it is no name of a device.
 [[nodiscard]] std::optional<DeviceName> parse_device(std::string_view name);
+/// "emu:sm_90a" of 90. Throws fovea::Error when there is none of this architecture.
+[[nodiscard]] std::string_view emulator_name(int arch);
 
 }  // namespace fovea
