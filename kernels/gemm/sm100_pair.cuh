@@ -366,11 +366,6 @@ struct PairGemm {
     }
   }
 
-  static __device__ __forceinline__ void sync_cluster() {
-    ptx::barrier_cluster_arrive_relaxed();
-    ptx::barrier_cluster_wait();
-  }
-
   __device__ __forceinline__ void run() {
     const auto warp =
         static_cast<std::int32_t>(__shfl_sync(0xffffffff, static_cast<int>(threadIdx.x / 32), 0));
@@ -391,7 +386,8 @@ struct PairGemm {
     }
     ptx::tcgen05_fence_before_thread_sync();
     __syncthreads();
-    sync_cluster();
+    ptx::barrier_cluster_arrive_relaxed();
+    ptx::barrier_cluster_wait();
     ptx::tcgen05_fence_after_thread_sync();
     pipe::let_next_grid_start();
     if (warp == kProducerWarp) {
@@ -406,9 +402,11 @@ struct PairGemm {
       finish(warp);
     }
     __syncwarp();
-    // Neither CTA goes, nor gives its tensor memory back, before the other needs neither.
+    // Neither CTA goes, nor gives its tensor memory back, before the other needs neither. That the
+    // second CTA's copies have come the first alone knows: it waited for them.
     ptx::tcgen05_fence_before_thread_sync();
-    sync_cluster();
+    ptx::barrier_cluster_arrive();
+    ptx::barrier_cluster_wait();
     if (warp == kProductWarp) {
       ptx::tcgen05_fence_after_thread_sync();
       ptx::tcgen05_dealloc_pair<kTensorColumns>(shared.tensor_memory);
