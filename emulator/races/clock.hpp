@@ -34,6 +34,12 @@ class Clock {
       epochs_[i] = std::max(epochs_[i], other.epochs_[i]);
     }
   }
+  /// The components of `other` from an actor on.
+  void join_from(Actor first, const Clock& other) {
+    for (Actor actor = first; actor < other.epochs_.size(); ++actor) {
+      raise(actor, other.epochs_[actor]);
+    }
+  }
   void clear() { epochs_.clear(); }
 
  private:

@@ -3,6 +3,10 @@
 // What has ended or been issued there travels with everything that synchronises threads, but only
 // from a tcgen05.fence::before_thread_sync, or a tcgen05.commit, to a fence::after_thread_sync. A
 // warp knows of its own without them.
+//
+// A commit arrives when products have ended. Those began when what they read was there, so whoever
+// waits for it knows of the copies that their thread had waited for: that is how the stages of a
+// ring are filled again.
 #include <utility>
 
 #include "emulator/races/races.hpp"
@@ -41,6 +45,7 @@ ClusterRaces::TensorIssue ClusterRaces::issue_tensor(Actor warp, int lane) {
   }
   ++last.epoch;
   own.tensor_issued.raise(last.channel, last.epoch);
+  own.before_issues.join_from(static_cast<Actor>(warp_states_.size()) + 1, own.order.generic);
   return last;
 }
 
@@ -86,6 +91,7 @@ void ClusterRaces::fence_tensor_if_implied(Actor warp) {
 Order ClusterRaces::tensor_commit(Actor warp, const TensorIssue& issue) const {
   const Warp& own = state(warp);
   Order brought;
+  brought.generic = own.before_issues;
   brought.generic.raise(issue.channel, issue.epoch);
   brought.tensor_ended = own.tensor_ended;
   brought.tensor_ended.raise(issue.channel, issue.epoch);
