@@ -72,10 +72,11 @@ struct RowFragment {
     return (unit ^ row / kRowsOfPhase % kSpanUnits) * kUnit;
   }
 
-  /// A lane's 32 columns: the first of them at `first` of the tables of scales (or sums) and biases
-  /// in shared memory, and at `unit` of its row's span, which is at `span` and has the residual.
+  /// A lane's 32 columns, sums of this type: the first of them at the beginning of `scales` (or
+  /// sums) and `biases` in shared memory, and at `first_unit` of its row's span, which is at `span`
+  /// and has the residual.
   template <typename Accumulator>
-  static __device__ __forceinline__ void store(const Accumulator (&accumulators)[kColumns],
+  static __device__ __forceinline__ void store(const std::uint32_t (&accumulators)[kColumns],
                                                const Params& p, const RowScale& row_scale,
                                                const float* scales, const float* biases,
                                                const Addend& addend, std::uint8_t* span,
@@ -102,8 +103,10 @@ struct RowFragment {
         if constexpr (kHasPosition) {
           bias[v] = bf16_of(addend.words[unit], v);
         }
-        y[v] = Values::template scaled<true>(accumulators[first + v], row_scale.value,
-                                             row_scale.shift, scale[v], bias[v]);
+        Accumulator sum;
+        __builtin_memcpy(&sum, &accumulators[first + v], sizeof(sum));
+        y[v] =
+            Values::template scaled<true>(sum, row_scale.value, row_scale.shift, scale[v], bias[v]);
         if constexpr (kHasResidual) {
           y[v] += bf16_of(residual, v);
         }

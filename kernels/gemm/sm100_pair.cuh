@@ -329,11 +329,12 @@ struct PairGemm {
       ptx::mbarrier_wait_parity(&shared.accumulators.full[turn.stage], turn.phase);
       ptx::tcgen05_fence_after_thread_sync();
       const std::uint32_t accumulators = tensor_memory + turn.stage * Cfg::kColumns;
-      Accumulator values[2][Fragment::kColumns];
+      std::uint32_t values[2][Fragment::kColumns];
       ptx::tcgen05_ld_32x32b_x32(values[0], accumulators);
 #pragma unroll
       for (int load = 0; load < kLoads; ++load) {  // region: epilogue loop
         ptx::tcgen05_wait_ld();
+        ptx::tcgen05_fence_loaded(values[load % 2]);
         if (load + 1 < kLoads) {
           ptx::tcgen05_ld_32x32b_x32(values[(load + 1) % 2],
                                      accumulators + (load + 1) * Fragment::kColumns);
@@ -346,11 +347,11 @@ struct PairGemm {
         if (load % kBoxLoads == 0) {
           acquire_box(lane);
         }
-        Fragment::store(values[load % 2], out, row_scale,
-                        &shared.columns[warp][0][load * Fragment::kColumns],
-                        &shared.columns[warp][1][load * Fragment::kColumns], addends[load % 2],
-                        shared.staging[warp][box] + lane * Cfg::kSpan, lane,
-                        load % kBoxLoads * Fragment::kUnits);
+        Fragment::template store<Accumulator>(
+            values[load % 2], out, row_scale, &shared.columns[warp][0][load * Fragment::kColumns],
+            &shared.columns[warp][1][load * Fragment::kColumns], addends[load % 2],
+            shared.staging[warp][box] + lane * Cfg::kSpan, lane,
+            load % kBoxLoads * Fragment::kUnits);
         if (load % kBoxLoads == kBoxLoads - 1) {
           store_box(part, box, warp, lane);
         }

@@ -91,30 +91,36 @@ __device__ __forceinline__ void tcgen05_commit_multicast_pair(std::uint64_t* bar
       : "memory");
 }
 
-/// Each lane's row of 32 columns from `address` on. The registers are there after
-/// tcgen05_wait_ld().
-template <typename Value>
-__device__ __forceinline__ void tcgen05_ld_32x32b_x32(Value (&to)[32], std::uint32_t address) {
-  static_assert(sizeof(Value) == 4);
-  std::uint32_t word[32];
+/// Each lane's row of 32 columns from `address` on. The registers are there after tcgen05_wait_ld()
+/// and tcgen05_fence_loaded().
+__device__ __forceinline__ void tcgen05_ld_32x32b_x32(std::uint32_t (&to)[32],
+                                                      std::uint32_t address) {
   asm volatile(
       "tcgen05.ld.sync.aligned.32x32b.x32.b32 "
       "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, [%32];"
-      : "=r"(word[0]), "=r"(word[1]), "=r"(word[2]), "=r"(word[3]), "=r"(word[4]), "=r"(word[5]),
-        "=r"(word[6]), "=r"(word[7]), "=r"(word[8]), "=r"(word[9]), "=r"(word[10]), "=r"(word[11]),
-        "=r"(word[12]), "=r"(word[13]), "=r"(word[14]), "=r"(word[15]), "=r"(word[16]),
-        "=r"(word[17]), "=r"(word[18]), "=r"(word[19]), "=r"(word[20]), "=r"(word[21]),
-        "=r"(word[22]), "=r"(word[23]), "=r"(word[24]), "=r"(word[25]), "=r"(word[26]),
-        "=r"(word[27]), "=r"(word[28]), "=r"(word[29]), "=r"(word[30]), "=r"(word[31])
+      : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]), "=r"(to[4]), "=r"(to[5]), "=r"(to[6]),
+        "=r"(to[7]), "=r"(to[8]), "=r"(to[9]), "=r"(to[10]), "=r"(to[11]), "=r"(to[12]),
+        "=r"(to[13]), "=r"(to[14]), "=r"(to[15]), "=r"(to[16]), "=r"(to[17]), "=r"(to[18]),
+        "=r"(to[19]), "=r"(to[20]), "=r"(to[21]), "=r"(to[22]), "=r"(to[23]), "=r"(to[24]),
+        "=r"(to[25]), "=r"(to[26]), "=r"(to[27]), "=r"(to[28]), "=r"(to[29]), "=r"(to[30]),
+        "=r"(to[31])
       : "r"(address)
       : "memory");
-  __builtin_memcpy(to, word, sizeof(word));
 }
 
 /// This thread's loads from tensor memory are done.
 __device__ __forceinline__ void tcgen05_wait_ld() {
   asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory");
+}
+
+/// Keeps the compiler from touching registers of a load before the wait that comes ahead of this.
+template <int kRegisters>
+__device__ __forceinline__ void tcgen05_fence_loaded(std::uint32_t (&loaded)[kRegisters]) {
+#pragma unroll
+  for (int i = 0; i < kRegisters; ++i) {
+    asm volatile("" : "+r"(loaded[i])::"memory");
+  }
 }
 
 }  // namespace fovea::ptx
