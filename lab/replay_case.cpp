@@ -60,6 +60,11 @@ class Runner {
 
   /// The first schedule finds the outputs poisoned by other bytes than the later ones.
   std::string run(const ReplayOptions& options, Verdict& verdict) {
+    if (options.overlapping) {
+      begin(options.seed, options.schedule, options.trace);
+      prepared_.run_overlapping(placement_.operands(), *stream_);
+      return "";
+    }
     std::uint64_t first = 0;
     if (options.schedule > 0) {
       begin(options.seed, 0, {});
@@ -129,10 +134,10 @@ Replay replay_case(const Card& card, const ReplayOptions& options) {
 
 std::string replay_arguments(const std::string& card, const ReplayOptions& options) {
   return fmt::format(
-      "{}{} --case {}{} --seed {} --schedule {}", card,
+      "{}{} --case {}{} --seed {} --schedule {}{}", card,
       options.arch == 90 ? "" : fmt::format(" --device {}", emulator_name(options.arch)),
       quoted(options.case_name), options.plan.empty() ? "" : " --plan " + quoted(options.plan),
-      options.seed, options.schedule);
+      options.seed, options.schedule, options.overlapping ? " --overlapping" : "");
 }
 
 }  // namespace fovea::lab

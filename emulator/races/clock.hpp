@@ -26,18 +26,14 @@ class Clock {
     }
     epochs_[actor] = std::max(epochs_[actor], epoch);
   }
-  void join(const Clock& other) {
+  void join(const Clock& other) { join_from(other, 0); }
+  /// What it says of actors from `first` on.
+  void join_from(const Clock& other, Actor first) {
     if (other.epochs_.size() > epochs_.size()) {
       epochs_.resize(other.epochs_.size());
     }
-    for (std::size_t i = 0; i < other.epochs_.size(); ++i) {
+    for (std::size_t i = first; i < other.epochs_.size(); ++i) {
       epochs_[i] = std::max(epochs_[i], other.epochs_[i]);
-    }
-  }
-  /// The components of `other` from an actor on.
-  void join_from(Actor first, const Clock& other) {
-    for (Actor actor = first; actor < other.epochs_.size(); ++actor) {
-      raise(actor, other.epochs_[actor]);
     }
   }
   void clear() { epochs_.clear(); }

@@ -219,7 +219,7 @@ class ClusterRaces {
     /// Of tensor memory, as what it does there itself sees it: fences have carried it there.
     Clock tensor_ended{};
     Clock tensor_issued{};
-    /// What asynchronous operations had done when the last products and copies were issued.
+    /// What the last products and copies that were issued come after.
     Clock before_issues{};
     std::array<TensorIssue, 2> tensor_moves{};   // the last store, the last load
     std::map<int, TensorIssue> tensor_issues{};  // the last of each lane

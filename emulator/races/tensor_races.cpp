@@ -5,8 +5,9 @@
 // warp knows of its own without them.
 //
 // A commit arrives when products have ended. Those began when what they read was there, so whoever
-// waits for it knows of the copies that their thread had waited for: that is how the stages of a
-// ring are filled again.
+// waits for it knows of the copies that their thread had waited for, and of the writes that a proxy
+// fence had covered, but not of that thread's own accesses: that is how the stages of a ring are
+// filled again.
 #include <utility>
 
 #include "emulator/races/races.hpp"
@@ -45,7 +46,8 @@ ClusterRaces::TensorIssue ClusterRaces::issue_tensor(Actor warp, int lane) {
   }
   ++last.epoch;
   own.tensor_issued.raise(last.channel, last.epoch);
-  own.before_issues.join_from(static_cast<Actor>(warp_states_.size()) + 1, own.order.generic);
+  own.before_issues.join_from(own.order.generic, static_cast<Actor>(warp_states_.size() + 1));
+  own.before_issues.join(own.order.async_shared);
   return last;
 }
 
@@ -93,6 +95,7 @@ Order ClusterRaces::tensor_commit(Actor warp, const TensorIssue& issue) const {
   Order brought;
   brought.generic = own.before_issues;
   brought.generic.raise(issue.channel, issue.epoch);
+  brought.async_shared = own.order.async_shared;
   brought.tensor_ended = own.tensor_ended;
   brought.tensor_ended.raise(issue.channel, issue.epoch);
   brought.tensor_issued = own.tensor_issued;

@@ -70,15 +70,24 @@ std::size_t DeclarationReader::read_type(std::size_t& alignment) {
       if (!std::has_single_bit(said)) {
         fail(token, "an alignment that is no power of two");
       }
-    } else if (token.text == ".ptr" || token.text == ".global" || token.text == ".const" ||
-               token.text == ".shared" || token.text == ".local") {
-      continue;  // what a parameter points to
     } else if (const auto bits = bits_of_type(token.text); bits && *bits >= 8) {
       const auto bytes = static_cast<std::size_t>(*bits) / 8;
       alignment = said != 0 ? said : bytes;
       return bytes;
     } else {
       fail(token, "expected a type");
+    }
+  }
+}
+
+// What a parameter points to: nothing depends on it.
+void DeclarationReader::skip_pointee() {
+  if (lexer_.peek().text != ".ptr") {
+    return;
+  }
+  while (lexer_.peek().text.starts_with('.')) {
+    if (lexer_.take().text == ".align") {
+      expect_integer();
     }
   }
 }
@@ -135,6 +144,7 @@ void DeclarationReader::read_parameter(Function& function) {
   Variable parameter;
   parameter.space = Space::kParameter;
   const std::size_t element = read_type(parameter.alignment);
+  skip_pointee();
   parameter.name = expect_word();
   parameter.bytes = element * read_extents();
   parameter.offset = aligned(function.parameter_bytes, parameter.alignment);

@@ -34,6 +34,8 @@ class DeclarationReader : public TokenReader {
  private:
   /// [.align N] .type: the bytes of an element. The alignment is the type's, if none is said.
   std::size_t read_type(std::size_t& alignment);
+  /// .ptr [.space] [.align N], or nothing.
+  void skip_pointee();
   /// [2][3]: 6; []: 0; nothing: 1.
   std::size_t read_extents();
   std::vector<std::byte> read_initial(std::size_t element, std::size_t bytes);

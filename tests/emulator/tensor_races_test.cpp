@@ -15,8 +15,9 @@ constexpr std::uint64_t kOtherForm = 0x20'0080'0000'0000;
 // A cluster of two blocks of four warps, which are 1 to 8.
 class TensorRacesTest : public ::testing::Test {
  protected:
-  TensorRacesTest()
-      : grid_(run_.begin_grid(false)),
+  explicit TensorRacesTest(bool needs_fences = true)
+      : run_(needs_fences),
+        grid_(run_.begin_grid(false)),
         cluster_(run_, {.blocks = {{0, 0, 0}, {1, 0, 0}}, .warps = 4}, grid_) {
     cluster_.init(1, 0, mbarrier_);
   }
@@ -112,6 +113,53 @@ TEST_F(TensorRacesTest, RelaxedOperationsCarryIt) {
   EXPECT_EQ(load(3), ConflictKind::kNoTensorFence);
   cluster_.tensor_fence_after(3);
   EXPECT_EQ(load(3), kClean);
+}
+
+// Who waits for a commit may write over what the products have read, and over what was written
+// there before: by copies that the products' warp has waited for, and not by that warp itself.
+TEST_F(TensorRacesTest, CommitsComeAfterWhatProductsCouldSee) {
+  SharedShadow shared;
+  MbarrierMeeting loads;
+  cluster_.init(1, 0, loads);
+  pass(1, 2);
+  const auto load_to = [&](std::uint64_t offset) {
+    return kind_of(shared.write(cluster_.async_view(1, 5, loads, true), offset, 128));
+  };
+  EXPECT_EQ(load_to(0), kClean);
+  EXPECT_EQ(load_to(1024), kClean);
+  loads.complete();
+  cluster_.wait(2, loads.meeting);
+  const auto issued = cluster_.issue_tensor(2, 0);
+  for (const std::uint64_t offset : {0, 1024}) {
+    EXPECT_EQ(kind_of(shared.read(cluster_.tensor_shared_view(2, 3, issued), offset, 128)), kClean);
+  }
+  EXPECT_EQ(kind_of(shared.write(cluster_.view(2, 6), 2048, 128)), kClean);
+  commit(2);
+  EXPECT_EQ(load_to(0), ConflictKind::kUnordered);
+  wait(1);
+  EXPECT_EQ(load_to(1024), kClean);
+  EXPECT_EQ(kind_of(shared.read(cluster_.view(1, 7), 2048, 128)), ConflictKind::kUnordered);
+}
+
+class TensorRacesWithoutFencesTest : public TensorRacesTest {
+ protected:
+  TensorRacesWithoutFencesTest() : TensorRacesTest(false) {}
+};
+
+TEST_F(TensorRacesWithoutFencesTest, WhatHasEndedIsTheSame) {
+  EXPECT_EQ(issue(1), kClean);
+  EXPECT_EQ(load(2), ConflictKind::kUnordered);
+  commit(1);
+  EXPECT_EQ(load(2), ConflictKind::kUnordered);
+  wait(2);
+  EXPECT_EQ(load(2), kClean);
+  pass(2, 1);
+  EXPECT_EQ(issue(1), ConflictKind::kUnordered);  // the load has not ended
+  shadow_.clear(0, 8);
+  EXPECT_EQ(load(3, 32), kClean);
+  cluster_.wait_for_tensor_moves(3, true);
+  pass(3, 1, true);
+  EXPECT_EQ(issue(1), kClean);
 }
 
 // A stage of a ring is filled again when the products that read it have ended, and these began when
