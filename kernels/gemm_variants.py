@@ -126,10 +126,12 @@ def kernel_of(operation: tuple[str, str, str], tile: Tile, name: str, arch: str,
         + "}"
     )
     cfg = "PairCfg" if tile.design == "pair" else "Cfg"
+    # Whose size the compiler knows: the cluster's barrier is that alone, wherever it stands.
+    cluster = "__cluster_dims__(2, 1, 1) " if tile.design == "pair" else ""
     template = (
         f"using ${{name}}_design =\n    fovea::gemm::{camel(tile.design)}Gemm"
         f"<fovea::gemm::{cfg}<fovea::gemm::Tuning{tuning}>>;\n"
-        'extern "C" __global__ void __launch_bounds__(${name}_design::kThreads,\n'
+        f'extern "C" __global__ void {cluster}__launch_bounds__(${{name}}_design::kThreads,\n'
         "                                             ${name}_design::kCtasPerSm)\n"
         "    $name(const __grid_constant__ fovea::gemm::Params params) {\n"
         "  ${name}_design::run_block(params);\n}\n"

@@ -367,6 +367,14 @@ struct PairGemm {
     }
   }
 
+  /// All warps: neither CTA goes, nor gives its tensor memory back, before the other needs neither.
+  static __device__ __forceinline__ void leave() {
+    __syncwarp();
+    ptx::tcgen05_fence_before_thread_sync();
+    ptx::barrier_cluster_arrive_relaxed();
+    ptx::barrier_cluster_wait();
+  }
+
   __device__ __forceinline__ void run() {
     const auto warp =
         static_cast<std::int32_t>(__shfl_sync(0xffffffff, static_cast<int>(threadIdx.x / 32), 0));
@@ -395,22 +403,17 @@ struct PairGemm {
       if (ptx::elect_sync()) {
         produce();
       }
+      leave();
     } else if (warp == kProductWarp) {
       if (rank == 0 && ptx::elect_sync()) {
         multiply();
       }
-    } else {
-      finish(warp);
-    }
-    __syncwarp();
-    // Neither CTA goes, nor gives its tensor memory back, before the other needs neither. That the
-    // second CTA's copies have come the first alone knows: it waited for them.
-    ptx::tcgen05_fence_before_thread_sync();
-    ptx::barrier_cluster_arrive();
-    ptx::barrier_cluster_wait();
-    if (warp == kProductWarp) {
+      leave();
       ptx::tcgen05_fence_after_thread_sync();
       ptx::tcgen05_dealloc_pair<kTensorColumns>(shared.tensor_memory);
+    } else {
+      finish(warp);
+      leave();
     }
   }
 
