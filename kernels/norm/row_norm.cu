@@ -16,8 +16,14 @@
 
 namespace fovea::norm {
 
-// Of an SM; of its registers, two rows take 36 or more.
-constexpr int kLeastBlocks = kChunks <= 3 ? 8 : kChunks <= 5 ? 6 : 4;
+// Of an SM; of its registers, two rows take 36 or more. Those of five chunks take more on
+// Blackwell.
+#if __CUDA_ARCH__ >= 1000
+constexpr int kBlocksOfFive = 5;
+#else
+constexpr int kBlocksOfFive = 6;
+#endif
+constexpr int kLeastBlocks = kChunks <= 3 ? 8 : kChunks <= 5 ? kBlocksOfFive : 4;
 
 namespace {
 
