@@ -81,6 +81,7 @@ double step_of(DType type) {
     case DType::kI8:
       return 0;  // steps are counted alone
     case DType::kE4M3:
+    case DType::kMXFP8:
       return 0x1p-3;
     case DType::kF16:
       return 0x1p-10;

@@ -181,6 +181,10 @@ std::vector<Peer> GemmWorkload::peers(gpu::KernelCache& kernels,
     missing.emplace_back("cuBLASLt is asked for no products of 8-bit integers");
     return {};
   }
+  if (problem_.a == DType::kMXFP8) {
+    missing.emplace_back("cuBLASLt is asked for no products with scales of blocks");
+    return {};
+  }
   gpu::Device& device = kernels.device();
   const std::unique_ptr<gpu::Stream> stream = device.make_stream();
   std::shared_ptr<GemmShared> shared;

@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "kernels/variants.hpp"
+#include "ops/block_scales.hpp"
 #include "ops/reference/rows.hpp"
 #include "ops/weights.hpp"
 
@@ -24,6 +25,7 @@ constexpr double kSpread = 1.3;  // standard deviation of y
 Draw draw_of(DType type, double width_of_float) {
   switch (type) {
     case DType::kE4M3:
+    case DType::kMXFP8:
       return {2.0, 40.0};
     case DType::kU8:
       return {120.0, 60.0};
@@ -43,20 +45,46 @@ bool one_byte(DType type) {
   return size_of(type) == 1;
 }
 
+/// With a scale for each output.
+bool has_column_scale(DType type) {
+  return one_byte(type) && type != DType::kMXFP8;
+}
+
+/// That of the numbers alone.
+DType number_type(DType type) {
+  return type == DType::kMXFP8 ? DType::kE4M3 : type;
+}
+
+/// Scales of the blocks of a matrix such that its values are as wide as `width`: powers around one,
+/// so that most neighbours differ.
+Tensor drawn_scales(const std::string& name, std::int64_t rows, std::int64_t columns,
+                    const Draw& numbers, double width, std::uint64_t seed) {
+  constexpr Draw kPowers{126.5, 1.0};
+  const double middle =
+      kPowers.mean + std::log2(width / std::hypot(numbers.mean, numbers.deviation));
+  return Tensor::random(name, DType::kU8, ops::BlockScales{rows, columns}.bytes() / ops::kAtomBytes,
+                        ops::kAtomBytes, {middle, kPowers.deviation}, seed);
+}
+
 GemmTensors drawn(const GemmProblem& problem, std::uint64_t seed) {
   const auto k = static_cast<double>(problem.k);
   const Draw a = draw_of(problem.a, 1.0);
   const Draw b = draw_of(problem.b, kSpread / std::sqrt(k));
   GemmTensors tensors;
-  tensors.a = Tensor::random("a", problem.a, problem.m, problem.k, a, seed * 7);
-  tensors.b = Tensor::random("b", problem.b, problem.n, problem.k, b, seed * 7 + 1);
+  tensors.a = Tensor::random("a", number_type(problem.a), problem.m, problem.k, a, seed * 7);
+  tensors.b = Tensor::random("b", number_type(problem.b), problem.n, problem.k, b, seed * 7 + 1);
+  if (problem.a == DType::kMXFP8) {
+    tensors.a_scales = drawn_scales("a_scales", problem.m, problem.k, a, 1.0, seed * 7 + 4);
+    tensors.b_scales =
+        drawn_scales("b_scales", problem.n, problem.k, b, kSpread / std::sqrt(k), seed * 7 + 5);
+  }
   if (problem.epilogue == GemmEpilogue::kPosition) {
     tensors.position = Tensor::random("position", DType::kBF16, problem.tokens, problem.n,
                                       {0.1, 0.7}, seed * 7 + 2);
   } else {
     tensors.bias = Tensor::random("bias", DType::kF32, 1, problem.n, {0.1, 0.7}, seed * 7 + 3);
   }
-  if (one_byte(problem.a)) {
+  if (has_column_scale(problem.a)) {
     const double width = std::hypot(a.mean, a.deviation) * b.deviation * std::sqrt(k);
     const double scale = kSpread / width;
     tensors.column_scale = Tensor::random("column_scale", DType::kF32, 1, problem.n,
@@ -91,7 +119,8 @@ void GemmWorkload::gather_inputs() {
   inputs_.clear();
   for (const Tensor* tensor :
        {&tensors_.a, &tensors_.b, &tensors_.bias, &tensors_.column_scale, &tensors_.row_scale,
-        &tensors_.row_norm, &tensors_.column_sum, &tensors_.position, &tensors_.residual}) {
+        &tensors_.row_norm, &tensors_.column_sum, &tensors_.position, &tensors_.a_scales,
+        &tensors_.b_scales, &tensors_.residual}) {
     if (!tensor->name().empty()) {
       inputs_.push_back(*tensor);
     }
@@ -99,8 +128,9 @@ void GemmWorkload::gather_inputs() {
 }
 
 OutputSpec GemmWorkload::output() const {
-  OutputSpec spec{.type = problem_.output, .rows = problem_.m, .columns = problem_.n};
-  if (one_byte(problem_.output)) {
+  OutputSpec spec{.type = number_type(problem_.output), .rows = problem_.m, .columns = problem_.n};
+  spec.block_scales = problem_.output == DType::kMXFP8;
+  if (has_column_scale(problem_.output)) {
     // As the kernel takes it.
     spec.scale = double{static_cast<float>(output_scale(problem_.output))};
     spec.offset = problem_.output == DType::kI8 ? ops::kGeluI8Offset : 0.0;
@@ -127,7 +157,10 @@ gpu::GemmOperands GemmWorkload::gemm_operands(const Operands& operands) const {
           .row_norm = address(tensors_.row_norm),
           .column_sum = address(tensors_.column_sum),
           .position = address(tensors_.position),
-          .output_scale = static_cast<float>(output().scale)};
+          .output_scale = static_cast<float>(output().scale),
+          .a_scales = address(tensors_.a_scales),
+          .b_scales = address(tensors_.b_scales),
+          .output_scales = operands.block_scales};
 }
 
 std::vector<Plan> GemmWorkload::plans(const gpu::DeviceInfo& device) const {
@@ -178,6 +211,20 @@ std::vector<gpu::Launch> GemmWorkload::launches(gpu::Device& device, const Opera
                              : gpu::gemm_launch(device, problem_, ours, *planned)};
 }
 
+void GemmWorkload::read_row(const Tensor& operand, const Tensor& scales, std::int64_t index,
+                            std::span<float> row) const {
+  operand.read(index * problem_.k, row);
+  if (scales.name().empty()) {
+    return;
+  }
+  const ops::BlockScales layout{operand.rows(), problem_.k};
+  for (std::int64_t k = 0; k < problem_.k; ++k) {
+    const std::int64_t place = layout.place(index, k / ops::kScaleBlock);
+    row[static_cast<std::size_t>(k)] *= to_float(Float8E8M0{
+        static_cast<std::uint8_t>(scales.at(place / ops::kAtomBytes, place % ops::kAtomBytes))});
+  }
+}
+
 template <typename Number>
 std::vector<Number> GemmWorkload::product(const Tile& tile) const {
   const auto depth = static_cast<std::size_t>(problem_.k);
@@ -185,14 +232,14 @@ std::vector<Number> GemmWorkload::product(const Tile& tile) const {
   std::vector<float> row(depth);
   std::vector<Number> b(depth * columns);  // (k, column), so that the inner loop runs over columns
   for (std::size_t column = 0; column < columns; ++column) {
-    tensors_.b.read((tile.column + static_cast<std::int64_t>(column)) * problem_.k, row);
+    read_row(tensors_.b, tensors_.b_scales, tile.column + static_cast<std::int64_t>(column), row);
     for (std::size_t k = 0; k < depth; ++k) {
       b[k * columns + column] = static_cast<Number>(row[k]);
     }
   }
   std::vector<Number> sums(tile.count());
   for (std::int64_t r = 0; r < tile.rows; ++r) {
-    tensors_.a.read((tile.row + r) * problem_.k, row);
+    read_row(tensors_.a, tensors_.a_scales, tile.row + r, row);
     Number* const sum = sums.data() + static_cast<std::size_t>(r) * columns;
     for (std::size_t k = 0; k < depth; ++k) {
       const auto a = static_cast<Number>(row[k]);
@@ -216,7 +263,7 @@ void GemmWorkload::compute(const Tile& tile, std::span<double> values) const {
     const std::int64_t row = tile.row + static_cast<std::int64_t>(i) / tile.columns;
     const std::int64_t column = tile.column + static_cast<std::int64_t>(i) % tile.columns;
     Number y = sums[i];
-    if (one_byte(problem_.a)) {
+    if (has_column_scale(problem_.a)) {
       y *= at(tensors_.column_scale, 0, column);
     }
     if (problem_.row_scale) {
@@ -254,6 +301,10 @@ void GemmWorkload::reference(const Tile& tile, std::span<double> values) const {
 void GemmWorkload::framework(const Tile& tile, std::span<double> values) const {
   compute<float>(tile, values);
   const OutputSpec spec = output();
+  if (spec.block_scales) {
+    round_in_blocks(tile, values, output_mistake_);
+    return;
+  }
   for (double& value : values) {
     value =
         (double{rounded(spec.type, value / spec.scale - spec.offset)} + spec.offset) * spec.scale;
@@ -291,7 +342,7 @@ std::vector<Mutant> GemmWorkload::mutants() const {
   if (problem_.epilogue == GemmEpilogue::kResidual) {
     add("skip the residual", &GemmTensors::residual, tensors_.residual.filled(0.0));
   }
-  if (one_byte(problem_.a)) {
+  if (has_column_scale(problem_.a)) {
     add("one scale for all columns", &GemmTensors::column_scale,
         tensors_.column_scale.filled(tensors_.column_scale.at(0, 0)));
   }
@@ -306,12 +357,62 @@ std::vector<Mutant> GemmWorkload::mutants() const {
     all.push_back(
         {"drop the norm", changed([](GemmWorkload& copy) { copy.problem_.row_norm = false; })});
   }
+  std::ranges::move(block_mutants(), std::back_inserter(all));
+  return all;
+}
+
+std::vector<Mutant> GemmWorkload::block_mutants() const {
+  std::vector<Mutant> all;
+  if (problem_.output == DType::kMXFP8) {
+    for (const auto& [name, mistake] : kScaleMistakes) {
+      all.push_back(
+          {fmt::format("{}, of the result", name),
+           changed([which = mistake](GemmWorkload& copy) { copy.output_mistake_ = which; }),
+           false});
+    }
+  }
+  const ops::BlockScales layout{problem_.m, problem_.k};
+  if (problem_.a != DType::kMXFP8 || layout.blocks() < ops::kAtomBlocks) {
+    return all;
+  }
+  const Tensor& scales = tensors_.a_scales;
+  // Each row and block takes the scale at another place.
+  const auto add = [&](const char* name, const auto& place_of, int powers = 0) {
+    std::vector<double> changed(static_cast<std::size_t>(scales.count()));
+    for (std::int64_t row = 0; row < problem_.m; ++row) {
+      for (std::int64_t block = 0; block < layout.blocks(); ++block) {
+        const std::int64_t from = place_of(row, block);
+        changed[static_cast<std::size_t>(layout.place(row, block))] =
+            scales.at(from / ops::kAtomBytes, from % ops::kAtomBytes) + powers;
+      }
+    }
+    all.push_back(
+        {name, with(&GemmTensors::a_scales, Tensor::of(scales.name(), scales.type(), scales.rows(),
+                                                       scales.columns(), changed))});
+  };
+  add("scale of the neighbouring block", [&](std::int64_t row, std::int64_t block) {
+    return layout.place(row, (block + 1) % layout.blocks());
+  });
+  add("scales of the neighbouring row", [&](std::int64_t row, std::int64_t block) {
+    return layout.place((row + 1) % problem_.m, block);
+  });
+  add(
+      "scale off by one power",
+      [&](std::int64_t row, std::int64_t block) { return layout.place(row, block); }, 1);
+  add("scales row by row, not in atoms",
+      [&](std::int64_t row, std::int64_t block) { return row * layout.blocks() + block; });
+  add("scales of blocks of 16",
+      [&](std::int64_t row, std::int64_t block) { return layout.place(row, block / 2); });
   return all;
 }
 
 // Bias and norms are folded into the product as torch has them; a kernel may fold them otherwise.
 TorchTask GemmWorkload::torch_task() const {
   TorchTask task;
+  if (problem_.a == DType::kMXFP8 || problem_.output == DType::kMXFP8) {
+    task.why_not = "plain torch has no numbers with scales of blocks";
+    return task;
+  }
   std::string& lines = task.forward;
   const std::string bf16 = "torch.bfloat16";
   task.input(tensors_.a);
@@ -369,7 +470,7 @@ TorchTask GemmWorkload::torch_task() const {
 
 // Epilogues that take a maximum or a minimum could lose it.
 Poisoned GemmWorkload::poisoned() const {
-  const bool floats = problem_.a == DType::kBF16 || problem_.a == DType::kE4M3;
+  const bool floats = problem_.a == DType::kBF16 || number_type(problem_.a) == DType::kE4M3;
   if (problem_.output == DType::kI8 || !(floats || problem_.row_scale)) {
     return {};
   }

@@ -7,13 +7,16 @@
 #include <vector>
 
 #include "gpu/launch/gemm.hpp"
+#include "lab/block_rounding.hpp"
 #include "lab/operator_workload.hpp"
 
 namespace fovea::lab {
 
 /// The tensors of a problem; those that it does not have are empty.
 struct GemmTensors {
-  Tensor a, b, bias, column_scale, row_scale, row_norm, column_sum, position, residual;
+  Tensor a, b, bias, column_scale, row_scale, row_norm, column_sum, position;
+  Tensor a_scales, b_scales;  // of blocks: the bytes of the atoms, which lie in rows of one each
+  Tensor residual;
 };
 
 class GemmWorkload final : public OperatorWorkload<GemmWorkload, gpu::GemmProblem> {
@@ -46,6 +49,11 @@ class GemmWorkload final : public OperatorWorkload<GemmWorkload, gpu::GemmProble
   [[nodiscard]] gpu::GemmOperands gemm_operands(const Operands& operands) const;
 
  private:
+  /// A row of A or B, of which MXFP8 has the scales of its blocks.
+  void read_row(const Tensor& operand, const Tensor& scales, std::int64_t index,
+                std::span<float> row) const;
+  /// Those that the cases of other types have no scales for.
+  [[nodiscard]] std::vector<Mutant> block_mutants() const;
   /// Sum over k of this tile, accumulated in `Number`.
   template <typename Number>
   [[nodiscard]] std::vector<Number> product(const Tile& tile) const;
@@ -60,6 +68,7 @@ class GemmWorkload final : public OperatorWorkload<GemmWorkload, gpu::GemmProble
   void gather_inputs();
 
   GemmTensors tensors_;
+  ScaleMistake output_mistake_ = ScaleMistake::kNone;  // of a result in MXFP8
 };
 
 }  // namespace fovea::lab

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/thread_pool.hpp"
+#include "ops/block_scales.hpp"
 
 namespace fovea::lab {
 namespace {
@@ -31,9 +32,30 @@ std::vector<double> row_scales(const Workload& workload, const Tile& tile) {
   return scales;
 }
 
+/// The scale of each block of a tile, at each of its elements. No block lies in two tiles.
+std::vector<double> block_scales(const Workload& workload, const Tile& tile) {
+  std::vector<double> values(tile.count());
+  workload.reference(tile, values);
+  const auto columns = static_cast<std::size_t>(tile.columns);
+  for (auto row = values.begin(); row != values.end(); row += tile.columns) {
+    const std::span<double> all(row, columns);
+    for (std::size_t first = 0; first < columns; first += ops::kScaleBlock) {
+      const std::span<double> block =
+          all.subspan(first, std::min<std::size_t>(ops::kScaleBlock, columns - first));
+      const auto [least, most] = std::minmax_element(block.begin(), block.end());
+      const double largest = std::max(-*least, *most);
+      std::ranges::fill(block, double{to_float(ops::block_scale(static_cast<float>(largest)))});
+    }
+  }
+  return values;
+}
+
 /// What a stored number of 1 stands for, at each element of the tile.
 std::vector<double> scales_of(const Workload& workload, const Tile& tile) {
   const OutputSpec spec = workload.output();
+  if (spec.block_scales) {
+    return block_scales(workload, tile);
+  }
   std::vector<double> scales(tile.count(), spec.scale);
   if (spec.row_scale) {
     const std::vector<double> rows = row_scales(workload, tile);

@@ -39,6 +39,7 @@ std::size_t count_nan(DType type, std::span<const std::byte> bytes) {
       return count_above<std::uint16_t>(bytes, 0x7fff, 0x7f80);
     case DType::kF32:
       return count_above<std::uint32_t>(bytes, 0x7fffffffU, 0x7f800000U);
+    case DType::kMXFP8:
     case DType::kF64:
       break;
   }
@@ -71,6 +72,9 @@ Placement::Placement(gpu::Device& device, const Workload& workload, gpu::Stream&
   if (spec_.row_scale) {
     operands_.row_scale = guarded(row_scale_bytes());
   }
+  if (spec_.block_scales) {
+    operands_.block_scales = guarded(static_cast<std::size_t>(block_scales().bytes()));
+  }
   if (const std::size_t scratch = workload.scratch_bytes(); scratch > 0) {
     buffers_.emplace_back(device, scratch);
     operands_.scratch = buffers_.back().address();
@@ -85,15 +89,25 @@ gpu::DevicePtr Placement::guarded(std::size_t bytes) {
 }
 
 void Placement::reset(gpu::Stream& stream, std::uint8_t poison) {
-  device_.fill(operands_.output - kGuard, poison, spec_.bytes() + 2 * kGuard, stream);
+  for (const auto& [address, bytes] : outputs_at()) {
+    device_.fill(address - kGuard, poison, bytes + 2 * kGuard, stream);
+  }
   if (spec_.initial >= 0) {
     device_.copy_on_device(operands_.output,
                            operands_.inputs[static_cast<std::size_t>(spec_.initial)], spec_.bytes(),
                            stream);
   }
+}
+
+std::vector<std::pair<gpu::DevicePtr, std::size_t>> Placement::outputs_at() const {
+  std::vector<std::pair<gpu::DevicePtr, std::size_t>> all = {{operands_.output, spec_.bytes()}};
   if (operands_.row_scale != 0) {
-    device_.fill(operands_.row_scale - kGuard, poison, row_scale_bytes() + 2 * kGuard, stream);
+    all.emplace_back(operands_.row_scale, row_scale_bytes());
   }
+  if (operands_.block_scales != 0) {
+    all.emplace_back(operands_.block_scales, static_cast<std::size_t>(block_scales().bytes()));
+  }
+  return all;
 }
 
 std::vector<std::byte> Placement::download(gpu::DevicePtr from, std::size_t bytes,
@@ -121,6 +135,7 @@ void Placement::read(std::span<TileValues> tiles, gpu::Stream& stream) const {
   std::int64_t band_rows = 0;
   std::vector<std::byte> band;
   std::vector<std::byte> scales;
+  std::vector<std::byte> blocks;
   for (TileValues& values : tiles) {
     const Tile& tile = values.tile;
     if (tile.row != band_row || tile.rows != band_rows) {
@@ -131,6 +146,12 @@ void Placement::read(std::span<TileValues> tiles, gpu::Stream& stream) const {
       if (operands_.row_scale != 0) {
         scales = download(operands_.row_scale + static_cast<std::size_t>(band_row) * sizeof(float),
                           static_cast<std::size_t>(band_rows) * sizeof(float), stream);
+      }
+      if (operands_.block_scales != 0) {  // bands begin with an atom
+        const ops::BlockScales before{band_row, spec_.columns};
+        const ops::BlockScales here{band_rows, spec_.columns};
+        blocks = download(operands_.block_scales + static_cast<std::size_t>(before.bytes()),
+                          static_cast<std::size_t>(here.bytes()), stream);
       }
     }
     values.actual.resize(tile.count());
@@ -144,6 +165,12 @@ void Placement::read(std::span<TileValues> tiles, gpu::Stream& stream) const {
             decode(DType::kF32, scales.data() + static_cast<std::size_t>(row) * sizeof(float))};
       }
       for (std::int64_t column = 0; column < tile.columns; ++column) {
+        if (!blocks.empty()) {
+          const std::int64_t place = ops::BlockScales{band_rows, spec_.columns}.place(
+              row, (tile.column + column) / ops::kScaleBlock);
+          const auto bits = static_cast<std::uint8_t>(blocks[static_cast<std::size_t>(place)]);
+          scale = double{to_float(Float8E8M0{bits})};
+        }
         *value++ =
             scale * (spec_.offset +
                      double{decode(spec_.type,
@@ -157,23 +184,15 @@ std::string Placement::fault(gpu::Stream& stream) const {
   const auto untouched = [](std::span<const std::byte> bytes) {
     return std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{kPoison}; });
   };
-  const auto guards_touched = [&](gpu::DevicePtr address, std::size_t bytes) {
-    return !untouched(download(address - kGuard, kGuard, stream)) ||
-           !untouched(download(address + bytes, kGuard, stream));
-  };
-  if (guards_touched(operands_.output, spec_.bytes())) {
-    return "it wrote before or past its output";
+  for (const auto& [address, bytes] : outputs_at()) {
+    if (!untouched(download(address - kGuard, kGuard, stream)) ||
+        !untouched(download(address + bytes, kGuard, stream))) {
+      return fmt::format("it wrote before or past its {}",
+                         address == operands_.output ? "output" : "output's scales");
+    }
   }
-  if (operands_.row_scale != 0) {
-    if (guards_touched(operands_.row_scale, row_scale_bytes())) {
-      return "it wrote before or past its rows' scales";
-    }
-    const std::vector<std::byte> scales = download(operands_.row_scale, row_scale_bytes(), stream);
-    for (std::size_t at = 0; at < scales.size(); at += sizeof(float)) {
-      if (std::isnan(decode(DType::kF32, scales.data() + at))) {
-        return fmt::format("the scale of row {} is NaN or was never written", at / sizeof(float));
-      }
-    }
+  if (std::string scales = scales_fault(stream); !scales.empty()) {
+    return scales;
   }
   if (spec_.bytes() > kReadWhole) {
     return {};
@@ -193,10 +212,31 @@ std::string Placement::fault(gpu::Stream& stream) const {
                      unwritten, first / spec_.columns, first % spec_.columns);
 }
 
-std::vector<std::vector<std::byte>> Placement::outputs(gpu::Stream& stream) const {
-  std::vector<std::vector<std::byte>> all = {download(operands_.output, spec_.bytes(), stream)};
+std::string Placement::scales_fault(gpu::Stream& stream) const {
   if (operands_.row_scale != 0) {
-    all.push_back(download(operands_.row_scale, row_scale_bytes(), stream));
+    const std::span<const std::byte> scales = peek(operands_.row_scale, row_scale_bytes(), stream);
+    for (std::size_t at = 0; at < scales.size(); at += sizeof(float)) {
+      if (std::isnan(decode(DType::kF32, &scales[at]))) {
+        return fmt::format("the scale of row {} is NaN or was never written", at / sizeof(float));
+      }
+    }
+  }
+  if (operands_.block_scales != 0) {
+    const std::span<const std::byte> scales =
+        peek(operands_.block_scales, static_cast<std::size_t>(block_scales().bytes()), stream);
+    const auto found = std::ranges::find(scales, std::byte{0xff});
+    if (found != scales.end()) {
+      return fmt::format("byte {} of the blocks' scales is NaN or was never written",
+                         found - scales.begin());
+    }
+  }
+  return {};
+}
+
+std::vector<std::vector<std::byte>> Placement::outputs(gpu::Stream& stream) const {
+  std::vector<std::vector<std::byte>> all;
+  for (const auto& [address, bytes] : outputs_at()) {
+    all.push_back(download(address, bytes, stream));
   }
   return all;
 }
@@ -211,9 +251,8 @@ std::uint64_t Placement::fingerprint(gpu::Stream& stream) const {
       hash = (hash ^ word) * 0x100000001b3U;
     }
   };
-  add(peek(operands_.output, bytes, stream));
-  if (operands_.row_scale != 0) {
-    add(peek(operands_.row_scale, row_scale_bytes(), stream));
+  for (const auto& [address, whole] : outputs_at()) {
+    add(peek(address, address == operands_.output ? bytes : whole, stream));
   }
   return hash;
 }

@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gpu/device/device.hpp"
 #include "gpu/launch/launch.hpp"
 #include "lab/judge.hpp"
 #include "lab/workload.hpp"
+#include "ops/block_scales.hpp"
 
 namespace fovea::lab {
 
@@ -30,10 +32,10 @@ class Placement {
   /// The values of these tiles as the kernel left them; waits for the stream.
   void read(std::span<TileValues> tiles, gpu::Stream& stream) const;
   /// What is wrong with the outputs' bytes as a whole, after a reset with kPoison: something was
-  /// written before or after them, a row's scale is still NaN, or (outputs small enough to be read
+  /// written before or after them, a scale is still NaN, or (outputs small enough to be read
   /// whole) an element is. Empty when nothing is.
   [[nodiscard]] std::string fault(gpu::Stream& stream) const;
-  /// All bytes of the output, and of the rows' scales where there are some.
+  /// All bytes of the output, and of its scales where there are some.
   [[nodiscard]] std::vector<std::vector<std::byte>> outputs(gpu::Stream& stream) const;
   /// A number that other bytes in the outputs would change; of large ones, in their first part.
   [[nodiscard]] std::uint64_t fingerprint(gpu::Stream& stream) const;
@@ -43,6 +45,11 @@ class Placement {
   [[nodiscard]] std::size_t row_scale_bytes() const {
     return static_cast<std::size_t>(spec_.rows) * sizeof(float);
   }
+  [[nodiscard]] ops::BlockScales block_scales() const { return {spec_.rows, spec_.columns}; }
+  /// The output's memory, and that of its scales.
+  [[nodiscard]] std::vector<std::pair<gpu::DevicePtr, std::size_t>> outputs_at() const;
+  /// Why these scales, of rows or blocks, are wrong whatever the numbers are.
+  [[nodiscard]] std::string scales_fault(gpu::Stream& stream) const;
   [[nodiscard]] std::vector<std::byte> download(gpu::DevicePtr from, std::size_t bytes,
                                                 gpu::Stream& stream) const;
   /// The same, good until the next call.

@@ -58,6 +58,8 @@ void decode_all(DType type, const std::byte* data, std::span<float> to) {
       return each(std::int8_t{}, number);
     case DType::kE4M3:
       return each(Float8E4M3{}, narrow);
+    case DType::kMXFP8:
+      break;
     case DType::kF16:
       return each(Float16{}, narrow);
     case DType::kBF16:
@@ -67,6 +69,7 @@ void decode_all(DType type, const std::byte* data, std::span<float> to) {
     case DType::kF64:
       return each(double{}, number);
   }
+  fail("{} are no numbers by themselves", to_string(type));
 }
 
 }  // namespace
@@ -86,6 +89,8 @@ void encode(DType type, double value, std::byte* data) {
       return store_as(static_cast<std::int8_t>(clamped(type, value)), data);
     case DType::kE4M3:
       return store_as(to_e4m3(narrow), data);
+    case DType::kMXFP8:
+      break;
     case DType::kF16:
       return store_as(to_float16(narrow), data);
     case DType::kBF16:
@@ -95,6 +100,7 @@ void encode(DType type, double value, std::byte* data) {
     case DType::kF64:
       return store_as(value, data);
   }
+  fail("{} are no numbers by themselves", to_string(type));
 }
 
 namespace {

@@ -83,6 +83,7 @@ std::string_view torch_name(DType type) {
     case DType::kI8:
       return "int8";
     case DType::kE4M3:
+    case DType::kMXFP8:
       return "float8_e4m3fn";
     case DType::kF16:
       return "float16";

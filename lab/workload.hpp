@@ -26,8 +26,9 @@ namespace fovea::lab {
 
 using ops::reference::Tile;
 
-/// What a kernel writes: a row-major matrix, and a scale for each row when `row_scale` says so.
-/// Element (r, c) stands for stored * scale * row_scale[r].
+/// What a kernel writes: a row-major matrix, and a scale for each row when `row_scale` says so, or
+/// for each block of a row (ops/block_scales.hpp) when `block_scales` does. Element (r, c) stands
+/// for stored * scale * row_scale[r], or that of its block.
 struct OutputSpec {
   DType type = DType::kBF16;
   std::int64_t rows = 0;
@@ -35,6 +36,7 @@ struct OutputSpec {
   double scale = 1.0;
   double offset = 0.0;  // a stored number stands for (number + offset) * scale
   bool row_scale = false;
+  bool block_scales = false;
   /// Index of the input whose content the output holds before the launch, for kernels that add to
   /// it; others find NaN there.
   int initial = -1;
@@ -52,6 +54,7 @@ struct Operands {
   std::vector<gpu::DevicePtr> inputs;  // in the order of Workload::inputs
   gpu::DevicePtr output = 0;
   gpu::DevicePtr row_scale = 0;
+  gpu::DevicePtr block_scales = 0;
   gpu::DevicePtr scratch = 0;
 };
 

@@ -222,6 +222,7 @@ Numbers numbers_of(std::uint32_t word, DType format) {
         }
       }
       return numbers;
+    case DType::kMXFP8:
     case DType::kF64:
       break;
   }

@@ -8,14 +8,17 @@
 
 namespace fovea {
 
-enum class DType : std::uint8_t { kU8, kI8, kE4M3, kF16, kBF16, kF32, kF64 };
+/// kMXFP8 is e4m3 in blocks that have a power of two each, which lie behind the numbers
+/// (ops/block_scales.hpp).
+enum class DType : std::uint8_t { kU8, kI8, kE4M3, kMXFP8, kF16, kBF16, kF32, kF64 };
 
 struct DTypeFacts {
   std::string_view name;  // as used in messages and manifests
   std::size_t bytes;      // of one element
 };
-inline constexpr DTypeFacts kDTypes[] = {{"u8", 1},   {"i8", 1},  {"e4m3", 1}, {"f16", 2},
-                                         {"bf16", 2}, {"f32", 4}, {"f64", 8}};  // in order
+/// In the order of DType.
+inline constexpr DTypeFacts kDTypes[] = {{"u8", 1},  {"i8", 1},   {"e4m3", 1}, {"mxfp8", 1},
+                                         {"f16", 2}, {"bf16", 2}, {"f32", 4},  {"f64", 8}};
 
 [[nodiscard]] constexpr std::size_t size_of(DType type) {
   return kDTypes[static_cast<std::size_t>(type)].bytes;
@@ -126,6 +129,17 @@ inline constexpr float kE4M3Max = 448.0F;
   }
   const std::uint32_t rounded = magnitude + 0x7ffffU + ((magnitude >> 20) & 1U);
   return {static_cast<std::uint8_t>(sign | ((rounded >> 20) - (120U << 3)))};
+}
+
+/// A power of two in storage, 2^(bits - 127); 255 is NaN (OCP Microscaling Formats v1.0, E8M0).
+struct Float8E8M0 {
+  std::uint8_t bits = 0;
+};
+
+/// Exact.
+[[nodiscard]] constexpr float to_float(Float8E8M0 value) {
+  const std::uint32_t power = value.bits == 0 ? 0x00400000U : std::uint32_t{value.bits} << 23;
+  return std::bit_cast<float>(value.bits == 255 ? 0x7fc00000U : power);
 }
 
 }  // namespace fovea

@@ -10,6 +10,7 @@
 #include "gpu/launch/norm.hpp"
 #include "gpu/launch/pixels.hpp"
 #include "gpu/launch/pool.hpp"
+#include "ops/block_scales.hpp"
 
 namespace fovea::gpu {
 namespace {
@@ -19,6 +20,15 @@ constexpr std::int64_t kManyImages = 256;
 
 DevicePtr address(const ConstTensorView& view) {
   return address_of(view.data);
+}
+
+/// Of a matrix of kMXFP8; none of others.
+DevicePtr block_scales(const ConstTensorView& view) {
+  if (view.dtype != DType::kMXFP8) {
+    return 0;
+  }
+  const ops::BlockScales scales{view.shape[0], view.shape[1]};
+  return address(view) + static_cast<DevicePtr>(scales.offset());
 }
 
 PoolLinear pool_linear(const DeviceLinear& layer) {
@@ -191,7 +201,8 @@ void GpuExecutor::do_layer_norm(const ops::LayerNormProblem& problem, const ops:
                          .weight = norm.weight.address(),
                          .bias = norm.bias.address(),
                          .output = address(output),
-                         .row_scale = address(row_scales)}));
+                         .row_scale = address(row_scales),
+                         .block_scales = block_scales(output)}));
   done(ops::Place::kLayerNorm);
 }
 
@@ -226,7 +237,10 @@ void GpuExecutor::do_linear(const ops::LinearProblem& problem, const ops::Prepar
         .row_scale = address(row_scales),
         .row_norm = scratch_.address,
         .column_sum = layer.column_sum.address(),
-        .output_scale = layer.output.scale},
+        .output_scale = layer.output.scale,
+        .a_scales = block_scales(input),
+        .b_scales = layer.block_scales.address(),
+        .output_scales = block_scales(output)},
        layer);
   done(problem.place);
 }

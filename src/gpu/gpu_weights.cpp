@@ -10,6 +10,7 @@
 #include "core/wording.hpp"
 #include "gpu/launch/gemm.hpp"
 #include "gpu/launch/pool.hpp"
+#include "ops/block_scales.hpp"
 #include "ops/rounding.hpp"
 
 namespace fovea::gpu {
@@ -73,6 +74,15 @@ void pack_e4m3(const ops::LinearWeights& weights, PackedLinear& packed) {
   }
 }
 
+void pack_mxfp8(const ops::LinearWeights& weights, PackedLinear& packed) {
+  if (!weights.rounded.empty()) {
+    fail("weights that calibration has rounded have no scales of blocks");
+  }
+  ops::RoundedBlocks rounded = ops::round_to_blocks(weights.weight, weights.out, weights.in);
+  std::memcpy(packed.weight.data(), rounded.numbers.data(), rounded.numbers.size());
+  packed.block_scales = std::move(rounded.scales);
+}
+
 /// (x * scale + shift) gamma W^T + beta W^T + bias: gamma goes into W and beta into the bias. The
 /// sums are of the weights as they are rounded, so that a row's mean cancels exactly.
 void pack_with_norm(const ops::LinearWeights& weights, PackedLinear& packed) {
@@ -102,7 +112,8 @@ PackedLinear pack_linear(const ops::LinearWeights& weights) {
   const std::size_t out = count(weights.out);
   PackedLinear packed;
   packed.type = weight_type(weights.input.type);
-  if (packed.type != DType::kBF16 && packed.type != DType::kE4M3 && packed.type != DType::kI8) {
+  if (packed.type != DType::kBF16 && packed.type != DType::kE4M3 && packed.type != DType::kMXFP8 &&
+      packed.type != DType::kI8) {
     fail("the GPU has no linear layers for inputs of {}", to_string(weights.input.type));
   }
   packed.output = weights.output;
@@ -128,6 +139,8 @@ PackedLinear pack_linear(const ops::LinearWeights& weights) {
   }
   if (packed.type == DType::kI8) {
     pack_i8(weights, packed);
+  } else if (packed.type == DType::kMXFP8) {
+    pack_mxfp8(weights, packed);
   } else {
     pack_e4m3(weights, packed);
   }
@@ -180,6 +193,9 @@ DeviceLinear upload(Uploader& uploader, const PackedLinear& packed) {
   linear.bias_bf16 = uploader.upload_bf16(packed.bias);
   if (!packed.column_scale.empty()) {
     linear.column_scale = uploader.upload(packed.column_scale);
+  }
+  if (!packed.block_scales.empty()) {
+    linear.block_scales = uploader.upload(std::as_bytes(std::span(packed.block_scales)));
   }
   if (!packed.column_sum.empty()) {
     linear.column_sum = uploader.upload(packed.column_sum);

@@ -20,16 +20,17 @@ namespace fovea::gpu {
 /// the row's normalised x is x * scale + shift.
 struct PackedLinear {
   DType type = DType::kBF16;
-  std::vector<std::byte> weight;    // (out, in), of `type`
-  std::vector<float> column_scale;  // (out); empty for bf16
-  std::vector<float> column_sum;    // (out), the sum over in of `weight`; empty without a norm
-  std::vector<float> bias;          // (out)
+  std::vector<std::byte> weight;         // (out, in), of `type`
+  std::vector<float> column_scale;       // (out); empty for bf16 and MXFP8
+  std::vector<Float8E8M0> block_scales;  // of MXFP8, in atoms (ops/block_scales.hpp)
+  std::vector<float> column_sum;         // (out), the sum over in of `weight`; empty without a norm
+  std::vector<float> bias;               // (out)
   ops::Stored output;
 };
 
-/// Rounds to weight_type(input): bf16, or e4m3 or i8 with a scale for each output, whose largest
-/// weight becomes 448 or 127. What calibration has rounded is taken as it is. The input's scale
-/// goes into the scales. Norms are folded into bf16 only.
+/// Rounds to weight_type(input): bf16, MXFP8, or e4m3 or i8 with a scale for each output, whose
+/// largest weight becomes 448 or 127. What calibration has rounded is taken as it is, which MXFP8
+/// has none of. The input's scale goes into the scales. Norms are folded into bf16 only.
 [[nodiscard]] PackedLinear pack_linear(const ops::LinearWeights& weights);
 
 /// The patch embedding on the host: y = column_scale * (pixels . weight) + position, where pixels
@@ -71,7 +72,8 @@ struct DeviceLinear {
   DType type = DType::kBF16;
   ops::Stored output;
   DeviceBuffer weight;
-  DeviceBuffer column_scale;  // empty for bf16
+  DeviceBuffer column_scale;  // empty for bf16 and MXFP8
+  DeviceBuffer block_scales;  // of MXFP8
   DeviceBuffer column_sum;    // empty without a norm
   DeviceBuffer bias;
   DeviceBuffer bias_bf16;  // for the vendor's library, which wants the output's type

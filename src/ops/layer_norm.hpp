@@ -30,6 +30,8 @@ struct LayerNormOperands {
   Address bias = 0;       // f32 (width)
   Address output = 0;     // (rows, width); may be the input when the types are the same
   Address row_scale = 0;  // f32 (rows), when the problem has row scales
+  /// Of an output of kMXFP8: where the scales of its blocks go (ops/block_scales.hpp).
+  Address block_scales = 0;
 };
 
 [[nodiscard]] std::string to_string(const LayerNormProblem& problem);

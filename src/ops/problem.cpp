@@ -12,13 +12,14 @@
 namespace fovea::ops {
 namespace {
 
+/// Each number stands for itself.
 bool is_float(DType type) {
-  return type != DType::kU8 && type != DType::kI8;
+  return type != DType::kU8 && type != DType::kI8 && type != DType::kMXFP8;
 }
 
-/// Numbers in one byte, with scales.
-bool is_narrow(DType type) {
-  return size_of(type) == 1;
+/// Numbers in one byte that their rows have scales for, if any.
+bool takes_row_scales(DType type) {
+  return size_of(type) == 1 && type != DType::kMXFP8;
 }
 
 // Sizes beyond this make products of two of them overflow.
@@ -143,8 +144,8 @@ Support valid(const LayerNormProblem& problem) {
   if (!(problem.eps >= 0)) {
     return {"eps is negative"};
   }
-  if (problem.row_scales && !is_narrow(problem.output)) {
-    return {"only outputs of one-byte types have a scale for each row"};
+  if (problem.row_scales && !takes_row_scales(problem.output)) {
+    return {"only outputs of u8, i8 and e4m3 have a scale for each row"};
   }
   return valid_if(is_float(problem.input), "the input is not a float type");
 }
@@ -153,8 +154,8 @@ Support valid(const LinearProblem& problem) {
   if (Support sizes = valid_sizes({problem.rows, problem.in, problem.out}); !sizes) {
     return sizes;
   }
-  if (problem.row_scales && !is_narrow(problem.input)) {
-    return {"only inputs of one-byte types have a scale for each row"};
+  if (problem.row_scales && !takes_row_scales(problem.input)) {
+    return {"only inputs of u8, i8 and e4m3 have a scale for each row"};
   }
   if (problem.norm && (!is_float(problem.input) || !(problem.eps >= 0))) {
     return {"the input cannot be normalised: it is not of a float type, or eps is negative"};

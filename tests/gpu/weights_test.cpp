@@ -11,6 +11,7 @@
 #include "gpu/gpu_weights.hpp"
 #include "gpu/launch/gemm.hpp"
 #include "gpu/launch/pool.hpp"
+#include "ops/block_scales.hpp"
 #include "ops/rounding.hpp"
 
 namespace fovea::gpu {
@@ -70,6 +71,33 @@ TEST(PackLinearTest, ScaledWeightsAreCloseAndReachTheLargestNumber) {
       }
     }
   }
+}
+
+TEST(PackLinearTest, Mxfp8HasAPowerForEach32Inputs) {
+  constexpr std::int64_t kIn = 336;
+  constexpr std::int64_t kOut = 130;  // more than an atom
+  std::vector<float> weight = random_values(kIn * kOut, 5, 0.03F);
+  weight[40] = 100.0F;  // too large for others' steps, were they not of blocks of their own
+  const std::vector<float> bias = random_values(kOut, 6);
+  ops::LinearWeights weights{
+      .in = kIn, .out = kOut, .weight = weight, .bias = bias, .input = {.type = DType::kMXFP8}};
+  const PackedLinear packed = pack_linear(weights);
+  EXPECT_EQ(packed.type, DType::kMXFP8);
+  EXPECT_EQ(packed.bias, bias);
+  EXPECT_TRUE(packed.column_scale.empty());
+  const ops::BlockScales layout{kOut, kIn};
+  ASSERT_EQ(packed.weight.size(), static_cast<std::size_t>(kIn * kOut));
+  ASSERT_EQ(packed.block_scales.size(), static_cast<std::size_t>(layout.bytes()));
+  for (std::int64_t i = 0; i < kIn * kOut; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const auto place = static_cast<std::size_t>(layout.place(i / kIn, i % kIn / 32));
+    const double scale = to_float(packed.block_scales[place]);
+    const double value = scale * to_float(Float8E4M3{static_cast<std::uint8_t>(packed.weight[at])});
+    ASSERT_NEAR(value, weight[at], std::max(0.0626 * std::abs(weight[at]), scale * 0x1p-10)) << i;
+  }
+  const std::vector<std::uint8_t> rounded(weight.size());
+  weights.rounded = rounded;
+  EXPECT_THROW((void)pack_linear(weights), Error);
 }
 
 TEST(PackLinearTest, TakesWhatCalibrationHasRounded) {

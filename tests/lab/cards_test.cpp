@@ -1,8 +1,11 @@
 // The cards themselves, on any machine: complete, and with gates that notice their mutants.
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -11,6 +14,7 @@
 #include "gpu/device/kernel_image.hpp"
 #include "lab/card.hpp"
 #include "lab/check_cards.hpp"
+#include "lab/gemm_workload.hpp"
 #include "lab/judge.hpp"
 
 namespace fovea::lab {
@@ -76,7 +80,8 @@ TEST(Cards, CarryKernelsForTheGpusTheyAreMeantFor) {
     return gpu::DeviceInfo{.name = "a GPU", .compute_major = major};
   };
   for (const Card& card : cards()) {
-    EXPECT_TRUE(carries_kernels(card, device(9))) << card.name;
+    EXPECT_EQ(carries_kernels(card, device(9)), card.arch <= 90) << card.name;
+    EXPECT_EQ(carries_kernels(card, device(10)), card.arch != 90) << card.name;
     EXPECT_FALSE(carries_kernels(card, device(7))) << card.name;
     if (card.arch < 90) {
       EXPECT_TRUE(carries_kernels(card, device(8))) << card.name;
@@ -86,7 +91,7 @@ TEST(Cards, CarryKernelsForTheGpusTheyAreMeantFor) {
     first.compute_minor = card.arch % 10;
     first.sm_count = 100;
     first.shared_bytes_per_block = std::size_t{99} << 10;
-    if (card.arch == 90) {
+    if (card.arch >= 90) {
       first.shared_bytes_per_block = std::size_t{227} << 10;
     }
     for (const Case& one : card.cases) {
@@ -140,6 +145,10 @@ TEST(Cards, SmallCasesLaunchEveryKernel) {
         continue;
       }
       const std::unique_ptr<Workload> workload = one.make(1);
+      if (card.arch > 90) {
+        EXPECT_FALSE(workload->can_run(device.info())) << card.name << ' ' << one.name;
+        continue;
+      }
       constexpr gpu::DevicePtr kSomewhere = 4096;
       const Operands operands{
           .inputs = std::vector(workload->inputs().size(), kSomewhere),
@@ -224,6 +233,39 @@ TEST_P(EveryCard, GatesPassTheFrameworkAndRejectMutants) {
 INSTANTIATE_TEST_SUITE_P(Cards, EveryCard, testing::ValuesIn(find_cards({})),
                          [](const auto& card) { return card.param->name; });
 
+/// Products in MXFP8.
+const std::vector<Card>& block_cards() {
+  static const std::vector<Card> cards = [] {
+    std::vector<Card> made;
+    for (const auto& [name, epilogue, output] :
+         {std::tuple("to_bf16", gpu::GemmEpilogue::kBias, DType::kBF16),
+          {"to_mxfp8", gpu::GemmEpilogue::kGelu, DType::kMXFP8},
+          {"adding", gpu::GemmEpilogue::kResidual, DType::kBF16}}) {
+      const gpu::GemmProblem problem{.m = 150,
+                                     .n = 144,
+                                     .k = 336,
+                                     .a = DType::kMXFP8,
+                                     .b = DType::kMXFP8,
+                                     .output = output,
+                                     .epilogue = epilogue};
+      Case one = case_of<GemmWorkload>(name, problem);
+      one.mutants = true;
+      made.push_back(
+          {.name = name, .operation = "MXFP8", .cases = {one}, .tolerance = tolerance_of(output)});
+    }
+    return made;
+  }();
+  return cards;
+}
+std::vector<const Card*> addresses(const std::vector<Card>& cards) {
+  std::vector<const Card*> all;
+  std::ranges::transform(cards, std::back_inserter(all), [](const Card& card) { return &card; });
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Blocks, EveryCard, testing::ValuesIn(addresses(block_cards())),
+                         [](const auto& card) { return card.param->name; });
+
 // Every norm is asked what it makes of a NaN, and every product that can: the one whose GELU takes
 // a maximum of halves before it stores 8 bits above all. The answer that is expected is the exact
 // one.
@@ -251,8 +293,9 @@ TEST(Cards, AreAskedWhatTheyMakeOfNan) {
       EXPECT_EQ(wrong_nan(values, poisoned.row), "") << card.name << ' ' << one.name;
     }
   }
-  for (const char* const name : {"row_norm", "layer_norm", "layer_norm_i8", "layer_norm_f32",
-                                 "gemm_qkv_norm", "gemm_fc1_bf16", "gemm_fc1_int8_to_e4m3"}) {
+  for (const char* const name :
+       {"row_norm", "layer_norm", "layer_norm_i8", "layer_norm_f32",
+        "gemm_qkv_norm", "gemm_fc1_bf16", "gemm_fc1_int8_to_e4m3"}) {
     EXPECT_TRUE(asked.contains(name)) << name;
   }
 }

@@ -26,9 +26,9 @@ struct GemmProblem {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
-  DType a = DType::kBF16;  // kBF16, kE4M3, kI8, or kU8 with b kI8
+  DType a = DType::kBF16;  // kBF16, kE4M3, kMXFP8, kI8, or kU8 with b kI8
   DType b = DType::kBF16;
-  DType output = DType::kBF16;  // kBF16, kE4M3 or kI8
+  DType output = DType::kBF16;  // kBF16, kE4M3, kMXFP8 or kI8
   GemmEpilogue epilogue = GemmEpilogue::kBias;
   bool row_scale = false;   // A has a scale a row
   bool row_norm = false;    // rows of A are normalised: x stands for x * scale + shift
@@ -56,6 +56,10 @@ struct GemmOperands {
   DevicePtr column_sum = 0;    // f32 (N), the sum over K of B
   DevicePtr position = 0;      // bf16 (tokens, N), kPosition
   float output_scale = 1.0F;   // one-byte outputs: the stored value times this is the result
+  // E8M0 of the blocks of operands of kMXFP8, in atoms (ops/block_scales.hpp).
+  DevicePtr a_scales = 0;
+  DevicePtr b_scales = 0;
+  DevicePtr output_scales = 0;
 };
 
 /// "bias", "gelu", "residual", "position".

@@ -137,6 +137,7 @@ double unit_in_last_place(DType type, double value) {
       case DType::kI8:
         return {0, 0};
       case DType::kE4M3:
+      case DType::kMXFP8:
         return {3, -6};
       case DType::kF16:
         return {10, -14};
@@ -162,6 +163,7 @@ Tolerance tolerance_of(DType type) {
     case DType::kU8:
     case DType::kI8:
     case DType::kE4M3:
+    case DType::kMXFP8:
       tolerance.difference = 1e-3;  // half a unit of three bits of mantissa, squared
       break;
     case DType::kF16:

@@ -74,7 +74,8 @@ struct Verdict {
   [[nodiscard]] bool passes() const { return reason.empty(); }
 };
 
-/// The distance from a number of this type, as large as `value`, to the next one.
+/// The distance from a number of this type, as large as `value`, to the next one; of kMXFP8 both
+/// are divided by the scale of the number's block.
 [[nodiscard]] double unit_in_last_place(DType type, double value);
 
 /// Passes when all of these hold:

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "ops/block_scales.hpp"
 #include "ops/reference/rows.hpp"
 
 namespace fovea::ops::reference {
@@ -59,6 +60,17 @@ Vector forward(const LayerNormWeights& weights, double eps, std::span<const doub
 
 }  // namespace
 
+namespace {
+
+/// Of a matrix of kMXFP8: the numbers' scales, and where they lie.
+template <typename View>
+std::pair<BlockScales, std::int64_t> scales_of(const View& view) {
+  const BlockScales scales{view.shape[0], view.shape[1]};
+  return {scales, scales.offset()};
+}
+
+}  // namespace
+
 double load(const ConstTensorView& view, std::int64_t index) {
   switch (view.dtype) {
     case DType::kU8:
@@ -67,6 +79,13 @@ double load(const ConstTensorView& view, std::int64_t index) {
       return view.as<std::int8_t>()[index];
     case DType::kE4M3:
       return to_float(view.as<Float8E4M3>()[index]);
+    case DType::kMXFP8: {
+      const auto [scales, offset] = scales_of(view);
+      const std::int64_t place =
+          offset + scales.place(index / scales.width, index % scales.width / kScaleBlock);
+      return double{to_float(view.as<Float8E4M3>()[index])} *
+             double{to_float(view.as<Float8E8M0>()[place])};
+    }
     case DType::kF16:
       return to_float(view.as<Float16>()[index]);
     case DType::kBF16:
@@ -83,7 +102,8 @@ void store(const TensorView& view, std::int64_t index, double value) {
   switch (view.dtype) {
     case DType::kU8:
     case DType::kI8:
-      fail("float64 results are not stored as {}", to_string(view.dtype));
+    case DType::kMXFP8:
+      fail("float64 results are not stored one by one as {}", to_string(view.dtype));
     case DType::kE4M3:
       view.as<Float8E4M3>()[index] = to_e4m3(static_cast<float>(value));
       return;
@@ -99,6 +119,25 @@ void store(const TensorView& view, std::int64_t index, double value) {
     case DType::kF64:
       view.as<double>()[index] = value;
       return;
+  }
+}
+
+void store_row(const TensorView& view, std::int64_t row, std::span<const double> values) {
+  const auto width = static_cast<std::int64_t>(values.size());
+  if (view.dtype != DType::kMXFP8) {
+    for (std::int64_t i = 0; i < width; ++i) {
+      store(view, row * width + i, values[at(i)]);
+    }
+    return;
+  }
+  const auto [scales, offset] = scales_of(view);
+  const std::vector<float> narrow(values.begin(), values.end());
+  for (std::int64_t block = 0; block < scales.blocks(); ++block) {
+    const std::int64_t first = block * kScaleBlock;
+    const std::size_t count = at(std::min(kScaleBlock, width - first));
+    view.as<Float8E8M0>()[offset + scales.place(row, block)] =
+        round_block(std::span(narrow).subspan(at(first), count),
+                    std::span(view.as<Float8E4M3>() + row * width + first, count));
   }
 }
 
@@ -194,10 +233,7 @@ void patch_embed(const PatchEmbedProblem& problem, const PatchEmbedWeights& weig
 void layer_norm(const LayerNormProblem& problem, const LayerNormWeights& weights,
                 const ConstTensorView& input, const TensorView& output) {
   for (std::int64_t row = 0; row < problem.rows; ++row) {
-    const Vector y = forward(weights, problem.eps, read_row(input, row, problem.width));
-    for (std::int64_t i = 0; i < problem.width; ++i) {
-      store(output, row * problem.width + i, y[at(i)]);
-    }
+    store_row(output, row, forward(weights, problem.eps, read_row(input, row, problem.width)));
   }
 }
 
@@ -208,17 +244,15 @@ void linear(const LinearProblem& problem, const LinearWeights& weights,
     if (problem.norm) {
       x = forward(weights.norm, problem.eps, x);
     }
-    const Vector y = forward(weights, x);
+    Vector y = forward(weights, x);
     for (std::int64_t o = 0; o < problem.out; ++o) {
-      const std::int64_t index = row * problem.out + o;
-      double value = y[at(o)];
       if (problem.epilogue == Epilogue::kGeluTanh) {
-        value = gelu_tanh(value);
+        y[at(o)] = gelu_tanh(y[at(o)]);
       } else if (problem.epilogue == Epilogue::kResidual) {
-        value += load(output, index);
+        y[at(o)] += load(output, row * problem.out + o);
       }
-      store(output, index, value);
     }
+    store_row(output, row, y);
   }
 }
 

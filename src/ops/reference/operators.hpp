@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/tensor_view.hpp"
@@ -11,10 +12,13 @@
 
 namespace fovea::ops::reference {
 
-/// Element `index` of a view as float64, whatever its type (u8 included).
+/// Element `index` of a view as float64, whatever its type (u8 included); one of kMXFP8 is a matrix
+/// [rows, width].
 [[nodiscard]] double load(const ConstTensorView& view, std::int64_t index);
-/// Rounds `value` to the view's type.
+/// Rounds `value` to the view's type, which is not kMXFP8.
 void store(const TensorView& view, std::int64_t index, double value);
+/// Rounds a row of a matrix [rows, width] to its type.
+void store_row(const TensorView& view, std::int64_t row, std::span<const double> values);
 
 /// The weights, one per row of a table, with which torch's F.interpolate(mode="bilinear",
 /// align_corners=False, antialias=True) makes position `index` of `count` from it.
