@@ -184,6 +184,11 @@ def other_kernels() -> Iterator[Kernel]:
             yield file_kernel(
                 f"layer_norm_{operand}_{chunks}", "norm/layer_norm.cu", ALL_GPUS, FOVEA_INPUT_F32=is_f32, FOVEA_CHUNKS=chunks
             )
+    # For tensor cores that take scales of blocks.
+    for chunks in (3, 5, 8):
+        yield file_kernel(
+            f"layer_norm_mxfp8_{chunks}", "norm/layer_norm_mxfp8.cu", ("sm_100",), FOVEA_INPUT_F32=0, FOVEA_CHUNKS=chunks
+        )
     # What a LayerNorm does to each row, for the matrix kernels that do it themselves.
     for chunks in (3, 5, 8):
         yield file_kernel(f"row_norm_bf16_{chunks}", "norm/row_norm.cu", (*HOPPER, "sm_100"), FOVEA_INPUT_F32=0, FOVEA_CHUNKS=chunks)

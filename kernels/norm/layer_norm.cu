@@ -8,6 +8,7 @@
 // more than the rows. Being constants, they are fetched before the grids ahead have ended.
 #include <cstdint>
 
+#include "kernels/norm/affine.cuh"
 #include "kernels/norm/norm_params.hpp"
 #include "kernels/norm/row.cuh"
 #include "kernels/pipe/grid.cuh"
@@ -68,43 +69,6 @@ __device__ __forceinline__ void store_chunk(const Params& params, std::int64_t e
       return;
   }
 }
-
-// A chunk's halves of weight and bias lie a warp's width apart, so that lanes read side by side.
-struct SharedStorage {
-  float4 weight[kChunks][2][kWarp];
-  float4 bias[kChunks][2][kWarp];
-};
-
-__device__ __forceinline__ void load_parameters(const Params& params, SharedStorage& shared) {
-  for (int i = static_cast<int>(threadIdx.x); i < params.width / 4; i += kThreads) {
-    const int chunk = i / 2 / kWarp;
-    shared.weight[chunk][i % 2][i / 2 % kWarp] =
-        __ldg(reinterpret_cast<const float4*>(params.weight) + i);
-    shared.bias[chunk][i % 2][i / 2 % kWarp] =
-        __ldg(reinterpret_cast<const float4*>(params.bias) + i);
-  }
-}
-
-// One chunk's weights and biases, in registers.
-struct Affine {
-  float weight[kChunk];
-  float bias[kChunk];
-
-  __device__ __forceinline__ Affine(const SharedStorage& shared, int chunk, int lane) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const float4 w = shared.weight[chunk][half][lane];
-      const float4 b = shared.bias[chunk][half][lane];
-      const float ws[4] = {w.x, w.y, w.z, w.w};
-      const float bs[4] = {b.x, b.y, b.z, b.w};
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        weight[half * 4 + i] = ws[i];
-        bias[half * 4 + i] = bs[i];
-      }
-    }
-  }
-};
 
 // max |row| / 127, and 1 for a row of zeros.
 __device__ __forceinline__ float scale_of(const Row& row) {

@@ -25,6 +25,7 @@ struct Params {
   Output output_type = Output::kBF16;
   float inverse_width = 0;
   float eps = 0;
+  void* block_scales = nullptr;  // of MXFP8: E8M0, where kernels/epilogue/block_scale.cuh says
 };
 
 }  // namespace fovea::norm

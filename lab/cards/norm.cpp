@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "lab/block_rounding.hpp"
 #include "lab/operator_workload.hpp"
 #include "lab/registry.hpp"
 #include "ops/reference/rows.hpp"
@@ -68,10 +69,11 @@ class NormWorkload final : public RowsWorkload<NormWorkload, ops::LayerNormProbl
   }
 
   [[nodiscard]] OutputSpec output() const override {
-    return {.type = problem_.output,
+    return {.type = in_blocks() ? DType::kE4M3 : problem_.output,
             .rows = problem_.rows,
             .columns = problem_.width,
-            .row_scale = problem_.output == DType::kI8};
+            .row_scale = problem_.output == DType::kI8,
+            .block_scales = in_blocks()};
   }
   [[nodiscard]] std::vector<gpu::Launch> launches(gpu::Device& device, const Operands& operands,
                                                   const Plan& /*plan*/) const override {
@@ -80,7 +82,8 @@ class NormWorkload final : public RowsWorkload<NormWorkload, ops::LayerNormProbl
                                     .weight = operands.inputs[kWeight],
                                     .bias = operands.inputs[kBias],
                                     .output = operands.output,
-                                    .row_scale = operands.row_scale})};
+                                    .row_scale = operands.row_scale,
+                                    .block_scales = operands.block_scales})};
   }
   void reference(const Tile& tile, std::span<double> values) const override {
     std::vector<double> row(static_cast<std::size_t>(problem_.width));
@@ -96,28 +99,46 @@ class NormWorkload final : public RowsWorkload<NormWorkload, ops::LayerNormProbl
     for (std::int64_t r = 0; r < tile.rows; ++r) {
       normalise<float>(tile.row + r, row);
       float scale = 1.0F;
-      if (problem_.output == DType::kI8) {
+      if (size_of(problem_.output) == 1) {
         // A framework quantises the bf16 tensor that its LayerNorm has stored.
-        float largest = 0.0F;
         for (float& value : row) {
           value = rounded(DType::kBF16, double{value});
+        }
+      }
+      if (problem_.output == DType::kI8) {
+        float largest = 0.0F;
+        for (const float value : row) {
           largest = std::max(largest, std::abs(value));
         }
         scale = largest / 127.0F;
       }
       for (std::int64_t column = tile.column; column < tile.column + tile.columns; ++column) {
         const float value = row[static_cast<std::size_t>(column)] / scale;
-        *to++ = double{rounded(problem_.output, double{value})} * double{scale};
+        *to++ = in_blocks() ? double{value}
+                            : double{rounded(problem_.output, double{value})} * double{scale};
       }
+    }
+    if (in_blocks()) {
+      round_in_blocks(tile, values, scale_mistake_);
     }
   }
   [[nodiscard]] std::vector<Mutant> mutants() const override {
     const Tensor& weight = inputs_[kWeight];
-    return {{"skip weight", with_input(kWeight, weight.filled(1.0))},
-            {"skip bias", with_input(kBias, inputs_[kBias].filled(0.0))},
-            {"weight of the neighbouring column", with_input(kWeight, weight.neighbours_swapped())},
-            {"rows one off", with_input(0, x().rows_moved(1))},
-            {"skip the mean", changed([](NormWorkload& copy) { copy.skip_mean_ = true; }), false}};
+    std::vector<Mutant> all = {
+        {"skip weight", with_input(kWeight, weight.filled(1.0))},
+        {"skip bias", with_input(kBias, inputs_[kBias].filled(0.0))},
+        {"weight of the neighbouring column", with_input(kWeight, weight.neighbours_swapped())},
+        {"rows one off", with_input(0, x().rows_moved(1))},
+        {"skip the mean", changed([](NormWorkload& copy) { copy.skip_mean_ = true; }), false}};
+    if (in_blocks()) {
+      for (const auto& [name, mistake] : kScaleMistakes) {
+        all.push_back({std::string(name), changed([which = mistake](NormWorkload& copy) {
+                         copy.scale_mistake_ = which;
+                       }),
+                       false});
+      }
+    }
+    return all;
   }
   [[nodiscard]] TorchTask torch_task() const override {
     TorchTask task;
@@ -126,6 +147,11 @@ class NormWorkload final : public RowsWorkload<NormWorkload, ops::LayerNormProbl
     task.weight(inputs_[kBias], problem_.input);
     task.forward = fmt::format("y = F.layer_norm(x, ({},), self.weight, self.bias, {})\n",
                                problem_.width, problem_.eps);
+    if (in_blocks()) {
+      task.forward = "";
+      task.why_not = "plain torch has no numbers with scales of blocks";
+      return task;
+    }
     task.forward += problem_.row_scales
                         ? "scale = y.float().abs().amax(1, keepdim=True) / 127\n"
                           "return (y.float() / scale).round().to(torch.int8), scale"
@@ -136,6 +162,8 @@ class NormWorkload final : public RowsWorkload<NormWorkload, ops::LayerNormProbl
  private:
   static constexpr std::size_t kWeight = 1;
   static constexpr std::size_t kBias = 2;
+
+  [[nodiscard]] bool in_blocks() const { return problem_.output == DType::kMXFP8; }
 
   /// One row of the result, in float64 or as a framework computes it.
   template <typename Number>
@@ -149,6 +177,7 @@ class NormWorkload final : public RowsWorkload<NormWorkload, ops::LayerNormProbl
   }
 
   bool skip_mean_ = false;  // as a mistaken kernel would
+  ScaleMistake scale_mistake_ = ScaleMistake::kNone;
 };
 
 /// The output is a row's scale and shift.
@@ -270,16 +299,18 @@ std::function<Case(ProblemFields&)> norm_with(Problem problem) {
 
 Card norm_card(std::string name, std::string operation, const ops::LayerNormProblem& problem) {
   const std::vector<Case> cases = norm_cases<NormWorkload>(problem, 1);
+  const bool in_blocks = problem.output == DType::kMXFP8;
   return {.name = std::move(name),
           .operation = std::move(operation),
-          .arch = 80,
+          .arch = in_blocks ? 100 : 80,
           .cases = cases,
           .tolerance = tolerance_of(problem.output),
           .problem = norm_with<NormWorkload>(problem),
-          .kernels = {{.kernel = fmt::format("layer_norm_{}_*", to_string(problem.input)),
+          .kernels = {{.kernel = fmt::format("layer_norm_{}_*",
+                                             to_string(in_blocks ? problem.output : problem.input)),
                        .registers = 128,
                        .shared_bytes = 16384,  // weight and bias of 2,048 columns
-                       .sass_has = {"LDG.E.128", "STG.E.128"}}},
+                       .sass_has = {"LDG.E.128", in_blocks ? "STG.E.64" : "STG.E.128"}}},
           .gates = norm_gates(cases)};
 }
 
@@ -310,6 +341,8 @@ std::vector<Card> norm_cards() {
       norm_card("layer_norm", "LayerNorm, bf16 -> bf16", problem(DType::kBF16, DType::kBF16)));
   cards.push_back(norm_card("layer_norm_i8", "LayerNorm, bf16 -> i8 with a scale per row",
                             problem(DType::kBF16, DType::kI8)));
+  cards.push_back(norm_card("layer_norm_mxfp8", "LayerNorm, bf16 -> e4m3 with a scale per 32",
+                            problem(DType::kBF16, DType::kMXFP8)));
   cards.push_back(
       norm_card("layer_norm_f32", "LayerNorm, f32 -> bf16", problem(DType::kF32, DType::kBF16)));
   return cards;

@@ -24,6 +24,7 @@ struct Shape {
   int chunks = 0;
   KernelId bf16{};
   KernelId f32{};
+  KernelId mxfp8{};  // of bf16
   KernelId row_norm{};
   int blocks_per_sm = 0;
   int row_norm_blocks_per_sm = 0;
@@ -31,18 +32,21 @@ struct Shape {
 constexpr Shape kShapes[] = {{.chunks = 3,
                               .bf16 = KernelId::layer_norm_bf16_3,
                               .f32 = KernelId::layer_norm_f32_3,
+                              .mxfp8 = KernelId::layer_norm_mxfp8_3,
                               .row_norm = KernelId::row_norm_bf16_3,
                               .blocks_per_sm = 7,
                               .row_norm_blocks_per_sm = 9},
                              {.chunks = 5,
                               .bf16 = KernelId::layer_norm_bf16_5,
                               .f32 = KernelId::layer_norm_f32_5,
+                              .mxfp8 = KernelId::layer_norm_mxfp8_5,
                               .row_norm = KernelId::row_norm_bf16_5,
                               .blocks_per_sm = 5,
                               .row_norm_blocks_per_sm = 6},
                              {.chunks = 8,
                               .bf16 = KernelId::layer_norm_bf16_8,
                               .f32 = KernelId::layer_norm_f32_8,
+                              .mxfp8 = KernelId::layer_norm_mxfp8_8,
                               .row_norm = KernelId::row_norm_bf16_8,
                               .blocks_per_sm = 4,
                               .row_norm_blocks_per_sm = 4}};
@@ -64,6 +68,12 @@ Support holds_width(std::int64_t width) {
                                    width, std::rbegin(kShapes)->chunks * kChunk)};
 }
 
+Support has_kernel(KernelId kernel, const DeviceInfo& device) {
+  return is_built_for(kernel, device.arch())
+             ? Support{}
+             : Support{fmt::format("no kernel for {} (sm_{})", device.name, device.arch())};
+}
+
 LaunchConfig grid_of(std::int64_t rows, const DeviceInfo& device, int blocks_per_sm) {
   return resident_grid(rows, kWarps, norm::kThreads, blocks_per_sm, device);
 }
@@ -76,7 +86,7 @@ norm::Output output_of(const LayerNormProblem& problem) {
 
 }  // namespace
 
-Support can_run(const LayerNormProblem& problem, const DeviceInfo& /*device*/) {
+Support can_run(const LayerNormProblem& problem, const DeviceInfo& device) {
   if (Support support = valid(problem); !support) {
     return support;
   }
@@ -84,9 +94,17 @@ Support can_run(const LayerNormProblem& problem, const DeviceInfo& /*device*/) {
     return {
         fmt::format("unsupported input type {}; expected bf16 or f32", to_string(problem.input))};
   }
+  if (problem.output == DType::kMXFP8) {
+    if (problem.input != DType::kBF16) {
+      return {fmt::format("unsupported input type {} of mxfp8 results; expected bf16",
+                          to_string(problem.input))};
+    }
+    const Support width = holds_width(problem.width);
+    return width ? has_kernel(shape_for(problem.width)->mxfp8, device) : width;
+  }
   const bool bytes = problem.output == DType::kI8;
   if (problem.output != DType::kBF16 && problem.output != DType::kF32 && !bytes) {
-    return {fmt::format("unsupported output type {}; expected bf16, f32 or i8",
+    return {fmt::format("unsupported output type {}; expected bf16, f32, i8 or mxfp8",
                         to_string(problem.output))};
   }
   if (bytes && !problem.row_scales) {
@@ -112,8 +130,11 @@ Launch layer_norm_launch(Device& device, const LayerNormProblem& problem,
       .output_type = output_of(problem),
       .inverse_width = static_cast<float>(1.0 / static_cast<double>(problem.width)),
       .eps = static_cast<float>(problem.eps),
+      .block_scales = pointer<void>(operands.block_scales),
   };
-  return {.kernel = problem.input == DType::kBF16 ? shape.bf16 : shape.f32,
+  return {.kernel = problem.output == DType::kMXFP8 ? shape.mxfp8
+                    : problem.input == DType::kBF16 ? shape.bf16
+                                                    : shape.f32,
           .config = grid_of(problem.rows, device.info(), shape.blocks_per_sm),
           .params = to_bytes(params)};
 }
@@ -137,9 +158,7 @@ Support can_run(const RowNormProblem& problem, const DeviceInfo& device) {
   if (Support support = holds_width(problem.width); !support) {
     return support;
   }
-  return is_built_for(shape_for(problem.width)->row_norm, device.arch())
-             ? Support{}
-             : Support{fmt::format("no kernel for {} (sm_{})", device.name, device.arch())};
+  return has_kernel(shape_for(problem.width)->row_norm, device);
 }
 
 Launch row_norm_launch(Device& device, const RowNormProblem& problem,
