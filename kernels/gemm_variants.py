@@ -39,9 +39,9 @@ PARAMETERS: dict[str, dict[str, tuple[int, ...]]] = {
     },
 }
 
-INPUTS = {"bf16": "kBF16", "bf16norm": "kBF16", "e4m3": "kE4M3", "u8s8": "kU8S8", "s8s8": "kS8S8"}
+INPUTS = {"bf16": "kBF16", "bf16norm": "kBF16", "e4m3": "kE4M3", "u8s8": "kU8S8", "s8s8": "kS8S8", "mxfp8": "kMXFP8"}
 EPILOGUES = {"bias": "kBias", "gelu": "kGelu", "residual": "kResidual", "position": "kPosition"}
-OUTPUTS = {"bf16": "kBF16", "e4m3": "kE4M3", "i8": "kI8"}
+OUTPUTS = {"bf16": "kBF16", "e4m3": "kE4M3", "i8": "kI8", "mxfp8": "kMXFP8"}
 
 # Input, epilogue and output. Rows of an input "bf16norm" are normalised by the epilogue.
 OPERATIONS = (
@@ -57,6 +57,12 @@ OPERATIONS = (
     ("s8s8", "gelu", "i8"),
     ("s8s8", "gelu", "e4m3"),
     ("e4m3", "residual", "bf16"),
+)
+# Of tensor cores that take scales of blocks.
+BLOCK_OPERATIONS = (
+    ("mxfp8", "bias", "bf16"),
+    ("mxfp8", "gelu", "mxfp8"),
+    ("mxfp8", "residual", "bf16"),
 )
 # The patch embedding in e4m3 is not the encoder's: it is there to be compared with others'.
 LAB_OPERATIONS = (("e4m3", "position", "bf16"),)
@@ -105,10 +111,13 @@ def gemm_tiles(operand: str, epilogue: str, output: str) -> Iterator[Tile]:
     yield Tile("cooperative", 1, 64, 6, 4)
 
 
-def pair_tiles(output: str) -> Iterator[Tile]:
-    """Of pairs of CTAs: a CTA's shared memory holds so many stages beside its part of the output."""
-    yield Tile("pair", 2, 256, 4 if output == "bf16" else 5, 0, ahead=0)
-    yield Tile("pair", 2, 192, 6, 0, ahead=0)
+def pair_tiles(operand: str, output: str) -> Iterator[Tile]:
+    """Of pairs of CTAs: a CTA's shared memory holds so many stages beside its part of the output, and tensor memory the
+    scales of blocks beside two sets of 192 columns."""
+    in_blocks = operand == "mxfp8"
+    if not in_blocks:
+        yield Tile("pair", 2, 256, 4 if output == "bf16" else 5, 0, ahead=0)
+    yield Tile("pair", 2, 192, 5 if in_blocks and output == "bf16" else 6, 0, ahead=0)
     # For few rows.
     yield Tile("pair", 2, 64, 8, 0, ahead=0)
 
@@ -128,12 +137,13 @@ def kernel_of(operation: tuple[str, str, str], tile: Tile, name: str, arch: str,
     cfg = "PairCfg" if tile.design == "pair" else "Cfg"
     # Whose size the compiler knows: the cluster's barrier is that alone, wherever it stands.
     cluster = "__cluster_dims__(2, 1, 1) " if tile.design == "pair" else ""
+    params = "${name}_design::KernelParams" if tile.design == "pair" else "fovea::gemm::Params"
     template = (
         f"using ${{name}}_design =\n    fovea::gemm::{camel(tile.design)}Gemm"
         f"<fovea::gemm::{cfg}<fovea::gemm::Tuning{tuning}>>;\n"
         f'extern "C" __global__ void {cluster}__launch_bounds__(${{name}}_design::kThreads,\n'
         "                                             ${name}_design::kCtasPerSm)\n"
-        "    $name(const __grid_constant__ fovea::gemm::Params params) {\n"
+        f"    $name(const __grid_constant__ {params} params) {{\n"
         "  ${name}_design::run_block(params);\n}\n"
     )
     return Kernel(
@@ -152,12 +162,12 @@ def kernel_of(operation: tuple[str, str, str], tile: Tile, name: str, arch: str,
 
 
 def kernels() -> Iterator[Kernel]:
-    for operation in (*OPERATIONS, *LAB_OPERATIONS):
+    for operation in (*OPERATIONS, *BLOCK_OPERATIONS, *LAB_OPERATIONS):
         words = "_".join(operation)
-        for tile in gemm_tiles(*operation):
+        for tile in gemm_tiles(*operation) if operation not in BLOCK_OPERATIONS else ():
             name = f"gemm_sm90_{tile.design}_{words}_{tile.consumers}x{tile.columns}_v{tile.vector}"
             yield kernel_of(operation, tile, name, "sm90", HOPPER)
         # The family of 10.0 has all kinds of products but those of integers, which are 10.0's alone.
         targets = BLACKWELL if operation[0] in ("u8s8", "s8s8") else BLACKWELL_FAMILY
-        for tile in pair_tiles(output=operation[2]):
+        for tile in pair_tiles(operation[0], operation[2]):
             yield kernel_of(operation, tile, f"gemm_sm100_{tile.design}_{words}_{tile.columns}", "sm100", targets)

@@ -50,10 +50,12 @@ MatmulProblem product_of(const gpu::GemmProblem& problem, MatmulEpilogue epilogu
   return {.m = problem.m,
           .n = problem.n,
           .k = problem.k,
-          .type = problem.a,
+          .type = problem.a == DType::kMXFP8 ? DType::kE4M3 : problem.a,
           .output = DType::kBF16,
           .epilogue = epilogue,
-          .scale = problem.a == DType::kE4M3 ? scale : MatmulScale::kNone};
+          .scale = problem.a == DType::kMXFP8  ? MatmulScale::kBlocks
+                   : problem.a == DType::kE4M3 ? scale
+                                               : MatmulScale::kNone};
 }
 
 /// output = y + addend, bf16; the addend of `period` elements repeats.
@@ -129,7 +131,8 @@ std::vector<Recipe> recipes_for(const gpu::GemmProblem& problem, int arch) {
     }
     case GemmEpilogue::kGelu:
       recipes.push_back({"cuBLASLt" + by_row + " + bias, gelu",
-                         product(MatmulEpilogue::kBiasGelu, MatmulScale::kOuter), true});
+                         product(MatmulEpilogue::kBiasGelu, MatmulScale::kOuter),
+                         problem.output != DType::kMXFP8, problem.output == DType::kMXFP8});
       break;
   }
   return recipes;
@@ -138,6 +141,7 @@ std::vector<Recipe> recipes_for(const gpu::GemmProblem& problem, int arch) {
 gpu::MatmulOperands operands_of(const GemmShared& shared, const gpu::GemmOperands& operands,
                                 const Recipe& recipe) {
   const bool outer = recipe.product.scale == MatmulScale::kOuter;
+  const bool in_blocks = shared.problem.a == DType::kMXFP8;
   const DevicePtr ones = recipe.product.scale == MatmulScale::kBlocks
                              ? shared.block_scales.address()
                              : shared.scales.address();
@@ -145,8 +149,12 @@ gpu::MatmulOperands operands_of(const GemmShared& shared, const gpu::GemmOperand
           .b = operands.b,
           .output = recipe.to_scratch ? shared.scratch.address() : operands.output,
           .bias = shared.bias.address(),
-          .a_scale = outer && operands.row_scale != 0 ? operands.row_scale : ones,
-          .b_scale = outer ? operands.column_scale : ones,
+          .a_scale = in_blocks                          ? operands.a_scales
+                     : outer && operands.row_scale != 0 ? operands.row_scale
+                                                        : ones,
+          .b_scale = in_blocks ? operands.b_scales
+                     : outer   ? operands.column_scale
+                               : ones,
           .output_scale = shared.output_scale.address()};
 }
 
@@ -179,10 +187,6 @@ std::vector<Peer> GemmWorkload::peers(gpu::KernelCache& kernels,
                                       std::vector<std::string>& missing) const {
   if (problem_.b == DType::kI8) {
     missing.emplace_back("cuBLASLt is asked for no products of 8-bit integers");
-    return {};
-  }
-  if (problem_.a == DType::kMXFP8) {
-    missing.emplace_back("cuBLASLt is asked for no products with scales of blocks");
     return {};
   }
   gpu::Device& device = kernels.device();

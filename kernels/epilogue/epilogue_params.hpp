@@ -15,8 +15,8 @@ enum class Kind : std::uint8_t {
   kResidual,  // output += y + bias
   kPosition,  // output = y + position[row % tokens], which has the bias in it: the patch embedding
 };
-/// The type of the output.
-enum class Output : std::uint8_t { kBF16, kE4M3, kI8 };
+/// The type of the output; of kMXFP8 each 32 columns of a row get a scale (block_scale.cuh).
+enum class Output : std::uint8_t { kBF16, kE4M3, kI8, kMXFP8 };
 
 /// What a LayerNorm does to a row but for its weight and bias: x * scale + shift.
 struct alignas(8) RowNorm {

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "kernels/epilogue/arithmetic.cuh"
+#include "kernels/epilogue/block_scale.cuh"
 #include "kernels/epilogue/epilogue_params.hpp"
 #include "kernels/epilogue/row.cuh"
 #include "kernels/epilogue/words.cuh"
@@ -26,6 +27,8 @@ struct RowFragment {
   static constexpr int kUnits = kColumns / kUnitColumns;
   static constexpr bool kHasPosition = Cfg::kEpilogue == Kind::kPosition;
   static constexpr bool kHasResidual = Cfg::kEpilogue == Kind::kResidual;
+  static constexpr bool kInBlocks = Cfg::kOutput == Output::kMXFP8;
+  static_assert(!kInBlocks || kColumns == kScaleBlock, "a lane has a block");
   static_assert(!(kHasPosition || kHasResidual) || Cfg::kOutput == Output::kBF16);
 
   /// What is added to a lane's columns from memory: bf16 pairs.
@@ -115,6 +118,37 @@ struct RowFragment {
       Values::round(y, p, packed);
       store_words(place, packed);
     }
+  }
+
+  /// The same of a result in MXFP8, of sums in f32; its scale is returned.
+  static __device__ __forceinline__ std::uint32_t store_block(
+      const std::uint32_t (&accumulators)[kColumns], const float* biases, std::uint8_t* span,
+      std::uint32_t row, std::uint32_t first_unit) {
+    static_assert(kInBlocks && !Cfg::kScaled && !Cfg::kNormed);
+    float y[kColumns];
+    load_floats(y, biases);
+    float largest = 0.0F;
+#pragma unroll
+    for (int v = 0; v < kColumns; ++v) {
+      y[v] =
+          Values::template scaled<false>(__uint_as_float(accumulators[v]), 1.0F, 0.0F, 1.0F, y[v]);
+      if constexpr (Cfg::kEpilogue == Kind::kGelu) {
+        y[v] = gelu_tanh(y[v]);
+      }
+      largest = fmaxf(largest, fabsf(y[v]));
+    }
+    const std::uint32_t scale = block_scale(largest);
+    const float inverse = inverse_of_scale(scale);
+#pragma unroll
+    for (int unit = 0; unit < kUnits; ++unit) {
+      std::uint32_t packed[4];
+#pragma unroll
+      for (int word = 0; word < 4; ++word) {
+        packed[word] = to_e4m3x4(y + unit * kUnitColumns + word * 4, inverse);
+      }
+      store_words(span + swizzled(row, first_unit + unit), packed);
+    }
+    return scale;
   }
 
  private:

@@ -63,6 +63,16 @@ struct Params {
   std::int32_t k_blocks = 0;      // K in steps of kBlockBytes
 };
 
+/// Of kernels of MXFP8. The maps are (256, 2 * atoms along K, atoms along the rows), so that what
+/// lies beyond the matrix is zero; the output's scales are those of a result in MXFP8.
+struct BlockScaledParams : Params {
+  TensorMap a_scales;
+  TensorMap b_scales;
+  std::uint8_t* output_scales = nullptr;
+};
+inline constexpr int kAtomBytes = 512;  // of scales: 128 rows, and four blocks of 32 along K
+inline constexpr int kAtomRows = 128;
+
 /// What the kernels' storage takes, which they assert; `tables` of a float a column are the scale
 /// and the bias for each warpgroup.
 [[nodiscard]] constexpr std::size_t cooperative_shared_bytes(int rows, int columns, int stages,
@@ -88,13 +98,21 @@ struct Params {
   const int bytes = columns / 2 * (output == epilogue::Output::kBF16 ? 2 : 1);
   return bytes % 128 == 0 ? 128 : bytes % 64 == 0 ? 64 : 32;
 }
-/// Of a CTA.
-[[nodiscard]] constexpr std::size_t pair_shared_bytes(int columns, int stages,
+/// Atoms that have the scales of a tile of B, which begins with an atom's first or 64th row.
+[[nodiscard]] constexpr int pair_b_atoms(int columns) {
+  return (columns + 64 + kAtomRows - 1) / kAtomRows;
+}
+/// Of a CTA; of scales as many as it has of A's rows and of all of B's.
+[[nodiscard]] constexpr int pair_stage_bytes(int columns, tile::Input input) {
+  const int atoms = input == tile::Input::kMXFP8 ? 1 + pair_b_atoms(columns) : 0;
+  return (kPairRows + columns / 2) * kBlockBytes + atoms * kAtomBytes;
+}
+[[nodiscard]] constexpr std::size_t pair_shared_bytes(int columns, int stages, tile::Input input,
                                                       epilogue::Output output) {
   constexpr int kBarriers = 1024;
   constexpr int kTables = 4 * 2;  // of each half of the columns: four warps, each with two
   const int staged = kPairRows * columns * (output == epilogue::Output::kBF16 ? 2 : 1);
-  return static_cast<std::size_t>(stages * (kPairRows + columns / 2) * kBlockBytes + staged +
+  return static_cast<std::size_t>(stages * pair_stage_bytes(columns, input) + staged +
                                   kTables * columns * 4 + kBarriers);
 }
 

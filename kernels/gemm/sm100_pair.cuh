@@ -24,11 +24,15 @@
 // as (token, image): where tiles are a few tokens of many images, the lanes of a warp share a few
 // rows of the position table.
 //
-// Operands whose blocks have scales of their own (kind::mxf8f6f4) have room beside two sets of 192
-// columns: 128 columns of tensor memory.
+// Scales of blocks (MXFP8) come with the stages: an atom for the CTA's rows of A, and those of all
+// of the tile's columns of B, which both tensor cores multiply with. The multiplying thread copies
+// them to tensor memory, behind the accumulators, to columns that the stage has for itself: when it
+// is filled again the products that read them are done. A lane has a block of the output, finds its
+// scale, and stores that byte.
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/epilogue/row_fragment.cuh"
 #include "kernels/gemm/gemm_params.hpp"
@@ -44,6 +48,14 @@
 
 namespace fovea::gemm {
 
+/// Where a stage's scales of blocks are in shared memory.
+template <int kStages, int kBAtoms>
+struct PairScales {
+  std::uint8_t a[kStages][kAtomBytes];
+  std::uint8_t b[kStages][kBAtoms * kAtomBytes];
+};
+struct NoScales {};
+
 /// What follows from the tuning parameters of a kernel.
 template <Tuning kTuning>
 struct PairCfg {
@@ -54,7 +66,8 @@ struct PairCfg {
   static constexpr int kColumns = kTuning.columns;
   static constexpr int kStages = kTuning.stages;
   static constexpr int kRaster = kTuning.raster;
-  static constexpr bool kScaled = kInput != tile::Input::kBF16;
+  static constexpr bool kBlockScaled = kInput == tile::Input::kMXFP8;
+  static constexpr bool kScaled = kInput != tile::Input::kBF16 && !kBlockScaled;
   static constexpr int kShare = kColumns / 2;  // of a warp of the epilogue
   static constexpr int kSpan = pair_span(kColumns, kOutput);
   static_assert(kColumns % 64 == 0 && kColumns <= 256, "whole loads of tensor memory");
@@ -69,15 +82,19 @@ struct PairGemm {
   static constexpr int kProductWarp = kEpilogueWarps + 1;
   static constexpr int kThreads = kPairThreads;
   static constexpr int kCtasPerSm = 1;
-  static constexpr int kStageBytes = (kRows + Cfg::kColumns / 2) * kBlockBytes;
+  static constexpr int kStageBytes = pair_stage_bytes(Cfg::kColumns, Cfg::kInput);
   static constexpr int kAccumulators = 2;
-  static constexpr int kTensorColumns = Cfg::kColumns <= 64    ? 128
-                                        : Cfg::kColumns <= 128 ? 256
-                                                               : 512;
+  static constexpr int kBAtoms = pair_b_atoms(Cfg::kColumns);
+  static constexpr int kAtomColumns = 4;                              // of tensor memory
+  static constexpr int kScaleColumns = (1 + kBAtoms) * kAtomColumns;  // of a stage
+  static constexpr int kUsedColumns =
+      kAccumulators * Cfg::kColumns + (Cfg::kBlockScaled ? kStages * kScaleColumns : 0);
+  static constexpr int kTensorColumns = kUsedColumns <= 128 ? 128 : kUsedColumns <= 256 ? 256 : 512;
   static constexpr std::uint16_t kBoth = 3;  // CTAs
   static constexpr bool kResidual = Cfg::kEpilogue == epilogue::Kind::kResidual;
+  static constexpr int kGroupColumns = epilogue::kScaleBlock * epilogue::kScaleGroup;
   static_assert(kThreads == (kProductWarp + 1) * 32);
-  static_assert(kAccumulators * Cfg::kColumns <= kTensorColumns);
+  static_assert(kUsedColumns <= kTensorColumns);
 
   using Fragment = epilogue::RowFragment<Cfg>;
   using Product = tile::UmmaPair<Cfg::kInput, Cfg::kColumns>;
@@ -94,17 +111,21 @@ struct PairGemm {
   static constexpr int kBoxLoads = kSpanColumns / Fragment::kColumns;
   static_assert(kBoxes * kSpanColumns == Cfg::kShare && kBoxLoads > 0);
 
+  using KernelParams = std::conditional_t<Cfg::kBlockScaled, BlockScaledParams, Params>;
+  using Scales = std::conditional_t<Cfg::kBlockScaled, PairScales<kStages, kBAtoms>, NoScales>;
   struct Storage {
     std::uint8_t a[kStages][kRows * kBlockBytes];
     std::uint8_t b[kStages][Cfg::kColumns / 2 * kBlockBytes];
     std::uint8_t staging[kEpilogueWarps][kBoxes][kBoxBytes];
+    [[no_unique_address]] Scales scales;
     float columns[kEpilogueWarps][2][Cfg::kShare];  // scale or sum, bias
     pipe::PipeBarriers<kStages> stages;
     pipe::PipeBarriers<kAccumulators> accumulators;
     std::uint64_t residual[kEpilogueWarps];
     std::uint32_t tensor_memory;  // where the accumulators begin
   };
-  static_assert(sizeof(Storage) <= pair_shared_bytes(Cfg::kColumns, kStages, Cfg::kOutput));
+  static_assert(sizeof(Storage) <=
+                pair_shared_bytes(Cfg::kColumns, kStages, Cfg::kInput, Cfg::kOutput));
 
   /// This CTA's part of a tile: its first token, image and column.
   struct Tile {
@@ -113,7 +134,7 @@ struct PairGemm {
     std::int32_t column;
   };
 
-  const Params& p;
+  const KernelParams& p;
   const epilogue::Params& out;
   Storage& shared;
   std::uint32_t rank;  // in the pair
@@ -150,12 +171,25 @@ struct PairGemm {
                                          std::uint32_t stage) {
     ptx::tma_load_3d_pair(shared.a[stage], &p.a, ptx::mapa(&shared.stages.full[stage], 0),
                           block * kBlockBytes, tile.token, tile.image);
+    if constexpr (Cfg::kBlockScaled) {
+      load_scales(shared.scales.a[stage], &p.a_scales, tile.token, block, stage);
+    }
   }
   __device__ __forceinline__ void load_b(const Tile& tile, std::int32_t block,
                                          std::uint32_t stage) {
     const std::int32_t row = tile.column + static_cast<std::int32_t>(rank) * (Cfg::kColumns / 2);
     ptx::tma_load_3d_pair(shared.b[stage], &p.b, ptx::mapa(&shared.stages.full[stage], 0),
                           block * kBlockBytes, row, 0);
+    if constexpr (Cfg::kBlockScaled) {
+      load_scales(shared.scales.b[stage], &p.b_scales, tile.column, block, stage);
+    }
+  }
+  /// The atoms from that of a row on, as many as the map's box has.
+  __device__ __forceinline__ void load_scales(std::uint8_t* to, const TensorMap* map,
+                                              std::int32_t row, std::int32_t block,
+                                              std::uint32_t stage) {
+    ptx::tma_load_3d_pair(to, map, ptx::mapa(&shared.stages.full[stage], 0), 0, 2 * block,
+                          row / kAtomRows);
   }
 
   /// One thread. Weights do not depend on earlier grids: as many as fit are fetched before waiting.
@@ -190,6 +224,22 @@ struct PairGemm {
 
   // The products
 
+  /// A stage's scales to its columns of tensor memory: first A's, then those of B's tile, of which
+  /// the first atom may begin with what is not the tile's.
+  __device__ __forceinline__ std::uint32_t copy_scales(std::uint32_t stage) {
+    const std::uint32_t to =
+        shared.tensor_memory + kAccumulators * Cfg::kColumns + stage * kScaleColumns;
+    ptx::tcgen05_cp_32x128b_pair(
+        to, tile::umma_descriptor_atom(ptx::shared_address(shared.scales.a[stage])));
+#pragma unroll
+    for (int atom = 0; atom < kBAtoms; ++atom) {
+      ptx::tcgen05_cp_32x128b_pair(to + (1 + atom) * kAtomColumns,
+                                   tile::umma_descriptor_atom(ptx::shared_address(
+                                       &shared.scales.b[stage][atom * kAtomBytes])));
+    }
+    return to;
+  }
+
   /// One thread of the first CTA.
   __device__ __forceinline__ void multiply() {
     const std::uint32_t tensor_memory = shared.tensor_memory;
@@ -197,14 +247,22 @@ struct PairGemm {
     State state = State::consumer_start();
     AccumulatorState turn = AccumulatorState::producer_start();
     for (std::int32_t index = first_tile(); index < count; index += tile_step()) {
+      const std::int32_t column = Cfg::kBlockScaled ? tile_at(index).column : 0;
       ptx::mbarrier_wait_parity(&shared.accumulators.empty[turn.stage], turn.phase);
       ptx::tcgen05_fence_after_thread_sync();
       for (std::int32_t block = 0; block < p.k_blocks; ++block) {  // region: product loop
         ptx::mbarrier_wait_parity(&shared.stages.full[state.stage], state.phase);
         ptx::tcgen05_fence_after_thread_sync();
-        Product::multiply_block(tensor_memory + turn.stage * Cfg::kColumns,
-                                ptx::shared_address(shared.a[state.stage]),
-                                ptx::shared_address(shared.b[state.stage]), block > 0);
+        const std::uint32_t sums = tensor_memory + turn.stage * Cfg::kColumns;
+        const std::uint32_t a = ptx::shared_address(shared.a[state.stage]);
+        const std::uint32_t b = ptx::shared_address(shared.b[state.stage]);
+        if constexpr (Cfg::kBlockScaled) {
+          const std::uint32_t scales = copy_scales(state.stage);
+          Product::multiply_block(sums, a, b, scales,
+                                  scales + kAtomColumns + column % kAtomRows / 32, block > 0);
+        } else {
+          Product::multiply_block(sums, a, b, block > 0);
+        }
         ptx::tcgen05_commit_multicast_pair(&shared.stages.empty[state.stage], kBoth);
         state.advance();
       }  // end region
@@ -294,6 +352,28 @@ struct PairGemm {
     }
   }
 
+  /// The scale of a block of the output; of rows beyond it, where the last atom has some, none.
+  __device__ __forceinline__ void store_scale(const epilogue::Row& row, std::int32_t block,
+                                              std::uint32_t scale) const {
+    const std::int32_t groups = (out.columns + kGroupColumns - 1) / kGroupColumns;
+    const std::int32_t rows = (out.tokens + kAtomRows - 1) / kAtomRows * kAtomRows;
+    if (block < groups * epilogue::kScaleGroup && row.index < rows) {
+      p.output_scales[epilogue::scale_place(row.index, block / epilogue::kScaleGroup, groups) +
+                      block % epilogue::kScaleGroup] =
+          static_cast<std::uint8_t>(row.valid ? scale : 0U);
+    }
+  }
+  /// The last group may have blocks beyond the last tile.
+  __device__ __forceinline__ void fill_group(const epilogue::Row& row, const Part& part) const {
+    const std::int32_t end = part.column + Cfg::kShare;
+    if (end >= p.column_tiles * Cfg::kColumns) {
+      for (std::int32_t block = end / Fragment::kColumns; block % epilogue::kScaleGroup != 0;
+           ++block) {
+        store_scale(row, block, 0);
+      }
+    }
+  }
+
   /// The products of the set are in registers: to the multiplying thread.
   __device__ __forceinline__ void release(std::uint32_t set, std::int32_t lane) {
     ptx::tcgen05_fence_before_thread_sync();
@@ -347,15 +427,25 @@ struct PairGemm {
         if (load % kBoxLoads == 0) {
           acquire_box(lane);
         }
-        Fragment::template store<Accumulator>(
-            values[load % 2], out, row_scale, &shared.columns[warp][0][load * Fragment::kColumns],
-            &shared.columns[warp][1][load * Fragment::kColumns], addends[load % 2],
-            shared.staging[warp][box] + lane * Cfg::kSpan, lane,
-            load % kBoxLoads * Fragment::kUnits);
+        std::uint8_t* const span = shared.staging[warp][box] + lane * Cfg::kSpan;
+        const std::uint32_t unit = load % kBoxLoads * Fragment::kUnits;
+        const float* const biases = &shared.columns[warp][1][load * Fragment::kColumns];
+        if constexpr (Fragment::kInBlocks) {
+          const std::uint32_t scale =
+              Fragment::store_block(values[load % 2], biases, span, lane, unit);
+          store_scale(row, part.column / Fragment::kColumns + load, scale);
+        } else {
+          Fragment::template store<Accumulator>(values[load % 2], out, row_scale,
+                                                &shared.columns[warp][0][load * Fragment::kColumns],
+                                                biases, addends[load % 2], span, lane, unit);
+        }
         if (load % kBoxLoads == kBoxLoads - 1) {
           store_box(part, box, warp, lane);
         }
       }  // end region
+      if constexpr (Fragment::kInBlocks) {
+        fill_group(row, part);
+      }
       turn.advance();
       if (kResidual && lane == 0 && index + tile_step() < count) {
         ptx::bulk_wait_group_read<0>();
@@ -382,6 +472,10 @@ struct PairGemm {
       ptx::prefetch_tensormap(&p.a);
       ptx::prefetch_tensormap(&p.b);
       ptx::prefetch_tensormap(&p.staged);
+      if constexpr (Cfg::kBlockScaled) {
+        ptx::prefetch_tensormap(&p.a_scales);
+        ptx::prefetch_tensormap(&p.b_scales);
+      }
       shared.stages.init(1, 1);
       shared.accumulators.init(1, 2 * kEpilogueWarps);
       for (std::uint64_t& barrier : shared.residual) {
@@ -418,7 +512,7 @@ struct PairGemm {
   }
 
   /// A kernel: what one block does.
-  static __device__ __forceinline__ void run_block(const Params& params) {
+  static __device__ __forceinline__ void run_block(const KernelParams& params) {
     extern __shared__ __align__(1024) unsigned char memory[];
     PairGemm gemm{params, params.epilogue, *reinterpret_cast<Storage*>(memory),
                   ptx::cluster_ctarank()};

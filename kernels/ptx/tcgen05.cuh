@@ -80,6 +80,33 @@ __device__ __forceinline__ void tcgen05_mma_i8_pair(std::uint32_t d, std::uint64
 
 #undef FOVEA_TCGEN05_MMA
 
+/// e4m3 with a power of two for each row of A and column of B, which lie in tensor memory from
+/// these addresses on: line 32 j + i in lane i (and i + 32, ...) of column j, in the byte that the
+/// instruction descriptor names. Sums in f32.
+__device__ __forceinline__ void tcgen05_mma_mxf8f6f4_pair(std::uint32_t d, std::uint64_t a,
+                                                          std::uint64_t b,
+                                                          std::uint32_t instruction,
+                                                          std::uint32_t a_scales,
+                                                          std::uint32_t b_scales, bool accumulate) {
+  asm volatile(
+      "{\n"
+      ".reg .pred accumulate;\n"
+      "setp.ne.b32 accumulate, %6, 0;\n"
+      "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.block32 "
+      "[%0], %1, %2, %3, [%4], [%5], accumulate;\n"
+      "}\n" ::"r"(d),
+      "l"(a), "l"(b), "r"(instruction), "r"(a_scales), "r"(b_scales),
+      "r"(static_cast<std::uint32_t>(accumulate))
+      : "memory");
+}
+
+/// 32 rows of 16 bytes behind a shared-memory descriptor, in each of the two CTAs, to each quarter
+/// of the lanes of its tensor memory: four columns from `to` on. Products that this thread issues
+/// later find them there.
+__device__ __forceinline__ void tcgen05_cp_32x128b_pair(std::uint32_t to, std::uint64_t from) {
+  asm volatile("tcgen05.cp.cta_group::2.32x128b.warpx4 [%0], %1;" ::"r"(to), "l"(from) : "memory");
+}
+
 /// Arrives on the barrier at this offset in each CTA named in `ctas` when all products that this
 /// thread has issued are done; has the meaning of tcgen05_fence_before_thread_sync() in it.
 __device__ __forceinline__ void tcgen05_commit_multicast_pair(std::uint64_t* barrier,

@@ -5,6 +5,7 @@
 
 namespace fovea::tile {
 
-enum class Input : std::uint8_t { kBF16, kE4M3, kU8S8, kS8S8 };
+/// kMXFP8: e4m3, with a power of two for each 32 numbers of a row.
+enum class Input : std::uint8_t { kBF16, kE4M3, kU8S8, kS8S8, kMXFP8 };
 
 }  // namespace fovea::tile

@@ -24,6 +24,12 @@ __device__ __forceinline__ std::uint64_t umma_descriptor_k128(std::uint32_t addr
          kUmmaVersion << 46 | kUmmaSwizzle128 << 61;
 }
 
+/// 32 rows of 16 bytes, one after the other, without swizzle: an atom of scales.
+__device__ __forceinline__ std::uint64_t umma_descriptor_atom(std::uint32_t address) {
+  constexpr std::uint64_t kStride = 128 >> 4;  // between groups of eight rows
+  return static_cast<std::uint64_t>((address & 0x3FFFFU) >> 4) | kStride << 32 | kUmmaVersion << 46;
+}
+
 /// A descriptor moved on by `bytes`.
 __device__ __forceinline__ std::uint64_t umma_advance(std::uint64_t descriptor,
                                                       std::uint32_t bytes) {
@@ -82,6 +88,13 @@ struct UmmaOf<Input::kS8S8> {
   }
 };
 
+/// Of MXFP8 the bits of D's type are another field's.
+template <>
+struct UmmaOf<Input::kMXFP8> {
+  using Accumulator = float;
+  static constexpr UmmaTypes kTypes{0, 0, 0};
+};
+
 /// Sums at `d` in tensor memory (256, kColumns) over 128 bytes of K: a tile of A of 128 rows and
 /// one of B of kColumns / 2 in each of the two CTAs, at the same addresses. One thread of the
 /// first.
@@ -101,6 +114,24 @@ struct UmmaPair {
       UmmaOf<kInput>::mma(d, umma_advance(descriptor_a, step * kStepBytes),
                           umma_advance(descriptor_b, step * kStepBytes), kInstruction,
                           step > 0 || accumulate);
+    }
+  }
+
+  /// The same of MXFP8, whose scales lie in tensor memory: a word of each line, with a byte for
+  /// each step.
+  static __device__ __forceinline__ void multiply_block(std::uint32_t d, std::uint32_t a,
+                                                        std::uint32_t b, std::uint32_t a_scales,
+                                                        std::uint32_t b_scales, bool accumulate) {
+    constexpr std::uint32_t kStepBytes = 32;
+    constexpr std::uint32_t kE8M0 = 1U << 23;  // the scales' type
+    const std::uint64_t descriptor_a = umma_descriptor_k128(a);
+    const std::uint64_t descriptor_b = umma_descriptor_k128(b);
+#pragma unroll
+    for (std::uint32_t step = 0; step < 128 / kStepBytes; ++step) {
+      ptx::tcgen05_mma_mxf8f6f4_pair(d, umma_advance(descriptor_a, step * kStepBytes),
+                                     umma_advance(descriptor_b, step * kStepBytes),
+                                     kInstruction | kE8M0 | step << 29 | step << 4, a_scales,
+                                     b_scales, step > 0 || accumulate);
     }
   }
 };

@@ -7,6 +7,7 @@
 
 #include "lab/gemm_workload.hpp"
 #include "lab/registry.hpp"
+#include "ops/block_scales.hpp"
 
 namespace fovea::lab {
 namespace {
@@ -86,9 +87,9 @@ RegionLimits epilogue_loop(int forms) {
 /// Of pairs of CTAs: a thread's products, and what eight warps do to them, 16 bytes of the output
 /// at once, with no barrier but a warp's own.
 KernelLimits pair_limits(const GemmProblem& problem, const std::string& operation) {
-  const std::string product = problem.b == DType::kI8     ? "UTCIMMA.2CTA"
-                              : problem.a == DType::kE4M3 ? "UTCQMMA.2CTA"
-                                                          : "UTCHMMA.2CTA";
+  const std::string product = problem.b == DType::kI8   ? "UTCIMMA.2CTA"
+                              : size_of(problem.a) == 1 ? "UTCQMMA.2CTA"
+                                                        : "UTCHMMA.2CTA";
   const int unit_columns = 16 / static_cast<int>(size_of(problem.output));
   const auto units = [unit_columns](const ParameterValues& values) {
     return value_of(values, "columns") / 2 / unit_columns;
@@ -106,6 +107,16 @@ KernelLimits pair_limits(const GemmProblem& problem, const std::string& operatio
       product_loop(product, 4),
       {"epilogue loop",
        {exactly("STS.128", units), exactly("STS", units), at_most("BAR", 0), at_most("STG", 0)}}};
+  if (problem.a == DType::kMXFP8) {
+    limits.sass_has.emplace_back("UTCCP.T.S.2CTA");
+  }
+  if (problem.output == DType::kMXFP8) {
+    // A byte for each of a lane's blocks; the other scales of its group are other warps'.
+    std::erase(limits.sass_lacks, "STG");
+    limits.regions[2].demands.back() = exactly("STG.E.U8", [](const ParameterValues& values) {
+      return value_of(values, "columns") / 2 / static_cast<int>(ops::kScaleBlock);
+    });
+  }
   return limits;
 }
 
@@ -118,6 +129,9 @@ std::vector<KernelLimits> limits_of(const GemmProblem& problem) {
       : integers              ? "s8s8"
                               : to_string(problem.a),
       problem.row_norm ? "norm" : "", gpu::to_string(problem.epilogue), to_string(problem.output));
+  if (problem.a == DType::kMXFP8) {
+    return {pair_limits(problem, operation)};
+  }
   const std::string product = integers ? "IGMMA" : problem.a == DType::kE4M3 ? "QGMMA" : "HGMMA";
   KernelLimits limits;
   limits.registers = 168;  // 384 threads share an SM's 65,536
@@ -204,6 +218,7 @@ Case gemm_with(GemmProblem problem, ProblemFields& fields) {
 Card gemm_card(std::string name, std::string operation, const GemmProblem& bench) {
   Card card{.name = std::move(name),
             .operation = std::move(operation),
+            .arch = bench.a == DType::kMXFP8 ? 100 : 90,
             .cases = odd_sizes(bench),
             .tolerance = tolerance_of(bench.output),
             .problem = [bench](ProblemFields& fields) { return gemm_with(bench, fields); },
@@ -288,6 +303,14 @@ std::vector<Card> gemm_cards() {
       sized(int8, kWidth, kHidden, GemmEpilogue::kResidual));
   add("gemm_fc2_bf16", "residual += bf16 x bf16 + bias",
       sized(bf16, kWidth, kHidden, GemmEpilogue::kResidual));
+  const GemmProblem mxfp8{.m = kRows, .a = DType::kMXFP8, .b = DType::kMXFP8};
+  GemmProblem fc1_mxfp8 = sized(mxfp8, kHidden, kWidth, GemmEpilogue::kGelu);
+  fc1_mxfp8.output = DType::kMXFP8;
+  add("gemm_qkv_mxfp8", "mxfp8 x mxfp8 + bias -> bf16",
+      sized(mxfp8, 3 * kWidth, kWidth, GemmEpilogue::kBias));
+  add("gemm_fc1_mxfp8", "gelu(mxfp8 x mxfp8 + bias) -> mxfp8", fc1_mxfp8);
+  add("gemm_fc2_mxfp8", "residual += mxfp8 x mxfp8 + bias, bf16",
+      sized(mxfp8, kWidth, kHidden, GemmEpilogue::kResidual));
   return cards;
 }
 

@@ -1,11 +1,8 @@
 // The cards themselves, on any machine: complete, and with gates that notice their mutants.
 #include <algorithm>
-#include <iterator>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
-#include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -14,7 +11,6 @@
 #include "gpu/device/kernel_image.hpp"
 #include "lab/card.hpp"
 #include "lab/check_cards.hpp"
-#include "lab/gemm_workload.hpp"
 #include "lab/judge.hpp"
 
 namespace fovea::lab {
@@ -230,39 +226,6 @@ TEST_P(EveryCard, GatesPassTheFrameworkAndRejectMutants) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cards, EveryCard, testing::ValuesIn(find_cards({})),
-                         [](const auto& card) { return card.param->name; });
-
-/// Products in MXFP8.
-const std::vector<Card>& block_cards() {
-  static const std::vector<Card> cards = [] {
-    std::vector<Card> made;
-    for (const auto& [name, epilogue, output] :
-         {std::tuple("to_bf16", gpu::GemmEpilogue::kBias, DType::kBF16),
-          {"to_mxfp8", gpu::GemmEpilogue::kGelu, DType::kMXFP8},
-          {"adding", gpu::GemmEpilogue::kResidual, DType::kBF16}}) {
-      const gpu::GemmProblem problem{.m = 150,
-                                     .n = 144,
-                                     .k = 336,
-                                     .a = DType::kMXFP8,
-                                     .b = DType::kMXFP8,
-                                     .output = output,
-                                     .epilogue = epilogue};
-      Case one = case_of<GemmWorkload>(name, problem);
-      one.mutants = true;
-      made.push_back(
-          {.name = name, .operation = "MXFP8", .cases = {one}, .tolerance = tolerance_of(output)});
-    }
-    return made;
-  }();
-  return cards;
-}
-std::vector<const Card*> addresses(const std::vector<Card>& cards) {
-  std::vector<const Card*> all;
-  std::ranges::transform(cards, std::back_inserter(all), [](const Card& card) { return &card; });
-  return all;
-}
-
-INSTANTIATE_TEST_SUITE_P(Blocks, EveryCard, testing::ValuesIn(addresses(block_cards())),
                          [](const auto& card) { return card.param->name; });
 
 // Every norm is asked what it makes of a NaN, and every product that can: the one whose GELU takes

@@ -33,15 +33,26 @@ std::optional<tile::Input> input_of(const GemmProblem& problem) {
       return tile::Input::kS8S8;
     case DType::kE4M3:
       return tile::Input::kE4M3;
+    case DType::kMXFP8:
+      return tile::Input::kMXFP8;
     default:
       return std::nullopt;
   }
 }
 
-epilogue::Output output_of(const GemmProblem& problem) {
-  return problem.output == DType::kBF16   ? epilogue::Output::kBF16
-         : problem.output == DType::kE4M3 ? epilogue::Output::kE4M3
-                                          : epilogue::Output::kI8;
+std::optional<epilogue::Output> output_of(const GemmProblem& problem) {
+  switch (problem.output) {
+    case DType::kBF16:
+      return epilogue::Output::kBF16;
+    case DType::kE4M3:
+      return epilogue::Output::kE4M3;
+    case DType::kMXFP8:
+      return epilogue::Output::kMXFP8;
+    case DType::kI8:
+      return epilogue::Output::kI8;
+    default:
+      return std::nullopt;
+  }
 }
 
 /// Whether the kernel computes what the problem asks for.
@@ -85,8 +96,14 @@ void check_operands(const GemmProblem& problem, const GemmOperands& operands) {
   } else {
     check_operand(problem, "the bias", operands.bias);
   }
-  if (size_of(problem.a) == 1) {
+  if (problem.a == DType::kMXFP8) {
+    check_operand(problem, "the scales of A's blocks", operands.a_scales);
+    check_operand(problem, "the scales of B's blocks", operands.b_scales);
+  } else if (size_of(problem.a) == 1) {
     check_operand(problem, "the scales of columns", operands.column_scale);
+  }
+  if (problem.output == DType::kMXFP8) {
+    check_operand(problem, "the scales of the output's blocks", operands.output_scales);
   }
   if (problem.row_scale) {
     check_operand(problem, "the scales of rows", operands.row_scale, sizeof(float));
@@ -115,7 +132,10 @@ Support valid(const GemmProblem& problem) {
   if (problem.n % 16 != 0 || problem.k % 16 != 0) {
     return {fmt::format("N and K must be multiples of 16, not {} and {}", problem.n, problem.k)};
   }
-  if (size_of(problem.a) == 1 && problem.a != DType::kE4M3) {
+  if (problem.a == DType::kMXFP8 && problem.row_scale) {
+    return {"rows whose blocks have scales have none of their own"};
+  }
+  if (problem.a == DType::kU8 || problem.a == DType::kI8) {
     // Sums of products of the largest values must fit 32 bits.
     const std::int64_t largest = (problem.a == DType::kU8 ? 255 : 128) * std::int64_t{128};
     if (problem.k > INT32_MAX / largest) {
@@ -311,7 +331,7 @@ Launch gemm_launch(Device& device, const GemmProblem& problem, const GemmOperand
   const GemmDesignTraits& design = traits_of(plan.design);
   const TileBox box = design.box(problem, plan);
   const auto row_bytes = static_cast<std::uint64_t>(k_bytes(problem));
-  gemm::Params params{};
+  gemm::BlockScaledParams params{};
   epilogue::Params& out = params.epilogue;
   out.output = pointer<void>(operands.output);
   out.position = pointer<const void>(operands.position);
@@ -352,7 +372,8 @@ Launch gemm_launch(Device& device, const GemmProblem& problem, const GemmOperand
                    .cluster = {.x = static_cast<std::uint32_t>(plan.cluster())},
                    .dynamic_shared_bytes = plan.shared_bytes(),
                    .dependent = true};
-  launch.params = to_bytes(params);
+  launch.params = problem.a == DType::kMXFP8 ? to_bytes(params)
+                                             : to_bytes(static_cast<const gemm::Params&>(params));
   return launch;
 }
 

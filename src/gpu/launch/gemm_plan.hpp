@@ -36,10 +36,10 @@ struct GemmDesignTraits {
   double (*expected_clocks)(const GemmProblem& problem, const GemmPlan& plan,
                             const DeviceInfo& device) = nullptr;
   TileBox (*box)(const GemmProblem& problem, const GemmPlan& plan) = nullptr;
-  /// B's map, and that of what passes through shared memory to the output; params.epilogue is
-  /// filled in.
+  /// B's map, that of what passes through shared memory to the output, and those of the blocks'
+  /// scales, where there are some; params.epilogue is filled in.
   void (*encode)(Device& device, const GemmProblem& problem, const GemmOperands& operands,
-                 const GemmPlan& plan, gemm::Params& params) = nullptr;
+                 const GemmPlan& plan, gemm::BlockScaledParams& params) = nullptr;
   std::string (*describe)(const GemmPlan& plan) = nullptr;
 };
 

@@ -8,6 +8,7 @@
 
 #include "core/divide_up.hpp"
 #include "gpu/launch/gemm_plan.hpp"
+#include "ops/block_scales.hpp"
 
 namespace fovea::gpu {
 namespace {
@@ -21,13 +22,24 @@ int threads_of_pair(const GemmPlan& /*plan*/) {
   return gemm::kPairThreads;
 }
 std::size_t bytes_of_pair(const GemmPlan& plan) {
-  return gemm::pair_shared_bytes(plan.columns, plan.stages, plan.output);
+  return gemm::pair_shared_bytes(plan.columns, plan.stages, plan.input, plan.output);
 }
 int one_cta(const GemmPlan& /*plan*/, const DeviceInfo& /*device*/) {
   return 1;
 }
 
+static_assert(gemm::kAtomBytes == ops::kAtomBytes && gemm::kAtomRows == ops::kAtomRows);
+
 Support pair_can_be_made(const GemmPlan& plan) {
+  constexpr int kTensorColumns = 512;
+  constexpr int kAtomColumns = 4;
+  const int scales = plan.stages * (1 + gemm::pair_b_atoms(plan.columns)) * kAtomColumns;
+  if (plan.input == tile::Input::kMXFP8 && 2 * plan.columns + scales > kTensorColumns) {
+    return {
+        fmt::format("{} stages' scales of blocks and two tiles of {} columns do not fit tensor "
+                    "memory",
+                    plan.stages, plan.columns)};
+  }
   if (plan.columns % 64 != 0 || plan.columns > 256 || plan.columns < 64) {
     return {fmt::format("tiles have 64, 128, 192 or 256 columns, not {}", plan.columns)};
   }
@@ -73,8 +85,24 @@ TileBox box_of_pair(const GemmProblem& problem, const GemmPlan& plan) {
   return {.tokens = plan.rows()};
 }
 
+/// Of the scales of a matrix (rows, k), in boxes of `atoms` of them.
+TensorMap encode_scales(Device& device, DevicePtr address, std::int64_t rows, std::int64_t k,
+                        int atoms) {
+  constexpr std::uint64_t kHalf = gemm::kAtomBytes / 2;  // a box has no more than 256 elements
+  const auto along_k =
+      static_cast<std::uint64_t>(divide_up(divide_up(k, ops::kScaleBlock), ops::kAtomBlocks));
+  return device.encode(
+      {.type = TensorMapType::kU8,
+       .address = address,
+       .rank = 3,
+       .dims = {kHalf, 2 * along_k, static_cast<std::uint64_t>(divide_up(rows, gemm::kAtomRows))},
+       .strides = {kHalf, gemm::kAtomBytes * along_k},
+       .box = {kHalf, 2, static_cast<std::uint32_t>(atoms)},
+       .swizzle = Swizzle::kNone});
+}
+
 void encode_pair(Device& device, const GemmProblem& problem, const GemmOperands& operands,
-                 const GemmPlan& plan, gemm::Params& params) {
+                 const GemmPlan& plan, gemm::BlockScaledParams& params) {
   const auto row_bytes = static_cast<std::uint64_t>(k_bytes(problem));
   const auto columns = static_cast<std::uint64_t>(problem.n);
   const epilogue::Params& out = params.epilogue;
@@ -101,6 +129,12 @@ void encode_pair(Device& device, const GemmProblem& problem, const GemmOperands&
                      .swizzle = span == 128  ? Swizzle::k128
                                 : span == 64 ? Swizzle::k64
                                              : Swizzle::k32});
+  if (problem.a == DType::kMXFP8) {
+    params.a_scales = encode_scales(device, operands.a_scales, problem.m, problem.k, 1);
+    params.b_scales = encode_scales(device, operands.b_scales, problem.n, problem.k,
+                                    gemm::pair_b_atoms(plan.columns));
+    params.output_scales = pointer<std::uint8_t>(operands.output_scales);
+  }
 }
 
 std::string describe_pair(const GemmPlan& plan) {

@@ -156,7 +156,7 @@ TileBox box_of_panels(const GemmProblem& problem, const GemmPlan& plan) {
 }
 
 void encode_on_sm90(Device& device, const GemmProblem& problem, const GemmOperands& operands,
-                    const GemmPlan& plan, gemm::Params& params) {
+                    const GemmPlan& plan, gemm::BlockScaledParams& params) {
   const auto row_bytes = static_cast<std::uint64_t>(k_bytes(problem));
   // Rows of B in the order of kernels/epilogue/fragment.cuh.
   const auto vector = static_cast<std::uint64_t>(plan.vector);
