@@ -5,7 +5,11 @@
 Every choice runs transformers' model in bf16 and rounds the inputs and weights of the places it names. It answers which
 choice is accurate enough before a kernel for it exists; the accuracy of the engine itself is measured by
 tests/model/test_parity.py. Weights have a scale per row and are rounded to the nearest, or compensated: a column compensates
-for the errors of those before it (GPTQ, arXiv:2210.17323), on other pieces of the photos than are tested."""
+for the errors of those before it (GPTQ, arXiv:2210.17323), on other pieces of the photos than are tested.
+
+MXFP8 (OCP Microscaling Formats v1.0) is e4m3 with a power of two for each 32 numbers of a row, in weights and inputs: nothing
+is calibrated. "mxfp8" takes the least power with which none of the 32 saturates (arXiv:2506.08027), "mxfp8 floor" the one of
+the specification's example, with which the largest may."""
 
 import argparse
 import json
@@ -21,6 +25,7 @@ import machine
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LARGEST = {"e4m3": 448.0, "int8": 127.0}
+MX_BLOCK = 32
 CALIBRATION_PIECES, TEST_PIECES = 32, 36
 DAMPING = 0.01
 BLOCK = 128
@@ -30,7 +35,7 @@ GELU_OFFSET = 96  # of GELU's results as int8: most integers are for positive va
 
 
 def place(weights=None, inputs=None, compensated=False, balanced=False):
-    """weights: e4m3, int8; inputs: e4m3 or int8, with `row` scales or one static scale, `gelu` with an offset;
+    """weights: e4m3, int8, mxfp8; inputs: e4m3 or int8, with `row` scales or one static scale, `gelu` with an offset; or mxfp8;
     balanced: columns are scaled so that they reach as far among the inputs as among the weights (arXiv:2211.10438)."""
     return {"weights": weights, "inputs": inputs, "compensated": compensated, "balanced": balanced}
 
@@ -63,12 +68,28 @@ CHOICES = {
         "out": place(), "fc2": place("int8", "int8 gelu", True)}),
     "int8 row balanced, fc2 e4m3, out bf16": same(*NORMED, True, but={
         "out": place(), "fc2": place("e4m3", "e4m3", True)}),
+    "mxfp8": same("mxfp8", "mxfp8"),
+    "mxfp8 floor": same("mxfp8 floor", "mxfp8 floor"),
+    "mxfp8, out bf16": same("mxfp8", "mxfp8", but={"out": place()}),
+    "mxfp8, out bf16, patch bf16": same("mxfp8", "mxfp8", but={"out": place(), "patch": place()}),
+    "mxfp8, out bf16, patch u8 x int8": same("mxfp8", "mxfp8", but={"out": place(), "patch": place("int8")}),
+    "mxfp8, out bf16, patch mxfp8": same("mxfp8", "mxfp8", but={"out": place(), "patch": place("mxfp8", "mxfp8")}),
 }
 
 
 def rounded(x, numbers, scale):
     scaled = (x / scale).clamp(-LARGEST[numbers], LARGEST[numbers])
     return (scaled.to(torch.float8_e4m3fn).float() if numbers == "e4m3" else scaled.round()) * scale
+
+
+def in_blocks(x, how):
+    """Rounded to MXFP8 along the last dimension; its last block may be shorter."""
+    count = x.shape[-1]
+    blocks = torch.nn.functional.pad(x, (0, -count % MX_BLOCK)).unflatten(-1, (-1, MX_BLOCK))
+    mantissa, exponent = torch.frexp(blocks.abs().amax(-1, keepdim=True))  # the mantissa from 1/2 to 1
+    power = exponent - 9 if how.endswith("floor") else exponent - 9 + (mantissa > LARGEST["e4m3"] / 512).int()
+    scale = torch.exp2(power.clamp(-127, 127).float())
+    return rounded(blocks, "e4m3", scale).flatten(-2)[..., :count]
 
 
 def compensate(weight, numbers, scale, covariance):
@@ -114,6 +135,9 @@ class Linear(torch.nn.Module):
         if numbers is None:
             self.weight = exact.bfloat16().float()
             return
+        if numbers.startswith("mxfp8"):
+            self.weight = in_blocks(exact, numbers)
+            return
         scale = exact.abs().amax(1, keepdim=True) / LARGEST[numbers]
         mean = inputs.mean(0)
         if self.how["compensated"]:
@@ -130,6 +154,8 @@ class Linear(torch.nn.Module):
         inputs = self.how["inputs"]
         if self.seen is not None or inputs is None:
             x = x.bfloat16().float()
+        elif inputs.startswith("mxfp8"):
+            x = in_blocks(x, inputs)
         else:
             numbers, how = (inputs.split() + [""])[:2]
             offset = GELU_OFFSET if how == "gelu" else 0
@@ -138,6 +164,25 @@ class Linear(torch.nn.Module):
             scale = peak / (LARGEST[numbers] + offset)
             x = rounded(x - offset * scale, numbers, scale) + offset * scale
         return (x @ self.weight.T + self.bias).bfloat16()
+
+
+class Patches(Linear):
+    """The patch embedding: of pixels as they are, which 8 bits hold and bf16 less 127.5 too, unless its place rounds them."""
+
+    def __init__(self, convolution, how):
+        super().__init__(convolution, how)
+        self.side = convolution.kernel_size[0]
+        self.weight = self.weight.permute(0, 2, 3, 1).flatten(1)  # channels innermost
+
+    def forward(self, pixels):
+        rows, columns = (size // self.side for size in pixels.shape[2:])
+        patches = torch.nn.functional.unfold(pixels.float(), self.side, stride=self.side).transpose(1, 2)
+        patches = patches.unflatten(-1, (3, -1)).transpose(-1, -2).flatten(2)
+        if self.seen is not None:
+            self.seen.append(patches.flatten(0, 1))
+        elif self.how["inputs"] is not None:
+            patches = in_blocks(patches, self.how["inputs"])
+        return (patches @ self.weight.T + self.bias).bfloat16().transpose(1, 2).unflatten(2, (rows, columns))
 
 
 def with_choice(path, choice, pixels, device):
@@ -152,7 +197,12 @@ def with_choice(path, choice, pixels, device):
             setattr(owner, name, linears[-1])
         qkv = torch.cat([linear.weight for linear in linears[-6:-3]])
         together += [qkv] * 3 + [linear.weight for linear in linears[-3:]]
-    model(pixels.bfloat16())
+    if "patch" in choice:
+        embeddings = getattr(model, "vision_model", model).embeddings
+        embeddings.patch_embedding = Patches(embeddings.patch_embedding, choice["patch"])
+        linears.append(embeddings.patch_embedding)
+        together.append(linears[-1].weight)
+    model(pixels)
     for linear, weights in zip(linears, together, strict=True):
         linear.settle(weights)
     return model
@@ -187,7 +237,7 @@ def study(path, options, device):
             if options.choices not in name:
                 continue
             model = with_choice(path, choice, calibration, device)
-            cosine = torch.nn.functional.cosine_similarity(model(tested.bfloat16()).pooler_output.float(), expected)
+            cosine = torch.nn.functional.cosine_similarity(model(tested).pooler_output.float(), expected)
             whole = cosine[: len(photos)]
             rows.append({
                 "model": pathlib.Path(path).name, "choice": name,

@@ -250,8 +250,8 @@ CLI::Option* add_batch_sizes(CLI::App& command, std::vector<std::int64_t>& image
 }
 
 CLI::Option* add_precision(CLI::App& command, std::string& precision) {
-  return add_choice(command, "--precision", {"auto", "fp32", "bf16", "int8", "fp8"}, precision,
-                    "What to compute in; auto takes bf16 where the device has it")
+  return add_choice(command, "--precision", {"auto", "fp32", "bf16", "int8", "fp8", "mxfp8"},
+                    precision, "What to compute in; auto takes bf16 where the device has it")
       ->group(kComputeGroup);
 }
 

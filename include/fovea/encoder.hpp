@@ -31,7 +31,7 @@ struct EncoderOptions {
   std::string device = "auto";
   /// kAuto: bf16 where the device has instructions for it, else fp32. kBf16 fails on a device
   /// without them. kFp32 runs only on CPUs; kInt8 and kFp8 run only on GPUs, after calibrate() with
-  /// that precision, once per model.
+  /// that precision, once per model. kMxfp8 runs on NVIDIA's B200 and B300 only.
   Precision precision = Precision::kAuto;
   /// Compute threads; 0: one per CPU that this process may use.
   int threads = 0;

@@ -6,9 +6,10 @@
 
 namespace [[gnu::visibility("default")]] fovea {
 
-enum class Precision : std::uint8_t { kAuto, kFp32, kBf16, kInt8, kFp8 };
+enum class Precision : std::uint8_t { kAuto, kFp32, kBf16, kInt8, kFp8, kMxfp8 };
 
-/// "auto", "fp32", "bf16", "int8", "fp8": as on the command line, in manifests and in messages.
+/// "auto", "fp32", "bf16", "int8", "fp8", "mxfp8": as on the command line, in manifests and in
+/// messages.
 [[nodiscard]] constexpr std::string_view to_string(Precision precision) {
   switch (precision) {
     case Precision::kAuto:
@@ -21,6 +22,8 @@ enum class Precision : std::uint8_t { kAuto, kFp32, kBf16, kInt8, kFp8 };
       return "int8";
     case Precision::kFp8:
       return "fp8";
+    case Precision::kMxfp8:
+      return "mxfp8";
   }
   return "?";
 }

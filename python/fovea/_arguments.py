@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol, SupportsIndex, Union, get_args
 
-Precision = Literal["auto", "fp32", "bf16", "int8", "fp8"]
+Precision = Literal["auto", "fp32", "bf16", "int8", "fp8", "mxfp8"]
 TextClean = Literal["auto", "lower", "canonicalize", "none"]
 Tower = Literal["images", "texts"]
 
@@ -95,7 +95,7 @@ def precision_name(precision: Precision | TorchType) -> str:
         if str(precision) in _TORCH_TYPES:
             return _TORCH_TYPES[str(precision)]
         raise ValueError(
-            f'precision {precision} is not supported; use torch.float32, torch.bfloat16, "int8", "fp8" or "auto"'
+            f'precision {precision} is not supported; use torch.float32, torch.bfloat16, "int8", "fp8", "mxfp8" or "auto"'
         )
     raise TypeError(f"precision must be a string or a torch.dtype, not {type(precision).__name__}")
 

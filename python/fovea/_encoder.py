@@ -77,7 +77,7 @@ def load(
             else the CPU; `Encoder.device` says which. "emu", "emu:sm_80", "emu:sm_90a" and "emu:sm_100a" run a GPU's kernels on the
             CPU, far slower than either, and fail where a kernel does something wrong.
         precision: "auto" is "bf16" where the device has instructions for it, else "fp32". A named
-            precision that the device lacks is an error. "fp32" is for CPUs, "fp8" for GPUs, and
+            precision that the device lacks is an error. "fp32" is for CPUs, "fp8" for GPUs, "mxfp8" for B200 and B300, and
             both "int8" and "fp8" are for models that `fovea calibrate` has prepared. torch.float32 and torch.bfloat16
             name "fp32" and "bf16".
         threads: compute threads; 0: one per CPU that this process may use.
@@ -155,7 +155,7 @@ class Encoder:
 
     @property
     def precision(self) -> str:
-        """The precision in use: "fp32", "bf16", "int8" or "fp8"."""
+        """The precision in use: "fp32", "bf16", "int8", "fp8" or "mxfp8"."""
         return self._precision
 
     @property

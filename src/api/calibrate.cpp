@@ -126,7 +126,7 @@ void round(const CalibrateOptions& options, const model::Checkpoint& checkpoint,
 CalibrateReport calibrate(const CalibrateOptions& options) {
   const Clock::time_point start = Clock::now();
   for (const Precision precision : options.precisions) {
-    if (precision != Precision::kInt8 && precision != Precision::kFp8) {
+    if (!model::is_calibrated(precision)) {
       fail("{} needs no calibration; only int8 and fp8 do", to_string(precision));
     }
   }

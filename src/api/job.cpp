@@ -225,7 +225,7 @@ class EmbedJob {
     }
     const Precision precision = encoder_.backend().precision();
     fs::path calibration;
-    if (precision == Precision::kInt8 || precision == Precision::kFp8) {
+    if (model::is_calibrated(precision)) {
       const fs::path path = model::calibration_path(folder_, precision);
       std::error_code error;
       calibration = fs::exists(path, error)

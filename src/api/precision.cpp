@@ -10,13 +10,13 @@
 namespace fovea {
 
 Precision parse_precision(std::string_view name) {
-  for (const Precision precision :
-       {Precision::kAuto, Precision::kFp32, Precision::kBf16, Precision::kInt8, Precision::kFp8}) {
+  for (const Precision precision : {Precision::kAuto, Precision::kFp32, Precision::kBf16,
+                                    Precision::kInt8, Precision::kFp8, Precision::kMxfp8}) {
     if (name == to_string(precision)) {
       return precision;
     }
   }
-  fail("unknown precision '{}'; use auto, fp32, bf16, int8 or fp8", name);
+  fail("unknown precision '{}'; use auto, fp32, bf16, int8, fp8 or mxfp8", name);
 }
 
 bool means_gpu(const std::string& device) {

@@ -42,6 +42,10 @@ Precision choose_precision(Precision asked) {
       break;
     case Precision::kFp8:
       fail("fp8 is computed on NVIDIA GPUs only; use fp32, bf16, int8 or auto on the CPU");
+    case Precision::kMxfp8:
+      fail(
+          "mxfp8 is computed on NVIDIA's B200 and B300 only; use fp32, bf16, int8 or auto on the "
+          "CPU");
   }
   return asked;
 }

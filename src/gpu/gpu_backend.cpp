@@ -50,7 +50,9 @@ ops::TensorTypes types_of(Precision precision) {
                          .qkv = DType::kBF16,
                          .attended = DType::kBF16,
                          .inner = DType::kBF16};
-  if (precision != Precision::kBf16) {
+  if (precision == Precision::kMxfp8) {
+    types.normed = types.inner = DType::kMXFP8;  // attention's output stays in bf16, as below
+  } else if (precision != Precision::kBf16) {
     // Norms know their rows and give each a scale; what attention gives to one small product stays
     // in bf16, which costs little and gains the most.
     types.normed = DType::kI8;
@@ -75,22 +77,21 @@ Precision choose_precision(Precision asked, const DeviceInfo& info) {
     const GemmProblem problem{
         .m = 128, .n = 128, .k = 128, .a = type, .b = type, .epilogue = epilogue};
     if (const Support support = gpu::can_run(problem, info); !support) {
-      fail("{} cannot run on {} (sm_{}): {}. Use bf16", to_string(asked), info.name, info.arch(),
-           support.why);
+      fail("{} cannot run on {} (sm_{}): {}{}. Use bf16", to_string(asked), info.name, info.arch(),
+           support.why,
+           asked == Precision::kMxfp8 ? "; B200 and B300 have tensor cores for it" : "");
     }
   }
   return asked;
 }
 
-/// Pixels as they are, against i8 weights, where nothing of higher precision is promised and the
-/// TMA takes rows of that many bytes; else as bf16, to which positions can be added that are
-/// resized for each image.
+/// Pixels as they are, against i8 weights, in int8 and fp8 where the TMA takes rows of that many
+/// bytes; else as bf16, to which positions can be added that are resized for each image.
 DType pixels_of(Precision precision, const ops::PatchEmbedWeights& weights) {
   constexpr std::int64_t kCopyUnit = 16;
-  return precision != Precision::kBf16 && weights.position_side == 0 &&
-                 weights.projection.in % kCopyUnit == 0
-             ? DType::kU8
-             : DType::kBF16;
+  const bool integers = precision == Precision::kInt8 || precision == Precision::kFp8;
+  const bool fits = weights.position_side == 0 && weights.projection.in % kCopyUnit == 0;
+  return integers && fits ? DType::kU8 : DType::kBF16;
 }
 
 class GpuBackend final : public ops::Backend {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/block_scales.hpp"
+
 namespace fovea::model {
 
 using ops::Epilogue;
@@ -14,7 +16,7 @@ namespace {
 
 /// Bytes of a tensor, up to the next aligned one.
 std::size_t padded_bytes(std::int64_t rows, std::int64_t width, DType type) {
-  const std::size_t bytes = count(rows * width) * size_of(type);
+  const std::size_t bytes = ops::matrix_bytes(type, rows, width);
   return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
 }
 

@@ -23,7 +23,7 @@ constexpr std::string_view kNorm2 = "layer_norm2";
 /// Prepares one layer of a tower for the types of its tensors.
 class LayerPreparer {
  public:
-  /// `calibration`: null when the layer is not computed in 8 bits.
+  /// `calibration`: null when the precision has none, or leaves this layer out.
   LayerPreparer(const Checkpoint& checkpoint, ops::Backend& backend, std::int64_t index,
                 const Calibration* calibration)
       : checkpoint_(checkpoint),
@@ -31,8 +31,10 @@ class LayerPreparer {
         backend_(backend),
         index_(index),
         calibration_(calibration),
-        types_(calibration != nullptr ? backend.types() : backend.types().widened()) {
-    norms_folded_ = calibration == nullptr &&
+        types_(calibration == nullptr && is_calibrated(backend.precision())
+                   ? backend.types().widened()
+                   : backend.types()) {
+    norms_folded_ = size_of(types_.normed) > 1 &&
                     folds_norm(3 * tower_.hidden, ops::Epilogue::kNone, types_.qkv) &&
                     folds_norm(tower_.mlp, ops::Epilogue::kGeluTanh, types_.inner);
   }
@@ -175,7 +177,7 @@ TowerWeights::TowerWeights(const Checkpoint& checkpoint, ops::Backend& backend,
                            std::vector<std::function<void()>> others)
     : layers_(count(checkpoint.tower().layers)) {
   std::optional<Calibration> calibration;
-  if (backend.precision() == Precision::kInt8 || backend.precision() == Precision::kFp8) {
+  if (is_calibrated(backend.precision())) {
     calibration.emplace(checkpoint, backend.precision());
     bf16_layers_ = calibration->bf16_layers();
   }

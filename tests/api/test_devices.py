@@ -101,6 +101,7 @@ def test_bench_of_a_gpu_that_is_not_there_fails(run_fovea, tiny):
     "precision, isa, why",
     [
         ("fp8", "", "fp8 is computed on NVIDIA GPUs only; use fp32, bf16, int8 or auto"),
+        ("mxfp8", "", "mxfp8 is computed on NVIDIA's B200 and B300 only; use fp32, bf16, int8 or auto"),
         ("int8", "generic", "int8 needs a CPU with AVX2 instructions, because it would not be faster than fp32"),
         ("bf16", "avx2", "bf16 needs a CPU with AMX or AVX512-BF16 instructions, but this one has avx2"),
     ],

@@ -78,6 +78,20 @@ TEST_F(LaterGpus, TakeBf16AndRefuseEightBits) {
   }
 }
 
+TEST_F(LaterGpus, TakeMxfp8WhereTensorCoresHaveScalesOfBlocks) {
+  for (const int capability : {100, 103}) {
+    fake_driver_set_capability(capability);
+    EXPECT_EQ(why_not(Precision::kMxfp8),
+              "cuda (a stand-in, sm_" + std::to_string(capability) + "), mxfp8");
+  }
+  for (const int capability : {90, 120}) {
+    fake_driver_set_capability(capability);
+    const std::string reason = why_not(Precision::kMxfp8);
+    EXPECT_NE(reason.find("no kernel for"), std::string::npos) << reason;
+    EXPECT_NE(reason.find("B200 and B300 have tensor cores for it"), std::string::npos) << reason;
+  }
+}
+
 TEST_F(LaterGpus, HaveAttentionWithoutHoppersKernels) {
   fake_driver_set_capability(120);
   const std::unique_ptr<Device> device = open_cuda_device(0);

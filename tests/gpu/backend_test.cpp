@@ -85,7 +85,8 @@ TEST(CanRunTest, NormsGiveReasons) {
   EXPECT_FALSE(can_run(bad, hopper()));
   bad = good;
   bad.output = DType::kE4M3;
-  EXPECT_EQ(can_run(bad, hopper()).why, "unsupported output type e4m3; expected bf16, f32 or i8");
+  EXPECT_EQ(can_run(bad, hopper()).why,
+            "unsupported output type e4m3; expected bf16, f32, i8 or mxfp8");
 }
 
 TEST(CanRunTest, RowNormsGiveReasons) {

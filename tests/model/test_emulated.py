@@ -10,6 +10,7 @@ import pytest
 
 PHOTOS = sorted((pathlib.Path(__file__).resolve().parents[2] / "examples" / "photos").glob("*.jpg"))[:3]
 BF16_COSINE = 0.9995
+MXFP8_COSINE = 0.99
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +38,21 @@ def test_embeds_as_a_cpu_does(run_fovea, emulator, model, tmp_path, device, arch
     assert cosine(found, expected) >= BF16_COSINE
     other, _ = embed(run_fovea, model, device, "bf16", PHOTOS, tmp_path / "other", env={"FOVEA_EMU_SEED": "2"})
     assert (found == other).all(), "another schedule, other bytes"
+
+
+def test_scales_of_blocks_go_from_kernel_to_kernel(run_fovea, emulator, model, tmp_path):
+    expected, _ = embed(run_fovea, model, "cpu", "fp32", PHOTOS, tmp_path / "cpu")
+    found, said = embed(run_fovea, model, "emu:sm_100a", "mxfp8", PHOTOS, tmp_path / "emu")
+    assert "sm_100), mxfp8" in said
+    assert MXFP8_COSINE <= cosine(found, expected) < BF16_COSINE
+    alone, _ = embed(run_fovea, model, "emu:sm_100a", "mxfp8", PHOTOS[1:2], tmp_path / "alone")
+    assert (alone == found[1]).all(), "an embedding depends on the photos beside it"
+
+
+def test_mxfp8_is_refused_without_tensor_cores_for_it(run_fovea, emulator, model, tmp_path):
+    arguments = ["embed", "-m", model, "--device", "emu:sm_90a", "--precision", "mxfp8", *PHOTOS, "-o", tmp_path / "out"]
+    assert "B200 and B300 have tensor cores for it. Use bf16" in run_fovea(*arguments, code=1).stderr
+    assert not (tmp_path / "out").exists()
 
 
 def test_products_that_only_a_library_has_are_refused(run_fovea, emulator, model, tmp_path):

@@ -18,9 +18,9 @@ extern "C" {
 typedef struct fovea_encoder fovea_encoder;
 
 /* `model`: a folder in Hugging Face layout or the name of a model in the local Hugging Face cache.
- * `device`: "auto", "cpu", "cuda", "cuda:N" or "emu". `precision`: "auto", "fp32", "bf16", "int8"
- * or "fp8". `threads`: compute threads, 0 for one per CPU. See fovea::EncoderOptions. Fails when
- * the model, the device or the precision is unavailable. */
+ * `device`: "auto", "cpu", "cuda", "cuda:N" or "emu". `precision`: "auto", "fp32", "bf16", "int8",
+ * "fp8" or "mxfp8". `threads`: compute threads, 0 for one per CPU. See fovea::EncoderOptions. Fails
+ * when the model, the device or the precision is unavailable. */
 FOVEA_API fovea_status fovea_encoder_load(const char* model, const char* device,
                                           const char* precision, int32_t threads,
                                           fovea_encoder** encoder);
