@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "emulator/machine/block.hpp"
+#include "emulator/operations/memory.hpp"
 #include "emulator/program/program.hpp"
 
 namespace emu {
@@ -45,7 +46,8 @@ void Tracer::record(TraceKind kind, Warp& warp, const Op& op, Lanes lanes) const
          .warp = warp.index(),
          .lanes = lanes,
          .line = op.instruction->line,
-         .instruction = op.instruction->opcode});
+         .instruction = op.instruction->opcode,
+         .passes = kind == TraceKind::kRun ? passes_of_access(warp, op, lanes) : 0});
 }
 
 }  // namespace emu

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -359,6 +361,29 @@ void decode_prefetch(Decoder& decoder) {
   decoder.op().code = &run_nothing;
 }
 
+constexpr std::uint64_t kPassBytes = 128;
+constexpr std::uint64_t kWordBytes = 4;
+
+std::size_t different(std::vector<std::uint64_t>& numbers) {
+  std::ranges::sort(numbers);
+  return static_cast<std::size_t>(std::ranges::unique(numbers).begin() - numbers.begin());
+}
+
+// Of lanes whose bytes are one pass if no bank is asked for two words.
+std::uint32_t rows_of_banks(std::span<const std::uint64_t> addresses, std::size_t bytes) {
+  std::array<std::vector<std::uint64_t>, kPassBytes / kWordBytes> banks;
+  for (const std::uint64_t address : addresses) {
+    for (std::uint64_t word = address / kWordBytes; word * kWordBytes < address + bytes; ++word) {
+      banks.at(word % banks.size()).push_back(word);
+    }
+  }
+  std::size_t most = 0;
+  for (std::vector<std::uint64_t>& words : banks) {
+    most = std::max(most, different(words));
+  }
+  return static_cast<std::uint32_t>(most);
+}
+
 constexpr std::array kOperations = {
     Operation{"ld", &decode_ld},
     Operation{"st", &decode_st},
@@ -366,6 +391,38 @@ constexpr std::array kOperations = {
 };
 
 }  // namespace
+
+std::uint32_t passes_of_access(const Warp& warp, const Op& op, Lanes lanes) {
+  if (op.code != &run_load<true> && op.code != &run_load<false> && op.code != &run_store) {
+    return 0;
+  }
+  const std::size_t bytes = std::size_t{op.count} * op.element_bits / 8;
+  MemorySpace space = space_of(op);
+  std::vector<std::uint64_t> addresses;
+  for_each_lane(lanes, [&](int lane) {
+    std::uint64_t address =
+        address_of(warp, op.slots[0], op.details[1], lane) + static_cast<std::uint64_t>(op.offset);
+    if (space_of(op) == MemorySpace::kGeneric) {
+      space = space_of(address);
+    }
+    addresses.push_back(address);
+  });
+  if (space == MemorySpace::kGlobal) {
+    for (std::uint64_t& address : addresses) {
+      address /= kPassBytes;
+    }
+    return static_cast<std::uint32_t>(different(addresses));
+  }
+  std::uint32_t passes = 0;
+  if (space == MemorySpace::kShared || space == MemorySpace::kClusterShared) {
+    const std::size_t at_once = std::min<std::size_t>(kLanes, kPassBytes / bytes);
+    for (std::size_t first = 0; first < addresses.size(); first += at_once) {
+      const std::span<const std::uint64_t> rest = std::span(addresses).subspan(first);
+      passes += rows_of_banks(rest.first(std::min(at_once, rest.size())), bytes);
+    }
+  }
+  return passes;
+}
 
 std::span<const Operation> memory_operations() {
   return kOperations;

@@ -48,6 +48,11 @@ Memory resolve(Warp& warp, const Op& op, int lane, MemorySpace space, std::uint6
 Memory resolve_unaligned(Warp& warp, const Op& op, int lane, MemorySpace space,
                          std::uint64_t address, std::size_t bytes);
 
+/// Of ld and st: how many lines of 128 bytes of global memory the lanes touch, or how many rows of
+/// the banks of shared memory, one after the other: 32 banks of four bytes, of which each gives one
+/// word at a time, for as many lanes as 128 bytes are. 0 of other memory and operations.
+std::uint32_t passes_of_access(const Warp& warp, const Op& op, Lanes lanes);
+
 /// A lane's address, from a register of 32 or 64 bits.
 std::uint64_t address_of(const Warp& warp, Slot slot, int bits, int lane);
 

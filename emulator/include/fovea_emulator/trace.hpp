@@ -31,6 +31,9 @@ struct TraceEvent {
   std::uint32_t lanes = 0;
   int line = 0;                    // of the PTX
   std::string_view instruction{};  // its opcode
+  /// Of ld and st that run: passes of 128 bytes that the access takes. Those are lines of global
+  /// memory, or rows of the banks of shared memory, where words of one bank wait for each other.
+  std::uint32_t passes = 0;
 
   /// One line, with the columns in that order.
   [[nodiscard]] std::string text() const;
