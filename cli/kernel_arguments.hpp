@@ -76,6 +76,12 @@ struct MutateArguments {
   bool caught = false;         // those are printed, too
 };
 
+/// What `fovea kernel predict` alone takes.
+struct PredictArguments {
+  std::string gpu = "h200";
+  bool counts = false;  // those of the units, counted anew, in the place of times
+};
+
 struct KernelArguments {
   std::vector<std::string> names;
   int device = 0;
@@ -113,6 +119,7 @@ struct KernelArguments {
   int most_seconds = 0;  // that `try` may take; 0: any time
   EvolveArguments evolve;
   MutateArguments mutate;
+  PredictArguments predict;
 };
 
 /// Values of tuning parameters, as --parameters takes them; none unless it is an object of whole
@@ -150,6 +157,8 @@ void require_case(const std::vector<const lab::Card*>& cards, const std::string&
 
 /// Those of `fovea kernel mutate` alone.
 void add_mutate_options(CLI::App& command, KernelArguments& arguments);
+/// Those of `fovea kernel predict` alone.
+void add_predict_options(CLI::App& command, KernelArguments& arguments);
 
 // Each returns the exit code.
 int run_list(const KernelArguments& arguments);
@@ -168,6 +177,7 @@ int run_gates(const KernelArguments& arguments);
 /// STEM.json, or STEM-1.json, STEM-2.json, ... of several launches; nothing without a stem.
 void write_profiles(const std::vector<lab::Profile>& profiles, const std::string& stem);
 int run_resources(const KernelArguments& arguments);
+int run_predict(const KernelArguments& arguments);
 int run_parameters(const KernelArguments& arguments);
 int run_try(const KernelArguments& arguments);
 int run_export(const KernelArguments& arguments);

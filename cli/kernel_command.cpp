@@ -30,10 +30,9 @@ std::unique_ptr<gpu::Device> open_gpu(const KernelArguments& arguments, const Op
     return open(arguments.device);
   } catch (const gpu::NoGpu& error) {
     const std::string reason = error.what();
-    throw Error(
-        reason.substr(0, reason.find(';')) +
-        "; this command needs an NVIDIA GPU (list, parameters, try, evolve, resources, sass, "
-        "export, judge and report do without)");
+    throw Error(reason.substr(0, reason.find(';')) +
+                "; this command needs an NVIDIA GPU (list, parameters, predict, try, evolve, "
+                "resources, sass, export, judge and report do without)");
   }
 }
 

@@ -362,6 +362,11 @@ void add_kernel(CLI::App& app, Run& run) {
           {"fovea kernel profile attention --level wgmma",
            "fovea kernel profile gemm_qkv_bf16 --parameters '{\"stages\": 3}' --output fewer"});
 
+  CLI::App* predict = add(
+      "predict", "Say how long kernels should take on a GPU that need not be there", run_predict);
+  add_predict_options(*predict, *arguments);
+  add_case(*predict, arguments->check.only_case);
+
   CLI::App* parameters = add("parameters",
                              "List the tuning parameters of the kernels that can run a case, and "
                              "the values that they may take",

@@ -28,19 +28,6 @@ std::string name_of(int arch, const EmulatedJob& job) {
                      job.plan ? to_string(*job.plan) : "");
 }
 
-/// The PTX without what only says where in the sources it comes from.
-void add_code(captures::Hash& hash, std::string_view ptx) {
-  while (!ptx.empty()) {
-    const std::size_t end = std::min(ptx.find('\n'), ptx.size() - 1) + 1;
-    std::string_view line = ptx.substr(0, end);
-    ptx.remove_prefix(end);
-    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
-    if (!line.starts_with(".loc") && !line.starts_with(".file") && !line.starts_with("//")) {
-      hash.add_text(line);
-    }
-  }
-}
-
 /// What ran.
 struct Identified {
   std::uint64_t identity = 0;
@@ -66,7 +53,7 @@ Identified identify(const Ran& ran, int arch) {
       fail("kernel {} is not built for sm_{}", gpu::info_of(launch.kernel).name, arch);
     }
     const std::string ptx = gpu::ptx_of(*image);
-    add_code(code, ptx);
+    code.add_ptx(ptx);
     found.is_approximate = found.is_approximate || ptx.find(".approx.") != std::string::npos;
   }
   found.identity = identity.value();

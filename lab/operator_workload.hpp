@@ -22,6 +22,7 @@ template <typename Own, typename Problem>
 class OperatorWorkload : public Workload {
  public:
   [[nodiscard]] std::string describe() const override { return to_string(problem_); }
+  [[nodiscard]] const Problem& problem() const { return problem_; }
   [[nodiscard]] std::span<const Tensor> inputs() const override { return inputs_; }
   [[nodiscard]] Support can_run(const gpu::DeviceInfo& device) const override {
     return launcher_runs(problem_, device);

@@ -164,6 +164,9 @@ class Workload {
   /// The same in plain torch, or why not.
   [[nodiscard]] virtual TorchTask torch_task() const = 0;
 
+  /// Whether its work is of rows that are all alike, which its card's problems call `rows` and
+  /// `width`.
+  [[nodiscard]] virtual bool is_of_rows() const { return false; }
   /// Arithmetic operations.
   [[nodiscard]] virtual double flops() const = 0;
   /// Bytes of all tensors: each input is read once, and the output written.

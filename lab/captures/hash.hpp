@@ -1,6 +1,7 @@
 // FNV-1a of 64 bits, eight bytes at a time.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -31,6 +32,18 @@ class Hash {
     }
   }
   void add_text(std::string_view text) { add(std::as_bytes(std::span(text))); }
+  /// PTX without what only says where in the sources it comes from.
+  void add_ptx(std::string_view ptx) {
+    while (!ptx.empty()) {
+      const std::size_t end = std::min(ptx.find('\n'), ptx.size() - 1) + 1;
+      std::string_view line = ptx.substr(0, end);
+      ptx.remove_prefix(end);
+      line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+      if (!line.starts_with(".loc") && !line.starts_with(".file") && !line.starts_with("//")) {
+        add_text(line);
+      }
+    }
+  }
   [[nodiscard]] std::uint64_t value() const { return value_; }
 
  private:

@@ -43,6 +43,7 @@ class RowsWorkload : public OperatorWorkload<Own, Problem> {
             {Tensor::random("x", problem.input, problem.rows, problem.width, kRowDraw, seed * 3)}) {
   }
 
+  [[nodiscard]] bool is_of_rows() const override { return true; }
   [[nodiscard]] double flops() const override {
     constexpr double kFlopsAnElement = 8.0;  // sums, squares, scaling
     return kFlopsAnElement * static_cast<double>(x().count());

@@ -81,6 +81,7 @@ class PixelsWorkload final : public OperatorWorkload<PixelsWorkload, PixelsProbl
                                      centre_, problem_.stride - problem_.width);
     return task;
   }
+  [[nodiscard]] bool is_of_rows() const override { return true; }
   [[nodiscard]] double flops() const override { return 0.0; }
   [[nodiscard]] DType operand_type() const override { return DType::kBF16; }
 

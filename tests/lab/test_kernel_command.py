@@ -50,6 +50,18 @@ def test_unknown_cases_are_found_before_the_gpu(run_fovea):
         assert "layer_norm have no field 'widht'; there are: rows, width" in message
 
 
+def test_times_are_predicted_without_a_gpu(run_fovea):
+    said = run_fovea("kernel", "predict", "gemm_qkv_bf16").stdout
+    assert "ping_pong" in said and "bound by: matrix units" in said
+    h200, h100 = (
+        json.loads(run_fovea("kernel", "predict", "row_norm", "--gpu", gpu, "--json").stdout)[0] for gpu in ("h200", "h100")
+    )
+    assert h200["bound"] == h100["bound"] == "device memory"
+    assert 1.3 < h100["seconds"] / h200["seconds"] < 1.5  # 4.8 and 3.35 TB/s
+    assert "is not one of h200, h100" in run_fovea("kernel", "predict", "row_norm", "--gpu", "voodoo2", code=2).stderr
+    assert "there is no model of pool" in run_fovea("kernel", "predict", "pool", code=1).stderr
+
+
 def test_a_problem_is_a_case(run_fovea):
     listed = run_fovea("kernel", "parameters", "attention", "--problem", "length=777,width=96,type=f16").stdout
     assert "attention_online_f16_d96" in listed

@@ -1,0 +1,125 @@
+// `fovea kernel predict`.
+#include <cstddef>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/describe.hpp"
+#include "cli/kernel_arguments.hpp"
+#include "cli/options.hpp"
+#include "cli/terminal.hpp"
+#include "fovea/error.hpp"
+#include "lab/card.hpp"
+#include "lab/gpu_rates.hpp"
+#include "lab/prediction.hpp"
+
+namespace fovea::cli {
+namespace {
+
+constexpr std::size_t kShown = 5;  // resources
+
+void print_prediction(const lab::Prediction& prediction) {
+  std::cout << fmt::format(
+      "{} {}: {}\n  {}\n  {:.1f} us on {} at {:.2f} GHz, sustained {:.1f} us at {:.2f} GHz; bound "
+      "by: {}\n",
+      prediction.card, prediction.case_name, prediction.description, prediction.kernel,
+      prediction.seconds * 1e6, prediction.gpu, prediction.clock * 1e-9, prediction.sustained * 1e6,
+      prediction.sustained_clock * 1e-9, prediction.bound());
+  for (std::size_t i = 0; i < std::min(kShown, prediction.resources.size()); ++i) {
+    const lab::ResourceTime& resource = prediction.resources[i];
+    std::cout << fmt::format("    {:<18} {:>9.1f} us {:>4.0f}%\n", resource.name,
+                             resource.seconds * 1e6, 100 * resource.seconds / prediction.seconds);
+  }
+  std::cout << fmt::format("    {:<18} {:>9.1f} us {:>4.0f}%\n", "launch and latency",
+                           prediction.overhead * 1e6,
+                           100 * prediction.overhead / prediction.seconds)
+            << std::flush;
+}
+
+/// The cases that the command is for: the one that was asked for, or those that are timed.
+std::vector<lab::Case> cases_to_predict(const lab::Card& card, const std::string& name) {
+  if (!name.empty()) {
+    return {lab::find_case(card, name)};
+  }
+  std::vector<lab::Case> cases;
+  for (const lab::Case& one : card.cases) {
+    if (one.bench) {
+      cases.push_back(one);
+    }
+  }
+  return cases;
+}
+
+nlohmann::ordered_json counts_of(const lab::Card& card, const lab::Case& one,
+                                 const lab::GpuRates& rates) {
+  const std::unique_ptr<lab::Workload> workload = one.make(1);
+  const std::string kernel = lab::launched_kernel(card, *workload, rates);
+  const auto units = lab::count_units(card, lab::work_of(*workload, kernel, rates.sms), kernel);
+  nlohmann::ordered_json counts;
+  for (const auto& [name, member] : lab::count_members()) {
+    counts[std::string(name)] = {units[0].*member, units[1].*member};
+  }
+  return {{"card", card.name},
+          {"case", one.name},
+          {"kernel", kernel},
+          {"code", lab::code_of(kernel)},
+          {"counts", std::move(counts)}};
+}
+
+}  // namespace
+
+void add_predict_options(CLI::App& command, KernelArguments& arguments) {
+  without_variable(add_choice(command, "--gpu", lab::gpu_rate_names(), arguments.predict.gpu,
+                              "The GPU to predict for"))
+      ->group(kComputeGroup);
+  add_text(command, "--kernel", "KERNEL", arguments.kernel,
+           "The kernel that is to run the case (without it: the launcher's choice)")
+      ->group(kInputGroup);
+  add_flag(
+      command, "--counts", arguments.predict.counts,
+      "Count the instructions of a unit of work anew, on the emulator, and write them as JSON: "
+      "what scripts/count-instructions keeps")
+      ->group(kReportGroup);
+  explain(
+      command,
+      {"The time follows from the instructions that the emulator counts, bytes, and the GPU's "
+       "published rates: docs/laboratory.md. Cases that the program has no counts of run on the "
+       "emulator first, which takes seconds."},
+      {"fovea kernel predict gemm_qkv_bf16",
+       "fovea kernel predict gemm_fc1_int8 --problem m=4096 --gpu h100"});
+}
+
+int run_predict(const KernelArguments& arguments) {
+  const lab::GpuRates& rates = lab::gpu_rates_of(arguments.predict.gpu);
+  auto json = nlohmann::ordered_json::array();
+  for (const lab::Card* const card : cards_to_run(arguments)) {
+    for (const lab::Case& one : cases_to_predict(*card, arguments.check.only_case)) {
+      try {
+        if (arguments.predict.counts) {
+          json.push_back(counts_of(*card, one, rates));
+          continue;
+        }
+        const lab::Prediction prediction = lab::predict(*card, one.name, rates, arguments.kernel);
+        json.push_back(nlohmann::ordered_json::parse(lab::to_json(prediction)));
+        if (arguments.json.leaves_text()) {
+          print_prediction(prediction);
+        }
+      } catch (const Error& error) {
+        // Of all cards some are of several kernels, of which there is no model.
+        if (!arguments.names.empty()) {
+          throw;
+        }
+        say(fmt::format("{} {}: {}", card->name, one.name, error.what()));
+      }
+    }
+  }
+  arguments.json.write(json);
+  return kDone;
+}
+
+}  // namespace fovea::cli

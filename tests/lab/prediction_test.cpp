@@ -1,0 +1,256 @@
+// The model of kernels' times: what bounds made-up work, and how far it is from what an H200 took.
+#include "lab/prediction.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "lab/instruction_table.hpp"
+
+namespace fovea::lab {
+namespace {
+
+using Units = std::array<OperationCounts, 2>;
+
+/// A thousand tiles an SM, whose products take a thousand clocks each.
+KernelWork made_up_work(const GpuRates& rates) {
+  KernelWork work;
+  work.sizes = {1000.0 * rates.sms, 0};
+  work.pieces = work.chains = work.sizes[0];
+  work.in_flight = 2;
+  return work;
+}
+Units made_up_units(const GpuRates& rates) {
+  Units units;
+  units[0].wide_products = 1000 * rates.wide_products;
+  return units;
+}
+GpuRates without_power_limit() {
+  GpuRates rates = gpu_rates_of("h200");
+  rates.most_watts = rates.short_watts = 1e9;
+  return rates;
+}
+
+TEST(PredictionTest, TheBusiestResourceBounds) {
+  const GpuRates rates = without_power_limit();
+  KernelWork work = made_up_work(rates);
+  Units units = made_up_units(rates);
+  const Prediction products = predict(work, units, rates);
+  EXPECT_EQ(products.bound(), "matrix units");
+  // A million clocks, and what half as long a chain of warps adds: a 32nd and a fifth of that.
+  EXPECT_NEAR((products.seconds - products.overhead) * rates.most_clock, 1.00617e6, 100);
+  EXPECT_DOUBLE_EQ(products.clock, rates.most_clock);
+
+  units[0].instructions = 16000;
+  EXPECT_EQ(predict(work, units, rates).bound(), "issue slots");
+  units[0].shared_passes = 5000;
+  EXPECT_EQ(predict(work, units, rates).bound(), "shared memory");
+  units[0].special = 3000;
+  EXPECT_EQ(predict(work, units, rates).bound(), "exponentials");
+  units[0].global_passes = 7000;
+  EXPECT_EQ(predict(work, units, rates).bound(), "loads and stores");
+  units[0].of_workers = 4 * 10000.0;
+  EXPECT_EQ(predict(work, units, rates).bound(), "latency of warps");
+  work.l2_read_bytes = work.sizes[0] * rates.l2_bytes * 20000;
+  EXPECT_EQ(predict(work, units, rates).bound(), "L2");
+  work.dram_bytes = rates.dram_bytes;  // a second of it
+  const Prediction memory = predict(work, units, rates);
+  EXPECT_EQ(memory.bound(), "device memory");
+  EXPECT_GT(memory.seconds, 1.0);
+}
+
+TEST(PredictionTest, TheLastRoundTakesAsLongAsAnother) {
+  const GpuRates rates = without_power_limit();
+  KernelWork work = made_up_work(rates);
+  const Units units = made_up_units(rates);
+  const double even = predict(work, units, rates).seconds;
+  work.sizes[0] = work.pieces = work.chains = 1000.0 * rates.sms + 1;
+  EXPECT_NEAR(predict(work, units, rates).seconds / even, 1.001, 1e-4);
+}
+
+TEST(PredictionTest, PowerHoldsTheClockDown) {
+  GpuRates rates = gpu_rates_of("h200");
+  rates.of_wide_product *= 2;
+  const KernelWork work = made_up_work(rates);
+  const Units units = made_up_units(rates);
+  const Prediction limited = predict(work, units, rates);
+  EXPECT_LT(limited.clock, 0.9 * rates.most_clock);
+  EXPECT_LT(limited.sustained_clock, limited.clock);
+  EXPECT_GT(limited.sustained, limited.seconds);
+  // Of 700 W 550 are for products, whose energy is in proportion to the clock.
+  const double per_second = work.sizes[0] * units[0].wide_products / limited.sustained;
+  EXPECT_NEAR(per_second * rates.of_wide_product * limited.sustained_clock / rates.most_clock, 550,
+              5);
+  rates.of_wide_product /= 4;
+  EXPECT_GT(predict(work, units, rates).clock, limited.clock);
+}
+
+TEST(PredictionTest, UnknownGpusAreAnsweredWithThoseThereAre) {
+  try {
+    static_cast<void>(gpu_rates_of("voodoo2"));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("h200"), std::string::npos) << error.what();
+  }
+}
+
+TEST(PredictionTest, TheTableIsOfTheKernelsThatShip) {
+  for (const CountedCase& one : counted_cases()) {
+    if (const std::uint64_t code = code_of(one.kernel); code != 0) {
+      EXPECT_EQ(code, one.code) << one.kernel << " has changed: run scripts/count-instructions";
+    }
+  }
+}
+
+struct Measured {
+  double seconds = 0;
+  double sustained = 0;
+};
+
+/// Of each case, what the newest run on an H200 that has it measured.
+std::map<std::pair<std::string, std::string>, Measured> measured_on_h200() {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(FOVEA_H200_RESULTS)) {
+    if (entry.path().extension() == ".json") {
+      files.push_back(entry.path());
+    }
+  }
+  std::ranges::sort(files);
+  std::map<std::pair<std::string, std::string>, Measured> measured;
+  for (const std::filesystem::path& file : files) {
+    std::ifstream stream(file);
+    const auto json = nlohmann::json::parse(stream);
+    if (!json.contains("kernels")) {
+      continue;
+    }
+    for (const auto& figure : json["kernels"]["figures"]) {
+      if (figure.value("plan", "").empty()) {
+        measured[{figure["card"], figure["case"]}] = {figure["seconds"], figure["sustained"]};
+      }
+    }
+  }
+  return measured;
+}
+
+struct Compared {
+  Prediction prediction;
+  Measured measured;
+
+  [[nodiscard]] double error() const { return prediction.seconds / measured.seconds - 1; }
+  [[nodiscard]] double sustained_error() const {
+    return prediction.sustained / measured.sustained - 1;
+  }
+};
+
+std::vector<Compared> compared_with_h200() {
+  const auto measured = measured_on_h200();
+  std::vector<Compared> all;
+  for (const CountedCase& one : counted_cases()) {
+    const auto found = measured.find({std::string(one.card), std::string(one.case_name)});
+    if (found == measured.end()) {
+      continue;
+    }
+    const std::vector<std::string> names = {std::string(one.card)};
+    all.push_back(
+        {predict(*find_cards(names).front(), std::string(one.case_name), gpu_rates_of("h200")),
+         found->second});
+  }
+  return all;
+}
+
+double median_error(const std::vector<Compared>& all, double (Compared::*error)() const) {
+  std::vector<double> errors;
+  for (const Compared& one : all) {
+    errors.push_back(std::abs((one.*error)()));
+  }
+  std::ranges::sort(errors);
+  return errors[errors.size() / 2];
+}
+
+/// Rows of docs/laboratory.md.
+std::string table_of(const std::vector<Compared>& all) {
+  std::string table =
+      "| card | case | us, predicted | measured | error | sustained, predicted | measured | error "
+      "| "
+      "GHz | bound by |\n"
+      "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
+  for (const Compared& one : all) {
+    const Prediction& said = one.prediction;
+    table += fmt::format(
+        "| `{}` | {} | {:.1f} | {:.1f} | {:+.1f}% | {:.1f} | {:.1f} | {:+.1f}% | {:.2f} | {} |\n",
+        said.card, said.case_name, said.seconds * 1e6, one.measured.seconds * 1e6,
+        100 * one.error(), said.sustained * 1e6, one.measured.sustained * 1e6,
+        100 * one.sustained_error(), said.clock * 1e-9, said.bound());
+  }
+  return table +
+         fmt::format("\nThe median error of these {} cases is {:.1f}%, sustained {:.1f}%.\n",
+                     all.size(), 100 * median_error(all, &Compared::error),
+                     100 * median_error(all, &Compared::sustained_error));
+}
+
+TEST(PredictionTest, AgreesWithWhatAnH200Took) {
+  const std::vector<Compared> all = compared_with_h200();
+  ASSERT_GE(all.size(), 30U);
+  EXPECT_LT(median_error(all, &Compared::error), 0.06);
+  EXPECT_LT(median_error(all, &Compared::sustained_error), 0.06);
+  const auto near =
+      std::ranges::count_if(all, [](const Compared& one) { return std::abs(one.error()) < 0.15; });
+  EXPECT_GE(static_cast<double>(near), 0.75 * static_cast<double>(all.size()));
+
+  std::ifstream page(FOVEA_LABORATORY_PAGE);
+  const std::string text((std::istreambuf_iterator<char>(page)), {});
+  const std::string table = table_of(all);
+  EXPECT_NE(text.find(table), std::string::npos) << "docs/laboratory.md has to say:\n\n" << table;
+}
+
+// Products with A in shared memory, and with A in registers.
+constexpr std::string_view kPtx =
+    "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16\n"
+    "  {%f1, %f2}, %rd1, %rd2, p, 1, 1, 0, 0;\n"
+    "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16\n"
+    "  {%f1, %f2}, {%r1, %r2, %r3, %r4}, %rd2, p, 1, 1, 0;\n";
+
+TEST(OperationCounterTest, CountsByWarpsAndKinds) {
+  OperationCounter counter(kPtx);
+  const auto run = [&](int warp, std::string_view instruction, int line = 1,
+                       std::uint32_t passes = 0) {
+    counter.add({.kind = emu::TraceKind::kRun,
+                 .warp = warp,
+                 .lanes = ~0U,
+                 .line = line,
+                 .instruction = instruction,
+                 .passes = passes});
+  };
+  constexpr std::string_view kProduct = "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16";
+  for (int warp = 0; warp < 4; ++warp) {
+    run(warp, kProduct, 1);
+    run(warp, kProduct, 3);
+    run(warp, "ex2.approx.ftz.f32");
+  }
+  run(4, "st.global.v4.u32", 1, 32);
+  run(4, "ld.shared.u32", 1, 2);
+  run(4, "ldmatrix.sync.aligned.m8n8.x4.shared.b16");
+  counter.add({.kind = emu::TraceKind::kWait, .instruction = "mbarrier.try_wait"});
+  const OperationCounts counts = counter.counts();
+  EXPECT_EQ(counts.instructions, 15);
+  EXPECT_EQ(counts.of_workers, 12);
+  EXPECT_EQ(counts.special, 4);
+  EXPECT_EQ(counts.global_passes, 32);
+  EXPECT_EQ(counts.shared_passes, 2 + 4);
+  EXPECT_EQ(counts.wide_products, 2 * 64 * 128 * 16);
+  EXPECT_EQ(counts.narrow_products, 0);
+  EXPECT_EQ(counts.operand_passes, (64 + 128) * 32 / 128 + 128 * 32 / 128);
+}
+
+}  // namespace
+}  // namespace fovea::lab
