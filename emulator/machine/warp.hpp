@@ -191,7 +191,7 @@ class Warp {
   std::vector<std::shared_ptr<BulkProgress>> bulk_copies{};
   std::array<std::uint32_t, kLanes> bulk_groups{};
   /// Loads and stores of tensor memory that no tcgen05.wait has covered, the oldest first.
-  std::deque<std::shared_ptr<TensorMove>> tensor_moves{};
+  std::vector<std::shared_ptr<TensorMove>> tensor_moves{};
   std::size_t tensor_loads = 0;  // of them
   /// Of each thread, as setmaxnreg has them.
   std::uint32_t registers;
