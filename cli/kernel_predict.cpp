@@ -59,7 +59,8 @@ nlohmann::ordered_json counts_of(const lab::Card& card, const lab::Case& one,
                                  const lab::GpuRates& rates) {
   const std::unique_ptr<lab::Workload> workload = one.make(1);
   const std::string kernel = lab::launched_kernel(card, *workload, rates);
-  const auto units = lab::count_units(card, lab::work_of(*workload, kernel, rates.sms), kernel);
+  const auto units =
+      lab::count_units(card, lab::work_of(*workload, kernel, rates.sms), kernel, rates.arch);
   nlohmann::ordered_json counts;
   for (const auto& [name, member] : lab::count_members()) {
     counts[std::string(name)] = {units[0].*member, units[1].*member};
@@ -67,7 +68,8 @@ nlohmann::ordered_json counts_of(const lab::Card& card, const lab::Case& one,
   return {{"card", card.name},
           {"case", one.name},
           {"kernel", kernel},
-          {"code", lab::code_of(kernel)},
+          {"arch", rates.arch},
+          {"code", lab::code_of(kernel, rates.arch)},
           {"counts", std::move(counts)}};
 }
 

@@ -55,7 +55,41 @@ constexpr GpuRates h100() {
   return rates;
 }
 
-constexpr std::array kRates = {kH200, h100()};
+// Nobody here has measured one. Energies are the H200's times 0.87: then attention of 1,237 bf16
+// TFLOP/s takes 1,000 W at 1.58 GHz (flashinfer-ai/flashinfer#2899), of which 0.45 of the products'
+// energy is for all else, as in ours on an H200. Each of the two dies has as
+// much L2 as an H200, and is taken to be as fast.
+constexpr GpuRates b200() {
+  constexpr double kEnergy = 0.87;
+  GpuRates rates = kH200;
+  rates.name = "b200";
+  rates.words = "NVIDIA B200";
+  rates.arch = 100;
+  rates.sms = 148;
+  rates.most_clock = 1.965e9;
+  rates.most_watts = 1000;
+  rates.short_watts = 1000 * kH200.short_watts / kH200.most_watts;
+  rates.dram_bytes = 8e12;
+  constexpr double kL2 = 2.0 * kH200.sms / 148;  // as much as two of the H200's, over more SMs
+  rates.l2_bytes *= kL2;
+  rates.l2_dram_bytes *= kL2;
+  rates.narrow_products = 8192;
+  rates.wide_products = 4096;
+  rates.of_wide_product *= kEnergy;
+  rates.of_e4m3_product *= kEnergy;
+  rates.of_int8_product *= kEnergy;
+  rates.of_instruction *= kEnergy;
+  rates.of_shared_pass *= kEnergy;
+  rates.of_dram_byte *= kEnergy;
+  rates.sources =
+      "NVIDIA DGX B200 data sheet: 8 TB/s, 4.5 dense FP8 and INT8 POP/s, 1,000 W; 148 SMs: "
+      "chipsandcheese.com, Nvidia's B200; 1,965 MHz and power: flashinfer#2899; mma.sync as "
+      "on Hopper, exponentials and shared memory as FlashAttention-4 (arXiv:2603.05451) has "
+      "them";
+  return rates;
+}
+
+constexpr std::array kRates = {kH200, h100(), b200()};
 
 }  // namespace
 

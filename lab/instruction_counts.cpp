@@ -18,7 +18,6 @@
 namespace fovea::lab {
 namespace {
 
-constexpr int kArch = 90;
 constexpr double kWarpsOfGroup = 4;  // each of which runs a wgmma
 constexpr double kPassBytes = 128;
 constexpr double kStepBytes = 32;  // of K, of a wgmma
@@ -87,17 +86,20 @@ std::string plan_with(const Workload& workload, const gpu::DeviceInfo& device,
 
 }  // namespace
 
-const std::array<CountMember, 9>& count_members() {
+const std::array<CountMember, 11>& count_members() {
   using C = OperationCounts;
-  static constexpr std::array<CountMember, 9> kMembers = {{{"instructions", &C::instructions},
-                                                           {"of_workers", &C::of_workers},
-                                                           {"special", &C::special},
-                                                           {"global_passes", &C::global_passes},
-                                                           {"shared_passes", &C::shared_passes},
-                                                           {"operand_passes", &C::operand_passes},
-                                                           {"narrow_products", &C::narrow_products},
-                                                           {"wide_products", &C::wide_products},
-                                                           {"warp_products", &C::warp_products}}};
+  static constexpr std::array<CountMember, 11> kMembers = {
+      {{"instructions", &C::instructions},
+       {"of_workers", &C::of_workers},
+       {"special", &C::special},
+       {"global_passes", &C::global_passes},
+       {"shared_passes", &C::shared_passes},
+       {"operand_passes", &C::operand_passes},
+       {"narrow_products", &C::narrow_products},
+       {"wide_products", &C::wide_products},
+       {"warp_products", &C::warp_products},
+       {"pair_steps", &C::pair_steps},
+       {"tensor_passes", &C::tensor_passes}}};
   return kMembers;
 }
 
@@ -149,6 +151,12 @@ void OperationCounter::add(const emu::TraceEvent& event) {
   if (opcode.starts_with("wgmma.mma_async") || opcode.starts_with("mma.sync")) {
     warp.is_worker = true;
     add_product(event);
+  } else if (opcode.starts_with("tcgen05.mma.cta_group::2")) {
+    ++sums_.pair_steps;
+  } else if (opcode.starts_with("tcgen05.ld")) {
+    // A word of each lane's for each of the columns: "tcgen05.ld.sync.aligned.32x32b.x32.b32".
+    warp.is_worker = true;
+    sums_.tensor_passes += number_behind(opcode.substr(opcode.find(".x")), 'x');
   } else if (is_special(opcode)) {
     ++sums_.special;
   } else if (opcode.starts_with("ldmatrix") || opcode.starts_with("stmatrix") ||
@@ -172,13 +180,13 @@ OperationCounts OperationCounter::counts() const {
 }
 
 OperationCounts count_instructions(const Card& card, const std::string& case_name,
-                                   std::string_view kernel) {
-  const gpu::KernelImage* const image = gpu::find_kernel_image(kernel, kArch);
+                                   std::string_view kernel, int arch) {
+  const gpu::KernelImage* const image = gpu::find_kernel_image(kernel, arch);
   if (image == nullptr) {
-    fail("this program carries no kernel '{}' for sm_{}", kernel, kArch);
+    fail("this program carries no kernel '{}' for sm_{}", kernel, arch);
   }
   const std::string ptx = gpu::ptx_of(*image);
-  const std::unique_ptr<gpu::Device> device = gpu::open_emulated_device({.arch = kArch});
+  const std::unique_ptr<gpu::Device> device = gpu::open_emulated_device({.arch = arch});
   const std::unique_ptr<Workload> workload = find_case(card, case_name).make(1);
   PreparedCase prepared(*device, {.card = &card,
                                   .case_name = case_name,
@@ -196,10 +204,10 @@ OperationCounts count_instructions(const Card& card, const std::string& case_nam
 // With one unit the difference of the two problems, so that what a kernel does once is left out;
 // with two units the counts that make up both.
 std::array<OperationCounts, 2> count_units(const Card& card, const KernelWork& work,
-                                           std::string_view kernel) {
+                                           std::string_view kernel, int arch) {
   const auto& [first, second] = work.counted;
-  const OperationCounts fewer = count_instructions(card, first.fields, kernel);
-  const OperationCounts more = count_instructions(card, second.fields, kernel);
+  const OperationCounts fewer = count_instructions(card, first.fields, kernel, arch);
+  const OperationCounts more = count_instructions(card, second.fields, kernel, arch);
   const double determinant = first.sizes[0] * second.sizes[1] - first.sizes[1] * second.sizes[0];
   std::array<OperationCounts, 2> units;
   for (const auto& [name, member] : count_members()) {
@@ -215,8 +223,8 @@ std::array<OperationCounts, 2> count_units(const Card& card, const KernelWork& w
   return units;
 }
 
-std::uint64_t code_of(std::string_view kernel) {
-  const gpu::KernelImage* const image = gpu::find_kernel_image(kernel, kArch);
+std::uint64_t code_of(std::string_view kernel, int arch) {
+  const gpu::KernelImage* const image = gpu::find_kernel_image(kernel, arch);
   if (image == nullptr) {
     return 0;
   }

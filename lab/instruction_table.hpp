@@ -15,7 +15,8 @@ struct CountedCase {
   std::string_view card;
   std::string_view case_name;
   std::string_view kernel;
-  std::uint64_t code = 0;  // code_of(kernel) when it was counted
+  int arch = 90;           // for which the kernel is compiled
+  std::uint64_t code = 0;  // code_of(kernel, arch) when it was counted
   std::array<OperationCounts, 2> counts{};
 };
 

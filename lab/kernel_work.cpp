@@ -59,6 +59,17 @@ KernelWork gemm_work(const GemmProblem& problem, const GemmPlan& plan, const Wor
   work.chains = tiles;
   work.chain_warps = takes_turns ? 4.0 : 4.0 * plan.consumers;
   work.in_flight = takes_turns ? plan.consumers : two ? 2 : 1;
+  const bool is_pair = plan.design == GemmDesign::kPair;
+  if (is_pair) {
+    constexpr double kDepthBytes = 32;  // of K, of a step
+    work.chain_warps = 8;
+    work.in_flight = 1;
+    work.chain_multiplies = false;
+    const double rows = 2.0 * plan.rows();
+    work.step_products =
+        rows * plan.columns * kDepthBytes / static_cast<double>(size_of(problem.a));
+    work.step_passes = (rows + plan.columns) * kDepthBytes / 128;
+  }
 
   const double k_bytes = static_cast<double>(problem.k) * static_cast<double>(size_of(problem.a));
   const double panels = number(divide_up(problem.n, plan.columns));
@@ -69,6 +80,7 @@ KernelWork gemm_work(const GemmProblem& problem, const GemmPlan& plan, const Wor
   work.l2_write_bytes = written;
   work.dram_bytes = static_cast<double>(workload.bytes());
   work.is_integer = problem.b == DType::kI8;
+  work.is_wide = problem.a == DType::kBF16;
   work.l2_read_bytes += problem.epilogue == gpu::GemmEpilogue::kResidual ? written : 0;
   if (is_stationary) {
     // Blocks of other panels read the rows at the same time only where as many blocks share each

@@ -24,14 +24,18 @@ struct KernelWork {
   WorkSizes sizes{};
   std::array<SmallProblem, 2> counted{};
 
-  double pieces = 0;       // that SMs take one by one: tiles, items; 0: as small as may be
-  double chains = 0;       // of products and what follows them, in that order; 0: no such
-  double chain_warps = 4;  // that run a chain together
-  double in_flight = 1;    // chains that an SM runs beside each other
+  double pieces = 0;             // that SMs take one by one: tiles, items; 0: as small as may be
+  double chains = 0;             // of products and what follows them, in that order; 0: no such
+  double chain_warps = 4;        // that run a chain together
+  double in_flight = 1;          // chains that an SM runs beside each other
+  bool chain_multiplies = true;  // else other warps do
+  double step_products = 0;      // multiply-adds of a tcgen05.mma by two CTAs
+  double step_passes = 0;        // of 128 bytes of both CTAs' shared memory that it reads
   double l2_read_bytes = 0;
   double l2_write_bytes = 0;
   double dram_bytes = 0;
   bool is_integer = false;  // its products
+  bool is_wide = false;     // of two bytes
 };
 
 /// Whether kernels of several designs run the workload, so that work_of() has to know which does.

@@ -19,6 +19,8 @@ namespace {
 constexpr double kIssue = 4;     // instructions of warps that an SM starts in a clock
 constexpr double kSpecial = 16;  // lanes of exponentials and the like
 constexpr double kLanes = 32;
+/// Of 128 bytes of tensor memory: each quarter of it gives its 32 lanes a word in a clock.
+constexpr double kTensorPasses = 4;
 /// What copies reach of the published rate of the memory: 4.30 of 4.8 TB/s on the H200.
 constexpr double kDramShare = 0.9;
 /// Clocks between two instructions of a warp, in code whose instructions wait for each other in
@@ -37,6 +39,9 @@ OperationCounts total_of(const KernelWork& work, const std::array<OperationCount
   for (const auto& [name, member] : count_members()) {
     total.*member = units[0].*member * work.sizes[0] + units[1].*member * work.sizes[1];
   }
+  (work.is_wide ? total.wide_products : total.narrow_products) +=
+      total.pair_steps * work.step_products;
+  total.operand_passes += total.pair_steps * work.step_passes;
   return total;
 }
 
@@ -68,12 +73,13 @@ std::vector<ResourceTime> clocks_of(const KernelWork& work, const OperationCount
       {"exponentials", counts.special * kLanes / kSpecial * share},
       {"shared memory", (counts.shared_passes + counts.operand_passes) * share},
       {"loads and stores", counts.global_passes * share},
+      {"tensor memory", counts.tensor_passes / kTensorPasses * share},
       {"L2", l2 / rates.sms},
   };
   if (work.chains > 0) {
     const double instructions = counts.of_workers / (work.chains * work.chain_warps);
-    const double chain =
-        instructions * kClocksOfInstruction + product_clocks(counts, rates) / work.chains;
+    const double chain = instructions * kClocksOfInstruction +
+                         (work.chain_multiplies ? product_clocks(counts, rates) / work.chains : 0);
     const double rounds = std::ceil(work.chains * share - 1e-9) / work.in_flight;
     clocks.push_back({"latency of warps", chain * std::max(1.0, rounds)});
   }
@@ -89,10 +95,10 @@ double energy_of(const KernelWork& work, const OperationCounts& counts, const Gp
          (counts.shared_passes + counts.operand_passes) * rates.of_shared_pass;
 }
 
-const CountedCase* counted(std::string_view card, std::string_view case_name) {
+const CountedCase* counted(std::string_view card, std::string_view case_name, int arch) {
   const std::span<const CountedCase> table = counted_cases();
   const auto found = std::ranges::find_if(table, [&](const CountedCase& one) {
-    return one.card == card && one.case_name == case_name;
+    return one.card == card && one.case_name == case_name && one.arch == arch;
   });
   return found == table.end() ? nullptr : &*found;
 }
@@ -148,7 +154,7 @@ std::string launched_kernel(const Card& card, const Workload& workload, const Gp
     return std::string(gpu::info_of(workload.kernel_of(device_of(rates), {})).name);
   }
   // The launcher's kernel depends on the width of rows, not on how many there are.
-  const std::unique_ptr<gpu::Device> device = gpu::open_emulated_device();
+  const std::unique_ptr<gpu::Device> device = gpu::open_emulated_device({.arch = rates.arch});
   const PreparedCase prepared(
       *device, {.card = &card, .case_name = work_of(workload, "", rates.sms).counted[0].fields});
   if (prepared.kernels().size() != 1) {
@@ -162,14 +168,14 @@ Prediction predict(const Card& card, const std::string& case_name, const GpuRate
                    const std::string& kernel) {
   const Case one = find_case(card, case_name);
   const std::unique_ptr<Workload> workload = one.make(1);
-  const CountedCase* const known = counted(card.name, one.name);
+  const CountedCase* const known = counted(card.name, one.name, rates.arch);
   const bool is_known = known != nullptr && (kernel.empty() || known->kernel == kernel);
   const std::string name = is_known         ? std::string(known->kernel)
                            : kernel.empty() ? launched_kernel(card, *workload, rates)
                                             : kernel;
   const KernelWork work = work_of(*workload, name, rates.sms);
   Prediction prediction =
-      predict(work, is_known ? known->counts : count_units(card, work, name), rates);
+      predict(work, is_known ? known->counts : count_units(card, work, name, rates.arch), rates);
   prediction.card = card.name;
   prediction.case_name = one.name;
   prediction.description = workload->describe();
