@@ -213,6 +213,64 @@ TEST(PredictionTest, AgreesWithWhatAnH200Took) {
   EXPECT_NE(text.find(table), std::string::npos) << "docs/laboratory.md has to say:\n\n" << table;
 }
 
+/// Of the card's first counted case on the GPU; of kernels that are the same on all, by the counts
+/// of Hopper's.
+Prediction prediction_of(std::string_view card, const GpuRates& rates) {
+  const CountedCase* found = nullptr;
+  for (const CountedCase& one : counted_cases()) {
+    const bool is_better =
+        found == nullptr || (one.arch == rates.arch && found->arch != rates.arch);
+    if (one.card == card && (one.arch == rates.arch || one.arch == 90) && is_better) {
+      found = &one;
+    }
+  }
+  if (found == nullptr) {
+    throw Error(fmt::format("{} is not counted", card));
+  }
+  const std::vector<std::string> names = {std::string(card)};
+  const auto workload = find_case(*find_cards(names).front(), found->case_name).make(1);
+  return predict(work_of(*workload, found->kernel, rates.sms), found->counts, rates);
+}
+
+/// Images per second of base-patch16-224 in int8, without the pooling head: the cards' cases are of
+/// 1,184 images, the patch embedding's of four times as many, and attention's of 1,024.
+double encoder_rate(const GpuRates& rates) {
+  const auto seconds = [&](std::string_view card) { return prediction_of(card, rates).sustained; };
+  constexpr double kImages = 1184;
+  constexpr double kLayers = 12;
+  const double layer = 2 * seconds("layer_norm_i8") + seconds("gemm_qkv_int8") +
+                       seconds("attention") * kImages / 1024 + seconds("gemm_out_bf16") +
+                       seconds("gemm_fc1_int8") + seconds("gemm_fc2_int8");
+  return kImages / (seconds("patch_embed_u8") / 4 + kLayers * layer);
+}
+
+TEST(PredictionTest, TheEncoderIsTheSumOfItsKernels) {
+  // `fovea bench` in int8 on an H200, 1,024 images (2026-11-23-3-d202b969dd3c).
+  EXPECT_NEAR(encoder_rate(gpu_rates_of("h200")) / 25624, 1, 0.05);
+}
+
+TEST(PredictionTest, ThePageHasWhatABlackwellShouldTake) {
+  const GpuRates& rates = gpu_rates_of("b200");
+  std::string table =
+      "| card | case | kernel | us | sustained | GHz | bound by |\n"
+      "| --- | --- | --- | --- | --- | --- | --- |\n";
+  for (const CountedCase& one : counted_cases()) {
+    if (one.arch == rates.arch) {
+      const Prediction said = prediction_of(one.card, rates);
+      table += fmt::format("| `{}` | {} | `{}` | {:.1f} | {:.1f} | {:.2f} | {} |\n", one.card,
+                           one.case_name, one.kernel, said.seconds * 1e6, said.sustained * 1e6,
+                           said.clock * 1e-9, said.bound());
+    }
+  }
+  table += fmt::format(
+      "\nThe encoder's kernels in int8, base-patch16-224, without the pooling head, then take as "
+      "long as {:.0f} images per second; on an H200 {:.0f}, where 25624 were measured with it.\n",
+      encoder_rate(rates), encoder_rate(gpu_rates_of("h200")));
+  std::ifstream page(FOVEA_LABORATORY_PAGE);
+  const std::string text((std::istreambuf_iterator<char>(page)), {});
+  EXPECT_NE(text.find(table), std::string::npos) << "docs/laboratory.md has to say:\n\n" << table;
+}
+
 // Products with A in shared memory, and with A in registers.
 constexpr std::string_view kPtx =
     "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16\n"
@@ -240,10 +298,14 @@ TEST(OperationCounterTest, CountsByWarpsAndKinds) {
   run(4, "st.global.v4.u32", 1, 32);
   run(4, "ld.shared.u32", 1, 2);
   run(4, "ldmatrix.sync.aligned.m8n8.x4.shared.b16");
+  run(5, "tcgen05.mma.cta_group::2.kind::i8");
+  run(6, "tcgen05.ld.sync.aligned.32x32b.x32.b32");
   counter.add({.kind = emu::TraceKind::kWait, .instruction = "mbarrier.try_wait"});
   const OperationCounts counts = counter.counts();
-  EXPECT_EQ(counts.instructions, 15);
-  EXPECT_EQ(counts.of_workers, 12);
+  EXPECT_EQ(counts.instructions, 17);
+  EXPECT_EQ(counts.of_workers, 13);  // and the warp that finishes products
+  EXPECT_EQ(counts.pair_steps, 1);
+  EXPECT_EQ(counts.tensor_passes, 32);
   EXPECT_EQ(counts.special, 4);
   EXPECT_EQ(counts.global_passes, 32);
   EXPECT_EQ(counts.shared_passes, 2 + 4);
