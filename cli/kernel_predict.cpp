@@ -68,7 +68,6 @@ nlohmann::ordered_json counts_of(const lab::Card& card, const lab::Case& one,
   return {{"card", card.name},
           {"case", one.name},
           {"kernel", kernel},
-          {"arch", rates.arch},
           {"code", lab::code_of(kernel, rates.arch)},
           {"counts", std::move(counts)}};
 }

@@ -15,12 +15,16 @@ struct CountedCase {
   std::string_view card;
   std::string_view case_name;
   std::string_view kernel;
-  int arch = 90;           // for which the kernel is compiled
-  std::uint64_t code = 0;  // code_of(kernel, arch) when it was counted
+  std::uint64_t code = 0;  // code_of() when it was counted
   std::array<OperationCounts, 2> counts{};
 };
 
-/// By card, as they are listed there. scripts/count-instructions writes lab/instruction_table.cpp.
-[[nodiscard]] std::span<const CountedCase> counted_cases();
+/// Those of kernels for the architecture, 90 or 100; of others none. By card, as they are listed
+/// there.
+[[nodiscard]] std::span<const CountedCase> counted_cases(int arch);
+
+// scripts/count-instructions writes these.
+[[nodiscard]] std::span<const CountedCase> counted_on_sm90();
+[[nodiscard]] std::span<const CountedCase> counted_on_sm100();
 
 }  // namespace fovea::lab

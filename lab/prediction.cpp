@@ -96,9 +96,9 @@ double energy_of(const KernelWork& work, const OperationCounts& counts, const Gp
 }
 
 const CountedCase* counted(std::string_view card, std::string_view case_name, int arch) {
-  const std::span<const CountedCase> table = counted_cases();
+  const std::span<const CountedCase> table = counted_cases(arch);
   const auto found = std::ranges::find_if(table, [&](const CountedCase& one) {
-    return one.card == card && one.case_name == case_name && one.arch == arch;
+    return one.card == card && one.case_name == case_name;
   });
   return found == table.end() ? nullptr : &*found;
 }

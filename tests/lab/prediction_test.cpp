@@ -105,9 +105,12 @@ TEST(PredictionTest, UnknownGpusAreAnsweredWithThoseThereAre) {
 }
 
 TEST(PredictionTest, TheTableIsOfTheKernelsThatShip) {
-  for (const CountedCase& one : counted_cases()) {
-    if (const std::uint64_t code = code_of(one.kernel, one.arch); code != 0) {
-      EXPECT_EQ(code, one.code) << one.kernel << " has changed: run scripts/count-instructions";
+  for (const int arch : {90, 100}) {
+    ASSERT_FALSE(counted_cases(arch).empty());
+    for (const CountedCase& one : counted_cases(arch)) {
+      if (const std::uint64_t code = code_of(one.kernel, arch); code != 0) {
+        EXPECT_EQ(code, one.code) << one.kernel << " has changed: run scripts/count-instructions";
+      }
     }
   }
 }
@@ -155,9 +158,9 @@ struct Compared {
 std::vector<Compared> compared_with_h200() {
   const auto measured = measured_on_h200();
   std::vector<Compared> all;
-  for (const CountedCase& one : counted_cases()) {
+  for (const CountedCase& one : counted_cases(90)) {
     const auto found = measured.find({std::string(one.card), std::string(one.case_name)});
-    if (one.arch != 90 || found == measured.end()) {
+    if (found == measured.end()) {
       continue;
     }
     const std::vector<std::string> names = {std::string(one.card)};
@@ -217,11 +220,9 @@ TEST(PredictionTest, AgreesWithWhatAnH200Took) {
 /// of Hopper's.
 Prediction prediction_of(std::string_view card, const GpuRates& rates) {
   const CountedCase* found = nullptr;
-  for (const CountedCase& one : counted_cases()) {
-    const bool is_better =
-        found == nullptr || (one.arch == rates.arch && found->arch != rates.arch);
-    if (one.card == card && (one.arch == rates.arch || one.arch == 90) && is_better) {
-      found = &one;
+  for (const int arch : {rates.arch, 90}) {
+    for (const CountedCase& one : counted_cases(arch)) {
+      found = found == nullptr && one.card == card ? &one : found;
     }
   }
   if (found == nullptr) {
@@ -254,13 +255,11 @@ TEST(PredictionTest, ThePageHasWhatABlackwellShouldTake) {
   std::string table =
       "| card | case | kernel | us | sustained | GHz | bound by |\n"
       "| --- | --- | --- | --- | --- | --- | --- |\n";
-  for (const CountedCase& one : counted_cases()) {
-    if (one.arch == rates.arch) {
-      const Prediction said = prediction_of(one.card, rates);
-      table += fmt::format("| `{}` | {} | `{}` | {:.1f} | {:.1f} | {:.2f} | {} |\n", one.card,
-                           one.case_name, one.kernel, said.seconds * 1e6, said.sustained * 1e6,
-                           said.clock * 1e-9, said.bound());
-    }
+  for (const CountedCase& one : counted_cases(rates.arch)) {
+    const Prediction said = prediction_of(one.card, rates);
+    table += fmt::format("| `{}` | {} | `{}` | {:.1f} | {:.1f} | {:.2f} | {} |\n", one.card,
+                         one.case_name, one.kernel, said.seconds * 1e6, said.sustained * 1e6,
+                         said.clock * 1e-9, said.bound());
   }
   table += fmt::format(
       "\nThe encoder's kernels in int8, base-patch16-224, without the pooling head, then take as "
