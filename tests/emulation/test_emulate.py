@@ -411,6 +411,55 @@ def test_what_hardware_does_not_mind_can_be_let_pass(emulate, place, wait, optio
     assert emulate(wrong, launch, "--schedules", "20", option)["clean"]
 
 
+# A warp stores in tensor memory what another one loads.
+HAND_OVER = """
+.version 9.0
+.target sm_100a
+.address_size 64
+.visible .entry hand_over()
+{
+  .reg .pred %%p<3>;
+  .reg .b32 %%r<4>;
+  .shared .align 4 .b8 slot[4];
+  mov.u32 %%r1, %%tid.x;
+  setp.lt.u32 %%p1, %%r1, 32;
+  setp.lt.u32 %%p2, %%r1, 128;
+  @!%%p1 bra ALLOCATED;
+  tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 32;
+ALLOCATED:
+  bar.sync 0;
+  ld.shared.u32 %%r2, [slot];
+  @!%%p1 bra STORED;
+  tcgen05.st.sync.aligned.32x32b.x1.b32 [%%r2], {%%r1};
+  tcgen05.wait::st.sync.aligned;
+STORED:
+  %s
+  bar.sync 0;
+  %s
+  @%%p2 bra LOADED;
+  tcgen05.ld.sync.aligned.32x32b.x1.b32 {%%r3}, [%%r2];
+  tcgen05.wait::ld.sync.aligned;
+LOADED:
+  bar.sync 0;
+  @!%%p1 bra DONE;
+  tcgen05.dealloc.cta_group::1.sync.aligned.b32 %%r2, 32;
+DONE:
+  ret;
+}
+"""
+
+
+def test_fences_of_tensor_memory_can_be_let_pass(emulate):
+    launch = {"launch": {"grid": 1, "block": 160, "arguments": []}}
+    right = HAND_OVER % ("tcgen05.fence::before_thread_sync;", "tcgen05.fence::after_thread_sync;")
+    assert emulate(right, launch, "--schedules", "20")["clean"]
+    wrong = HAND_OVER % ("", "")
+    report = emulate(wrong, launch, "--schedules", "20", "--all", code=1)
+    assert {finding["kind"] for found in report["found"] for finding in found["findings"]} == {"no tensor fence"}
+    assert len(report["found"]) == 20
+    assert emulate(wrong, launch, "--schedules", "20", "--no-tensor-fences")["clean"]
+
+
 def test_a_tensor_map_is_loaded_through(emulate, tmp_path):
     x = numpy.arange(1 * 5 * 36, dtype="u4").reshape(1, 5, 36)
     numpy.save(tmp_path / "x.npy", x)
