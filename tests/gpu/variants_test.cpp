@@ -73,8 +73,9 @@ std::set<KernelId> in_gemm_plans(int arch) {
   for (const auto& [a, b] : {std::pair(DType::kBF16, DType::kBF16),
                              {DType::kE4M3, DType::kE4M3},
                              {DType::kI8, DType::kI8},
-                             {DType::kU8, DType::kI8}}) {
-    for (const DType output : {DType::kBF16, DType::kE4M3, DType::kI8}) {
+                             {DType::kU8, DType::kI8},
+                             {DType::kMXFP8, DType::kMXFP8}}) {
+    for (const DType output : {DType::kBF16, DType::kE4M3, DType::kI8, DType::kMXFP8}) {
       for (const GemmEpilogue epilogue : {GemmEpilogue::kBias, GemmEpilogue::kGelu,
                                           GemmEpilogue::kResidual, GemmEpilogue::kPosition}) {
         for (const bool row_norm : {false, true}) {
@@ -129,6 +130,11 @@ std::set<KernelId> in_other_launches(int arch) {
       found.insert(
           layer_norm_launch(device, {.rows = 5, .width = width, .input = input}, {}).kernel);
     }
+    if (arch == 100) {
+      const ops::LayerNormProblem blocks{
+          .rows = 5, .width = width, .input = DType::kBF16, .output = DType::kMXFP8};
+      found.insert(layer_norm_launch(device, blocks, {}).kernel);
+    }
     if (arch == 90 || arch == 100) {
       found.insert(row_norm_launch(device, {.rows = 5, .width = width}, {}).kernel);
     }
@@ -178,6 +184,7 @@ TEST_F(Variants, EveryKernelOfTheProductIsInAPlan) {
   planned.merge(in_gemm_plans(100));
   planned.merge(in_attention_plans({80, 90, 100}));
   planned.merge(in_other_launches(90));
+  planned.merge(in_other_launches(100));
   std::set<KernelId> carried;
   for (const KernelImage& image : product_kernel_images()) {
     carried.insert(image.kernel);

@@ -63,7 +63,7 @@ double clocks_of_pair(const GemmProblem& problem, const GemmPlan& plan, const De
   const double products =
       static_cast<double>(k_blocks(problem)) * std::max(2.0 * plan.columns, fill);
   const double epilogue = kEpilogueRate * plan.columns;
-  const double pairs = static_cast<double>(device.sm_count / plan.cluster());
+  const int pairs = device.sm_count / plan.cluster();
   const double waves =
       std::ceil(static_cast<double>(tile_count(problem, plan)) / plan.cluster() / pairs);
   return waves * std::max(products, epilogue) + std::min(products, epilogue) + kLatency;
