@@ -18,6 +18,7 @@ EXCEPTIONS = {
     "--dtype": ({"value", "variable"}, "init also writes bf16, which numpy does not have"),
     "--gate": ({"help", "group"}, "bench has gates of speed, profile of figures, compare of what changed"),
     "--device": ({"value", "default", "help", "variable"}, "judge runs torch; check has a GPU or the emulator, by this option alone; mutate the emulator"),
+    "--gpu": ({"value", "range", "default", "help", "variable"}, "predict's is one that need not be here, by name"),
     "--kernel": ({"help"}, "try starts from one, sass shows one, emulate launches one"),
     "--most-seconds": ({"range", "default", "help"}, "of a candidate, which may have none; of a tool on a card"),
     "--seeds": ({"help"}, "check has a rule for the seeds after the first, judge has none"),
@@ -29,7 +30,7 @@ EXCEPTIONS = {
     "--seed": ({"default", "help"}, "the laboratory's committed results were drawn with 1; emulate draws schedules"),
 }
 DATA = ["info", "pull", "verify", "check", "bench", "calibrate", "similar", "search", "tokenize", "init", "emulate", "kernel list", "kernel check", "kernel capture", "kernel emulate",
-        "kernel mutate", "kernel bench", "kernel run", "kernel profile", "kernel resources", "kernel sass"]  # fmt: skip
+        "kernel mutate", "kernel bench", "kernel predict", "kernel run", "kernel profile", "kernel resources", "kernel sass"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
