@@ -8,6 +8,7 @@
 
 #include "emulator/machine/cluster.hpp"
 #include "emulator/operations/lane_wise.hpp"
+#include "emulator/operations/registers.hpp"
 
 namespace emu {
 
@@ -15,27 +16,13 @@ Outcome run_warp_barrier(Warp& warp, const Op& op, Lanes lanes);
 
 namespace {
 
-// The one number that all lanes give.
-std::uint32_t common_value(Warp& warp, const Op& op, Slot slot, Lanes lanes,
-                           std::string_view what) {
-  warp.require_valid(slot, op, lanes, what);
-  const auto values = warp.read<std::uint32_t>(slot);
-  const std::uint32_t value = values.at[std::countr_zero(lanes)];
-  for_each_lane(lanes, [&](int lane) {
-    if (values.at[lane] != value) {
-      warp.stop(FindingKind::kBarrierMisuse, op, lanes,
-                fmt::format("lanes give different values of {}", what));
-    }
-  });
-  return value;
-}
-
 // Slots: the barrier's number, and the number of threads or none. details: whether to wait for the
 // others.
 Outcome run_barrier(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_whole(op, lanes);
   Block& block = warp.block();
-  const std::uint32_t number = common_value(warp, op, op.slots[0], lanes, "the barrier's number");
+  const std::uint32_t number = uniform_value(warp, op, op.slots[0], lanes,
+                                             FindingKind::kBarrierMisuse, "the barrier's number");
   if (number >= block.barriers.size()) {
     warp.stop(FindingKind::kIllegalOperand, op, lanes,
               fmt::format("there is no barrier {}", number));
@@ -52,7 +39,8 @@ Outcome run_barrier(Warp& warp, const Op& op, Lanes lanes) {
   }
   std::uint32_t expected = 0;
   if (op.slots[1] != kNoSlot) {
-    expected = common_value(warp, op, op.slots[1], lanes, "the number of threads");
+    expected = uniform_value(warp, op, op.slots[1], lanes, FindingKind::kBarrierMisuse,
+                             "the number of threads");
     if (expected == 0 || expected % kLanes != 0) {
       warp.stop(FindingKind::kBarrierMisuse, op, lanes,
                 fmt::format("{} threads are no number of whole warps", expected));

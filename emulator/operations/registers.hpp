@@ -1,7 +1,11 @@
-// Registers of any width, read and written as 64 bits.
+// Registers of any width, read and written as 64 bits; registers that are the same in all lanes.
 #pragma once
 
+#include <bit>
 #include <cstdint>
+#include <string_view>
+
+#include <fmt/format.h>
 
 #include "emulator/machine/warp.hpp"
 
@@ -23,6 +27,20 @@ Vec<T> narrowed(const Vec<std::uint64_t>& values) {
     narrow.at[i] = static_cast<T>(values.at[i]);
   }
   return narrow;
+}
+
+/// What all lanes give; anything else is a finding of that kind.
+inline std::uint32_t uniform_value(Warp& warp, const Op& op, Slot slot, Lanes lanes,
+                                   FindingKind kind, std::string_view what) {
+  warp.require_valid(slot, op, lanes, what);
+  const auto values = warp.read<std::uint32_t>(slot);
+  const std::uint32_t value = values.at[std::countr_zero(lanes)];
+  for_each_lane(lanes, [&](int lane) {
+    if (values.at[lane] != value) {
+      warp.stop(kind, op, lanes, fmt::format("lanes give different values of {}", what));
+    }
+  });
+  return value;
 }
 
 /// Zero bits above the register's own.

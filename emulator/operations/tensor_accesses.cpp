@@ -2,7 +2,6 @@
 #include "emulator/operations/tensor_accesses.hpp"
 
 #include <algorithm>
-#include <bit>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -55,20 +54,6 @@ std::size_t tensor_block_number(Warp& warp, std::size_t blocks) {
 
 TensorQueue& tensor_queue(Warp& warp, std::size_t blocks) {
   return tensor_block(warp, blocks, 0).tensor.queue;
-}
-
-std::uint32_t uniform_value(Warp& warp, const Op& op, Slot slot, Lanes lanes,
-                            std::string_view what) {
-  warp.require_valid(slot, op, lanes, what);
-  const auto values = warp.read<std::uint32_t>(slot);
-  const std::uint32_t value = values.at[std::countr_zero(lanes)];
-  for_each_lane(lanes, [&](int lane) {
-    if (values.at[lane] != value) {
-      warp.stop(FindingKind::kIllegalOperand, op, lanes,
-                fmt::format("lanes give different values of {}", what));
-    }
-  });
-  return value;
 }
 
 namespace {

@@ -27,10 +27,6 @@ std::size_t tensor_block_number(Warp& warp, std::size_t blocks);
 /// What tensor cores do for these blocks, in the order in which it is issued.
 TensorQueue& tensor_queue(Warp& warp, std::size_t blocks);
 
-/// The one value that all lanes give.
-std::uint32_t uniform_value(Warp& warp, const Op& op, Slot slot, Lanes lanes,
-                            std::string_view what);
-
 /// Ends the run with a finding where the words are not all allocated, or are given back.
 void require_allocated(Warp& warp, const Op& op, Lanes lanes, Block& block,
                        const TensorRange& range);

@@ -11,14 +11,15 @@
 #include "emulator/machine/cluster.hpp"
 #include "emulator/operations/accesses.hpp"
 #include "emulator/operations/memory.hpp"
+#include "emulator/operations/registers.hpp"
 #include "emulator/operations/tensor_accesses.hpp"
 
 namespace emu {
 namespace {
 
 std::size_t columns_of(Warp& warp, const Op& op, Lanes lanes) {
-  const std::uint32_t columns =
-      uniform_value(warp, op, op.slots[1], lanes, "the number of columns");
+  const std::uint32_t columns = uniform_value(
+      warp, op, op.slots[1], lanes, FindingKind::kIllegalOperand, "the number of columns");
   if (columns < 32 || columns > kTensorColumns || !std::has_single_bit(columns)) {
     warp.stop(FindingKind::kIllegalOperand, op, lanes,
               fmt::format("{} columns; a power of two from 32 to 512 is allowed", columns));
@@ -154,8 +155,8 @@ Outcome run_dealloc(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_whole(op, lanes);
   Split& split = warp.current();
   const std::size_t columns = columns_of(warp, op, lanes);
-  const std::uint32_t address =
-      uniform_value(warp, op, op.slots[0], lanes, "the address in tensor memory");
+  const std::uint32_t address = uniform_value(
+      warp, op, op.slots[0], lanes, FindingKind::kIllegalOperand, "the address in tensor memory");
   const std::size_t first = tensor_column(address);
   TensorMemory& own = warp.block().tensor;
   const bool is_first_try = split.ticket < 0;

@@ -15,6 +15,7 @@
 #include "emulator/machine/async_work.hpp"
 #include "emulator/machine/cluster.hpp"
 #include "emulator/operations/accesses.hpp"
+#include "emulator/operations/registers.hpp"
 #include "emulator/operations/tensor_accesses.hpp"
 
 namespace emu {
@@ -155,7 +156,8 @@ class MoveWork : public AsyncWork {
 // address may leave out.
 TensorRange begin_of(Warp& warp, const Op& op, Lanes lanes, const MoveForm& form) {
   const std::uint32_t address =
-      uniform_value(warp, op, op.slots[0], lanes, "the address in tensor memory") +
+      uniform_value(warp, op, op.slots[0], lanes, FindingKind::kIllegalOperand,
+                    "the address in tensor memory") +
       static_cast<std::uint32_t>(op.offset);
   const std::size_t own = static_cast<std::size_t>(warp.index()) % 4 * kLanesOfWarp;
   const std::size_t lane = tensor_lane(address);

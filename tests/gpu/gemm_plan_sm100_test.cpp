@@ -44,7 +44,7 @@ class BlackwellGemmPlans : public testing::Test {
  protected:
   void SetUp() override {
     if (kernel_images().empty()) {
-      GTEST_SKIP() << "built without kernels";
+      GTEST_SKIP() << "this program has no kernels: scripts/build --test builds them";
     }
   }
 };

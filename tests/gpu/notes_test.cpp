@@ -39,7 +39,7 @@ DeviceInfo device(int major) {
 
 TEST(Notes, TellOfEachKindOfProductOnce) {
   if (kernel_images().empty()) {
-    GTEST_SKIP() << "built without kernels";
+    GTEST_SKIP() << "this program has no kernels: scripts/build --test builds them";
   }
   Notes notes;
   EXPECT_EQ(notes.take(), "");
@@ -72,7 +72,7 @@ TEST(Notes, TellEachTextOnce) {
 // On the way that a user's images take: executor, choice, record, note.
 TEST(Notes, TellOfALevelThatMissedItsGate) {
   if (kernel_images().empty()) {
-    GTEST_SKIP() << "built without kernels";
+    GTEST_SKIP() << "this program has no kernels: scripts/build --test builds them";
   }
   const GateRecord record(
       {{.name = "mma", .seconds = 2e-5, .missed = "too slow"}, {.name = "wmma", .seconds = 1e-5}});
