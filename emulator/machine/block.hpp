@@ -68,7 +68,6 @@ class Block {
   std::array<Barrier, 16> barriers{};
   races::SharedShadow shadow{};
   races::LaneShadow lane_shadow{};
-  races::Stretch stretches = 0;                   // of its warps
   std::map<std::uint32_t, Mbarrier> mbarriers{};  // by their offsets in shared memory
   TensorMemory tensor{};
   std::uint32_t free_registers = 0;  // that setmaxnreg has given back

@@ -85,6 +85,10 @@ void Cluster::check_end(Block& block) const {
         stop(access);
       }
     }
+    // What is behind it may have come before it.
+    if (mbarrier.distant_commit.phase > mbarrier.awaited) {
+      stop(mbarrier.distant_commit.access);
+    }
   }
 }
 

@@ -12,6 +12,9 @@ constexpr int kLanes = 32;
 /// A set of lanes: bit i is lane i.
 using Lanes = std::uint32_t;
 constexpr Lanes kAllLanes = ~Lanes{0};
+constexpr Lanes lane_bit(int lane) {
+  return Lanes{1} << static_cast<unsigned>(lane);
+}
 
 /// A value for each lane.
 template <typename T>

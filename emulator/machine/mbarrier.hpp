@@ -34,6 +34,13 @@ class Mbarrier {
 
   races::MbarrierMeeting meeting{};
   std::vector<races::Access> others_arrivals{};  // of warps of other blocks, the last of each
+  /// The last arrival for another block's tcgen05.commit, and the phase that it counts in, from 1.
+  struct DistantCommit {
+    races::Access access{};
+    std::uint64_t phase = 0;  // 0: none
+  };
+  DistantCommit distant_commit{};
+  std::uint64_t awaited = 0;  // phases that somebody knows to have ended
 
  private:
   std::optional<std::string> count_bytes(std::int64_t bytes);

@@ -9,9 +9,12 @@
 
 #include "emulator/machine/block.hpp"
 #include "emulator/machine/cluster.hpp"
+#include "fovea_emulator/error.hpp"
 
 namespace emu {
 namespace {
+
+constexpr unsigned kStretchBits = 27;  // of a stretch's number; those above are the warp's
 
 std::string source_text(const syntax::Module& module, const syntax::SourcePlace& place) {
   const auto name = [&](int file, int line) {
@@ -48,7 +51,16 @@ EarlierAccess earlier_access(const races::RunRaces& run, const races::Access& ac
 }
 
 void Warp::begin_stretch() {
-  stretch_ = ++block_.stretches;
+  release_stretch();
+  acquire_stretch();
+}
+
+void Warp::release_stretch() {
+  constexpr races::Stretch kMost = (1U << kStretchBits) - 1;
+  if ((stretches_.now & kMost) == kMost) {
+    throw Error("a warp has too many barriers and arrivals for the search of races");
+  }
+  released_ = ++stretches_.now;
 }
 
 const Grid& Warp::grid() const {
@@ -61,6 +73,7 @@ Warp::Warp(Block& block, int index, Lanes lanes)
       index_(index),
       live_(lanes),
       file_(block.grid().program->file_words) {
+  stretches_.now = static_cast<races::Stretch>(index) << kStretchBits;
   begin_stretch();
   splits_.push_back(Split{.lanes = lanes});
   const Program& program = *block.grid().program;

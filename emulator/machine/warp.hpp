@@ -76,10 +76,13 @@ struct CopyGroup {
 
 /// How far a bulk copy is that a lane has started, and may wait for (cp.async.bulk).
 struct BulkProgress {
+  const Op* op = nullptr;
   int lane = 0;
-  std::uint32_t group = 0;  // among the lane's groups
-  bool is_read = false;     // its source may be written again
+  std::uint32_t group = 0;               // among the lane's groups
+  std::vector<std::uint32_t> sources{};  // units of kBoxUnit bytes in shared memory
+  bool is_read = false;                  // its source may be written again
   bool is_done = false;
+  bool is_awaited = false;  // the lane knows that its source has been read
 };
 
 /// A tcgen05.ld or st that a warp has started, and waits for.
@@ -170,7 +173,11 @@ class Warp {
 
   /// What its lanes have done comes before what they do from now on, as far as memory goes.
   void begin_stretch();
-  [[nodiscard]] races::Stretch stretch() const { return stretch_; }
+  /// A lane arrives at an mbarrier: who waits for one from now on knows what has been done until
+  /// now.
+  void release_stretch();
+  void acquire_stretch() { stretches_.first = std::max(stretches_.first, released_); }
+  [[nodiscard]] const races::OpenStretches& stretches() const { return stretches_; }
 
   /// Ends the run with a finding about these lanes.
   [[noreturn]] void stop(FindingKind kind, const Op& op, Lanes lanes, std::string message,
@@ -206,7 +213,8 @@ class Warp {
   std::uint64_t priority = 0;
 
  private:
-  races::Stretch stretch_ = 0;
+  races::OpenStretches stretches_{};
+  races::Stretch released_ = 0;  // those before it have been
 
   template <bool kIsTraced>
   int run_as(std::size_t split, int most);

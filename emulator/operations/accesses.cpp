@@ -2,6 +2,7 @@
 #include "emulator/operations/accesses.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 #include <vector>
 
@@ -81,6 +82,26 @@ void check_shared(const Warp& warp, const Op& op, Lanes lanes, const races::View
   }
 }
 
+// Ends the run if another lane has accessed shared memory of the warp's block before, in the same
+// stretch of its operations.
+void check_lane(Warp& warp, const Op& op, int lane, bool is_write, std::uint64_t offset,
+                std::size_t bytes) {
+  const Block& block = warp.block();
+  const auto conflict = block.lane_shadow.find(warp.stretches(), lane, is_write, offset, bytes);
+  if (conflict.has_value()) {
+    const std::string other = conflict->lane < 0 ? std::string("other lanes have")
+                                                 : fmt::format("lane {} has", conflict->lane);
+    warp.stop(
+        FindingKind::kRace, op, lane < 0 ? kAllLanes : lane_bit(lane),
+        fmt::format("it {} shared memory at {:#x}, which {} {}, and no bar.warp.sync or other "
+                    "barrier came between",
+                    is_write ? "writes" : "reads", block.shared_base() + conflict->offset, other,
+                    conflict->is_write ? "written" : "read"),
+        earlier_access(warp.races()->run(),
+                       warp.races()->settled(warp.actor(), conflict->operation)));
+  }
+}
+
 void check_global(const Warp& warp, const Op& op, Lanes lanes, const races::View& view,
                   bool is_write, Allocation& allocation, std::uint64_t offset, std::size_t bytes) {
   const auto conflict = is_write ? allocation.shadow.write(view, offset, bytes)
@@ -157,31 +178,16 @@ bool LaneAccesses::matters(const Memory& memory, std::size_t bytes) const {
 }
 
 void LaneAccesses::check(int lane, const Memory& memory, std::size_t bytes, bool is_write) const {
-  if (!matters(memory, bytes)) {
-    return;
-  }
-  const Block& block = warp_.block();
-  const auto conflict =
-      block.lane_shadow.find(warp_.stretch(), lane, is_write,
-                             static_cast<std::uint64_t>(memory.bytes - block.shared.data()), bytes);
-  if (conflict.has_value()) {
-    const std::string other = conflict->lane < 0 ? std::string("other lanes have")
-                                                 : fmt::format("lane {} has", conflict->lane);
-    warp_.stop(
-        FindingKind::kRace, op_, lane < 0 ? kAllLanes : Lanes{1} << static_cast<unsigned>(lane),
-        fmt::format("it {} shared memory at {:#x}, which {} {}, and no bar.warp.sync or other "
-                    "barrier came between",
-                    is_write ? "writes" : "reads", block.shared_base() + conflict->offset, other,
-                    conflict->is_write ? "written" : "read"),
-        earlier_access(warp_.races()->run(),
-                       warp_.races()->settled(warp_.actor(), conflict->operation)));
+  if (matters(memory, bytes)) {
+    check_lane(warp_, op_, lane, is_write,
+               static_cast<std::uint64_t>(memory.bytes - warp_.block().shared.data()), bytes);
   }
 }
 
 void LaneAccesses::record(int lane, const Memory& memory, std::size_t bytes, bool is_write) const {
   if (matters(memory, bytes)) {
     Block& block = warp_.block();
-    block.lane_shadow.record(warp_.stretch(), lane, operation_of(warp_, op_), is_write,
+    block.lane_shadow.record(warp_.stretches(), lane, operation_of(warp_, op_), is_write,
                              static_cast<std::uint64_t>(memory.bytes - block.shared.data()), bytes);
   }
 }
@@ -202,16 +208,23 @@ AsyncAccesses::AsyncAccesses(Warp& warp, const Op& op, Lanes lanes, const Mbarri
   }
 }
 
-void AsyncAccesses::read_shared(Block& block, std::uint32_t offset, std::size_t bytes) const {
-  if (warp_.races() != nullptr) {
-    check_shared(warp_, op_, lanes_, shared_, false, block, offset, bytes);
+void AsyncAccesses::check_shared_access(Block& block, bool is_write, std::uint32_t offset,
+                                        std::size_t bytes) const {
+  if (warp_.races() == nullptr) {
+    return;
   }
+  if (std::has_single_bit(lanes_) && &block == &warp_.block()) {
+    check_lane(warp_, op_, std::countr_zero(lanes_), is_write, offset, bytes);
+  }
+  check_shared(warp_, op_, lanes_, shared_, is_write, block, offset, bytes);
+}
+
+void AsyncAccesses::read_shared(Block& block, std::uint32_t offset, std::size_t bytes) const {
+  check_shared_access(block, false, offset, bytes);
 }
 
 void AsyncAccesses::write_shared(Block& block, std::uint32_t offset, std::size_t bytes) const {
-  if (warp_.races() != nullptr) {
-    check_shared(warp_, op_, lanes_, shared_, true, block, offset, bytes);
-  }
+  check_shared_access(block, true, offset, bytes);
 }
 
 void AsyncAccesses::read_global(const Memory& memory, std::size_t bytes) const {

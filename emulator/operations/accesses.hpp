@@ -78,8 +78,9 @@ class Accesses {
   std::array<Range, kLanes> ranges_;
 };
 
-/// What a warp starts in the asynchronous proxy accesses, from when it starts it on. Each call ends
-/// the run with a finding where an earlier access is in no order with it.
+/// What a warp, or one lane of it, starts in the asynchronous proxy accesses, from when it starts
+/// it on. Each call ends the run with a finding where an earlier access is in no order with it;
+/// other lanes' are in none with one lane's unless they have met.
 class AsyncAccesses {
  public:
   /// In the warp's open group of the kind.
@@ -96,6 +97,9 @@ class AsyncAccesses {
   void write_global(const Memory& memory, std::size_t bytes) const;
 
  private:
+  void check_shared_access(Block& block, bool is_write, std::uint32_t offset,
+                           std::size_t bytes) const;
+
   Warp& warp_;
   const Op& op_;
   Lanes lanes_;

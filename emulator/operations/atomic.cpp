@@ -52,7 +52,7 @@ Outcome run_atomic(Warp& warp, const Op& op, Lanes lanes) {
   Lanes valid = 0;
   Accesses accesses(warp, op, lanes);
   const auto one = [&](int lane) {
-    const Lanes bit = Lanes{1} << static_cast<unsigned>(lane);
+    const Lanes bit = lane_bit(lane);
     const std::uint64_t address =
         address_of(warp, op.slots[1], op.details[1], lane) + static_cast<std::uint64_t>(op.offset);
     const Memory memory = resolve(warp, op, lane, MemorySpace::kShared, address, sizeof(T));

@@ -16,10 +16,6 @@ namespace {
 
 constexpr std::byte kPoison{0xCB};
 
-Lanes lane_bit(int lane) {
-  return Lanes{1} << static_cast<unsigned>(lane);
-}
-
 // Those bytes of the piece that are in global memory.
 Memory global_part(const BulkCopy& copy, const CopyPiece& piece) {
   return resolve_unaligned(copy.warp, copy.op, copy.lane, MemorySpace::kGlobal, piece.global,

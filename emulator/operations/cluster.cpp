@@ -60,7 +60,7 @@ Outcome run_mapa(Warp& warp, const Op& op, Lanes lanes) {
   for_each_lane(lanes, [&](int lane) {
     const auto rank = warp.read_lane<std::uint32_t>(op.slots[2], lane);
     if (rank >= blocks) {
-      warp.stop(FindingKind::kIllegalOperand, op, Lanes{1} << static_cast<unsigned>(lane),
+      warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane),
                 fmt::format("block {} of a cluster of {}", rank, blocks));
     }
     std::uint64_t& address = addresses.at[lane];

@@ -25,7 +25,7 @@ Memory destination_of(Warp& warp, const PendingCopy& copy) {
 
 void make(Warp& warp, const PendingCopy& copy) {
   if (const Tracer* const tracer = warp.block().grid().tracer; tracer != nullptr) {
-    tracer->record(TraceKind::kCopy, warp, *copy.op, Lanes{1} << static_cast<unsigned>(copy.lane));
+    tracer->record(TraceKind::kCopy, warp, *copy.op, lane_bit(copy.lane));
   }
   const Memory to = destination_of(warp, copy);
   std::memset(to.bytes, 0, copy.bytes);
@@ -43,7 +43,7 @@ void finish(Warp& warp, const PendingCopy& copy) {
   }
   const Memory to = destination_of(warp, copy);
   to.set_written(0, copy.bytes, true);
-  Accesses written(warp, *copy.op, Lanes{1} << static_cast<unsigned>(copy.lane));
+  Accesses written(warp, *copy.op, lane_bit(copy.lane));
   written.add(to, copy.bytes);
   written.settle();
   LaneAccesses(warp, *copy.op).record(copy.lane, to, copy.bytes, true);
@@ -81,7 +81,7 @@ Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
           std::min<std::size_t>(warp.read_lane<std::uint32_t>(op.slots[2], lane), op.count);
     }
     if (copy.from % op.count != 0) {
-      warp.stop(FindingKind::kMisaligned, op, Lanes{1} << static_cast<unsigned>(lane),
+      warp.stop(FindingKind::kMisaligned, op, lane_bit(lane),
                 fmt::format("{:#x} is no multiple of {}", copy.from, op.count));
     }
     if (copy.from_bytes > 0) {
@@ -156,7 +156,7 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
       }
       if (newer++ >= op.count) {
         finish_of(warp, group->copies, lane);
-        group->lanes &= ~(Lanes{1} << static_cast<unsigned>(lane));
+        group->lanes &= ~lane_bit(lane);
       }
     }
     if (op.details[0] != 0) {  // wait_all

@@ -14,10 +14,6 @@
 namespace emu {
 namespace {
 
-constexpr Lanes lane_bit(int lane) {
-  return Lanes{1} << static_cast<unsigned>(lane);
-}
-
 std::uint32_t offset_of(std::uint64_t address) {
   return static_cast<std::uint32_t>(address & ((1U << kRankShift) - 1));
 }
@@ -111,6 +107,9 @@ Outcome run_arrive(Warp& warp, const Op& op, Lanes lanes) {
                       mbarrier.expect_bytes(warp.read_lane<std::uint32_t>(op.slots[3], lane)));
     }
     if (op.details[2] != 0) {
+      if (op.details[3] == 0) {
+        warp.release_stretch();
+      }
       if (races != nullptr && is_of_another(warp, op, lane)) {
         const races::Access access = races->view(warp.actor(), operation_of(warp, op)).access;
         std::erase_if(mbarrier.others_arrivals,
@@ -157,12 +156,13 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
   std::uint64_t awaited = 0;
   const Mbarrier* last = nullptr;
   for_each_lane(lanes, [&](int lane) {
-    const Mbarrier& mbarrier = mbarrier_of(warp, op, op.slots[1], lane);
+    Mbarrier& mbarrier = mbarrier_of(warp, op, op.slots[1], lane);
     const bool has_ended =
         op.details[2] != 0 ? mbarrier.has_ended(warp.read_lane<std::uint32_t>(op.slots[2], lane))
                            : mbarrier.phase() > warp.read_lane<std::uint64_t>(op.slots[2], lane);
     if (has_ended) {
       ended |= lane_bit(lane);
+      mbarrier.awaited = mbarrier.phase();
       if (warp.races() != nullptr && &mbarrier != last) {
         if (op.count == 0) {
           warp.races()->wait(warp.actor(), mbarrier.meeting.meeting);
@@ -183,8 +183,9 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
       return warp.wait_for(WaitFor::kMbarrier, static_cast<std::uint32_t>(awaited));
     }
   }
-  if (ended != 0) {
-    warp.begin_stretch();
+  // What came by copies alone says nothing of what other lanes have done.
+  if (ended != 0 && op.count == 0) {
+    warp.acquire_stretch();
   }
   warp.may_time_out = ended == lanes;
   warp.write_predicate(op.slots[0], ended, lanes, kAllLanes);

@@ -53,7 +53,7 @@ MemorySpace space_of(std::uint64_t& address) {
 [[noreturn]] void stop_outside(const Warp& warp, const Op& op, int lane, MemorySpace space,
                                std::uint64_t address, std::size_t bytes) {
   warp.stop(
-      FindingKind::kOutOfBounds, op, Lanes{1} << static_cast<unsigned>(lane),
+      FindingKind::kOutOfBounds, op, lane_bit(lane),
       fmt::format("{} bytes at {:#x} are outside of {}", bytes, address, name_of_space(space)));
 }
 
@@ -62,7 +62,7 @@ MemorySpace space_of(std::uint64_t& address) {
 Memory resolve(Warp& warp, const Op& op, int lane, MemorySpace space, std::uint64_t address,
                std::size_t bytes) {
   if (address % bytes != 0) {
-    warp.stop(FindingKind::kMisaligned, op, Lanes{1} << static_cast<unsigned>(lane),
+    warp.stop(FindingKind::kMisaligned, op, lane_bit(lane),
               fmt::format("{:#x} is no multiple of {}", address, bytes));
   }
   return resolve_unaligned(warp, op, lane, space, address, bytes);
@@ -93,7 +93,7 @@ Memory resolve_unaligned(Warp& warp, const Op& op, int lane, MemorySpace space,
       }
       Block& owner = is_own ? block : block.cluster().blocks()[rank];
       if (!is_own && owner.is_done()) {
-        warp.stop(FindingKind::kLifetime, op, Lanes{1} << static_cast<unsigned>(lane),
+        warp.stop(FindingKind::kLifetime, op, lane_bit(lane),
                   fmt::format("{:#x} is shared memory of block ({}), which has ended", address,
                               fmt::join(owner.index(), ",")));
       }
@@ -181,7 +181,7 @@ Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
       const std::uint64_t value = element_at(memory.bytes + i * element, element);
       values.at(i).at[lane] = op.details[3] != 0 ? sign_extended(value, op.element_bits) : value;
       if (is_all_written || memory.is_written(i * element, element)) {
-        valid.at(i) |= Lanes{1} << static_cast<unsigned>(lane);
+        valid.at(i) |= lane_bit(lane);
       }
     }
   });
@@ -206,7 +206,7 @@ void check_values(Warp& warp, const Op& op, Lanes lanes,
     const Memory memory = resolve(warp, op, lane, space_of(op), address, element * op.count);
     for (std::size_t i = 0; i < op.count; ++i) {
       if (std::memcmp(memory.bytes + i * element, &values.at(i).at[lane], element) != 0) {
-        lost |= Lanes{1} << static_cast<unsigned>(lane);
+        lost |= lane_bit(lane);
       }
     }
   });

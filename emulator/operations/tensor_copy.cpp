@@ -1,5 +1,5 @@
 // Copies of the TMA as instructions: cp.async.bulk of plain bytes and of boxes of tensors, between
-// global and shared memory; their groups and waits.
+// global and shared memory.
 #include "emulator/operations/tensor_copy.hpp"
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include "emulator/machine/cluster.hpp"
 #include "emulator/operations/accesses.hpp"
 #include "emulator/operations/bulk_copy.hpp"
+#include "emulator/operations/bulk_groups.hpp"
 #include "emulator/operations/mbarrier.hpp"
 #include "emulator/operations/memory.hpp"
 #include "fovea_emulator/error.hpp"
@@ -31,10 +32,6 @@ constexpr std::array<std::string_view, kMostOperands> kNames = {
     "the mask of blocks",           "the size",    "the cache policy"};
 
 constexpr std::uint32_t kOffsetMask = (1U << kRankShift) - 1;
-
-constexpr Lanes lane_bit(int lane) {
-  return Lanes{1} << static_cast<unsigned>(lane);
-}
 
 void require_multiple(const Warp& warp, const Op& op, int lane, std::string_view what,
                       std::uint64_t value, std::uint64_t of) {
@@ -270,8 +267,9 @@ void start_store(Warp& warp, const Op& op, int lane) {
   if (warp.races() != nullptr) {
     check_store(copy);
   }
-  auto progress = std::make_shared<BulkProgress>(
-      BulkProgress{.lane = lane, .group = warp.bulk_groups.at(static_cast<std::size_t>(lane))});
+  auto progress = std::make_shared<BulkProgress>(BulkProgress{
+      .op = &op, .lane = lane, .group = warp.bulk_groups.at(static_cast<std::size_t>(lane))});
+  for_each_shared_unit(copy, [&](std::uint32_t offset) { progress->sources.push_back(offset); });
   warp.bulk_copies.push_back(progress);
   warp.block().cluster().start(std::make_unique<BulkStore>(std::move(copy), std::move(progress)));
 }
@@ -293,52 +291,6 @@ Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
       start_store(warp, op, lane);
     }
   });
-  return Outcome::kDone;
-}
-
-Outcome run_commit(Warp& warp, const Op& /*op*/, Lanes lanes) {
-  for_each_lane(lanes, [&](int lane) { ++warp.bulk_groups.at(static_cast<std::size_t>(lane)); });
-  if (warp.races() != nullptr) {
-    warp.races()->commit(warp.actor(), races::GroupKind::kBulkRead);
-    warp.races()->commit(warp.actor(), races::GroupKind::kBulkWrite);
-  }
-  return Outcome::kDone;
-}
-
-// Groups are counted over the warp's lanes: mostly, one of them has all.
-void wait_in_races(Warp& warp, const Op& op, Lanes lanes) {
-  bool has_groups = false;
-  for_each_lane(lanes, [&](int lane) {
-    has_groups = has_groups || warp.bulk_groups.at(static_cast<std::size_t>(lane)) > 0;
-  });
-  const std::int64_t last =
-      std::int64_t{warp.races()->committed(warp.actor(), races::GroupKind::kBulkRead)} - op.offset;
-  if (!has_groups || last <= 0) {
-    return;
-  }
-  warp.races()->wait_groups(warp.actor(), races::GroupKind::kBulkRead,
-                            static_cast<std::uint32_t>(last));
-  if (op.details[0] == 0) {
-    warp.races()->wait_groups(warp.actor(), races::GroupKind::kBulkWrite,
-                              static_cast<std::uint32_t>(last));
-  }
-}
-
-// offset: how many of a lane's groups may be under way still; details[0]: whether only their
-// sources matter.
-Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
-  std::erase_if(warp.bulk_copies, [](const auto& copy) { return copy->is_done; });
-  const bool is_under_way = std::ranges::any_of(warp.bulk_copies, [&](const auto& copy) {
-    const std::int64_t groups = warp.bulk_groups.at(static_cast<std::size_t>(copy->lane));
-    return (lanes & lane_bit(copy->lane)) != 0 && copy->group + op.offset < groups &&
-           !(op.details[0] != 0 && copy->is_read);
-  });
-  if (is_under_way) {
-    return Outcome::kBlocked;
-  }
-  if (warp.races() != nullptr) {
-    wait_in_races(warp, op, lanes);
-  }
   return Outcome::kDone;
 }
 
@@ -435,19 +387,7 @@ void decode_copy(Decoder& decoder) {
 }  // namespace
 
 void decode_bulk_copy(Decoder& decoder) {
-  Op& op = decoder.op();
-  if (decoder.take("commit_group")) {
-    decoder.expect_operands(0);
-    op.code = &run_commit;
-  } else if (decoder.take("wait_group")) {
-    op.details[0] = decoder.take("read") ? 1 : 0;
-    decoder.expect_operands(1);
-    op.offset = decoder.immediate(0);
-    if (op.offset < 0) {
-      decoder.fail("groups are counted from 0");
-    }
-    op.code = &run_wait;
-  } else {
+  if (!decode_bulk_groups(decoder)) {
     decode_copy(decoder);
   }
 }

@@ -21,10 +21,6 @@
 namespace emu {
 namespace {
 
-constexpr Lanes lane_bit(int lane) {
-  return Lanes{1} << static_cast<unsigned>(lane);
-}
-
 // One of a lane's, for the search of races, if there is one.
 struct Issue {
   Warp& warp;
@@ -249,8 +245,8 @@ Outcome run_commit(Warp& warp, const Op& op, Lanes lanes) {
     if (warp.races() != nullptr) {
       brought = warp.races()->tensor_commit(warp.actor(), issue.issue);
     }
-    warp.block().cluster().start(
-        std::make_unique<TensorCommit>(warp, op, lane, std::move(mbarriers), std::move(brought)));
+    warp.block().cluster().start(std::make_unique<TensorCommit>(
+        warp, op, lane, std::move(mbarriers), std::move(brought), issue.tensor.access));
   });
   return Outcome::kDone;
 }

@@ -16,7 +16,7 @@
 namespace emu {
 
 TensorWork::TensorWork(Warp& warp, const Op& op, int lane)
-    : AsyncWork(warp, op, Lanes{1} << static_cast<unsigned>(lane)),
+    : AsyncWork(warp, op, lane_bit(lane)),
       blocks_(op.count),
       queue_(tensor_queue(warp, blocks_)),
       number_(++queue_.issued) {}
@@ -114,23 +114,34 @@ bool TensorCopy::step(std::mt19937_64& /*random*/) {
 }
 
 TensorCommit::TensorCommit(Warp& warp, const Op& op, int lane, std::vector<std::uint64_t> mbarriers,
-                           races::Order brought)
+                           races::Order brought, races::Access access)
     : TensorWork(warp, op, lane),
       lane_(lane),
       mbarriers_(std::move(mbarriers)),
-      brought_(std::move(brought)) {}
+      brought_(std::move(brought)),
+      access_(access) {}
+
+bool TensorCommit::is_own(std::uint64_t mbarrier) const {
+  return mbarrier >> kRankShift == warp().block().rank();
+}
 
 bool TensorCommit::step(std::mt19937_64& random) {
-  std::swap(mbarriers_[random() % mbarriers_.size()], mbarriers_.back());
-  Mbarrier& mbarrier =
-      mbarrier_at(warp(), op(), lane_, MemorySpace::kClusterShared, mbarriers_.back());
-  mbarriers_.pop_back();
-  mbarrier.meeting.meeting.brought.join(brought_);
-  require_allowed(warp(), op(), lanes(), mbarrier.arrive(1));
-  if (mbarriers_.empty()) {
+  const auto is_mine = [this](std::uint64_t mbarrier) { return is_own(mbarrier); };
+  if (!has_left_ && std::ranges::none_of(mbarriers_, is_mine)) {
     finish();
+    has_left_ = true;
+    return mbarriers_.empty();
   }
-  return mbarriers_.empty();
+  std::swap(mbarriers_[random() % mbarriers_.size()], mbarriers_.back());
+  const std::uint64_t address = mbarriers_.back();
+  mbarriers_.pop_back();
+  Mbarrier& mbarrier = mbarrier_at(warp(), op(), lane_, MemorySpace::kClusterShared, address);
+  mbarrier.meeting.meeting.brought.join(brought_);
+  if (warp().races() != nullptr && !is_own(address)) {
+    mbarrier.distant_commit = {.access = access_, .phase = mbarrier.phase() + 1};
+  }
+  require_allowed(warp(), op(), lanes(), mbarrier.arrive(1));
+  return has_left_ && mbarriers_.empty();
 }
 
 bool TensorCommit::needs(const Block& block) const {

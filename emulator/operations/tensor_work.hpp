@@ -68,18 +68,24 @@ class TensorCopy : public TensorWork {
   std::vector<TensorCopyUnit> units_;
 };
 
-/// tcgen05.commit: arrives at an mbarrier of each of these blocks, in any order.
+/// tcgen05.commit: arrives at an mbarrier of each of these blocks, in any order. At those of other
+/// blocks than that of the thread it may arrive later than what comes behind it in the queue.
 class TensorCommit : public TensorWork {
  public:
   TensorCommit(Warp& warp, const Op& op, int lane, std::vector<std::uint64_t> mbarriers,
-               races::Order brought);
+               races::Order brought, races::Access access);
+  [[nodiscard]] bool can_step() const override { return has_left_ || TensorWork::can_step(); }
   bool step(std::mt19937_64& random) override;
   [[nodiscard]] bool needs(const Block& block) const override;
 
  private:
+  [[nodiscard]] bool is_own(std::uint64_t mbarrier) const;  // of the thread's block
+
   int lane_;
+  bool has_left_ = false;                 // the queue
   std::vector<std::uint64_t> mbarriers_;  // addresses in the cluster's shared memory
   races::Order brought_;
+  races::Access access_;
 };
 
 }  // namespace emu

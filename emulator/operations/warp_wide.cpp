@@ -75,9 +75,9 @@ Outcome run_shfl(Warp& warp, const Op& op, Lanes lanes) {
     inside |= Lanes{is_inside} << static_cast<unsigned>(lane);
     d.at[lane] = a.at[from];
     // A lane that does not take part has no value to give.
-    const Lanes source = Lanes{1} << static_cast<unsigned>(from);
+    const Lanes source = lane_bit(from);
     if ((source & lanes & warp.valid(op.slots[2])) != 0) {
-      valid |= Lanes{1} << static_cast<unsigned>(lane);
+      valid |= lane_bit(lane);
     }
   });
   valid &= warp.valid(op.slots[3]) & warp.valid(op.slots[4]);

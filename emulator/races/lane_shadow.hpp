@@ -1,6 +1,6 @@
 // Which lane of a warp has last written and read each cell of a block's shared memory since the
 // warp was last brought together: what lanes tell each other through memory has to have a
-// bar.warp.sync, or a barrier of more than a warp, between the two.
+// bar.warp.sync, a barrier of more than a warp, or an arrival and a wait between the two.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,17 @@
 
 namespace emu::races {
 
-/// A stretch of one warp's operations without a barrier in it. No two warps have the same.
+/// A stretch of one warp's operations, in which no lane tells others of what it has done. No two
+/// warps have the same, and those of a warp are in their order.
 using Stretch = std::uint32_t;
+
+/// The stretches of a warp whose operations on memory have no order between lanes: from one on
+/// until now.
+struct OpenStretches {
+  Stretch first = 0;
+  Stretch now = 0;
+  [[nodiscard]] bool have(Stretch stretch) const { return first <= stretch && stretch <= now; }
+};
 
 class LaneShadow {
  public:
@@ -20,7 +29,7 @@ class LaneShadow {
   static constexpr int kTogether = -1;
   static constexpr int kSeveral = -2;
 
-  /// An earlier access of another lane in the same stretch.
+  /// An earlier access of another lane in these stretches.
   struct Conflict {
     int lane = 0;                 // one, or kTogether or kSeveral
     std::uint32_t operation = 0;  // its number in the program
@@ -29,9 +38,9 @@ class LaneShadow {
   };
 
   /// Whether something is in the way of a lane's access; nothing is recorded.
-  [[nodiscard]] std::optional<Conflict> find(Stretch stretch, int lane, bool is_write,
+  [[nodiscard]] std::optional<Conflict> find(const OpenStretches& open, int lane, bool is_write,
                                              std::uint64_t offset, std::size_t bytes) const;
-  void record(Stretch stretch, int lane, std::uint32_t operation, bool is_write,
+  void record(const OpenStretches& open, int lane, std::uint32_t operation, bool is_write,
               std::uint64_t offset, std::size_t bytes);
 
  private:

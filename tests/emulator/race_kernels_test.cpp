@@ -317,6 +317,27 @@ TEST_F(RaceKernelsTest, LanesNeedABarrierBetweenThem) {
   EXPECT_EQ(findings_of(with(over, {kSync}), 32, kStage), kNoFindings);
   EXPECT_EQ(findings_of(with(over, {"bar.sync 0;"}), 32, kStage), kNoFindings);
   EXPECT_EQ(findings_of(with(over, {""}), 32, kStage), kRaces);
+  // An mbarrier tells what lanes have said there, and no more.
+  const std::string told = shared_kernel(R"(
+  shl.b32 %r9, %r1, 2;
+  add.u32 %r9, %r9, %r2;
+  xor.b32 %r10, %r9, 4;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra READY;
+  mbarrier.init.shared::cta.b64 [done], {};
+READY:
+  bar.sync 0;
+  {}
+  st.shared.u32 [%r9], %r1;
+  {}
+WAIT:
+  mbarrier.try_wait.parity.shared::cta.b64 %p2, [done], 0;
+  @!%p2 bra WAIT;
+  ld.shared.u32 %r11, [%r10];)");
+  constexpr std::string_view kArrive = "mbarrier.arrive.shared::cta.b64 _, [done];";
+  const std::string with_done = std::string(kStage) + ".shared .align 8 .b64 done;";
+  EXPECT_EQ(findings_of(with(told, {"32", "", kArrive}), 32, with_done), kNoFindings);
+  EXPECT_EQ(findings_of(with(told, {"32", kArrive, ""}), 32, with_done), kRaces);
   // A copy that a lane has waited for is that lane's.
   const std::string copied = shared_kernel(R"(
   shl.b32 %r9, %r1, 2;

@@ -224,6 +224,43 @@ TEST_F(SmallBoxTest, WrongStoresAreFound) {
             FindingKinds{FindingKind::kOutOfBounds});
 }
 
+// A lane stores what others of its warp have written, and tells them when it has been read: both by
+// a barrier of the warp.
+TEST_F(SmallBoxTest, LanesMeetBeforeAndAfterOneStores) {
+  constexpr std::string_view kSync = "bar.warp.sync -1;";
+  const auto findings = [this](std::string_view before, std::string_view after) {
+    const std::string body = fmt::format(R"({}
+  shl.b32 %r9, %r1, 2;
+  add.u32 %r9, %r9, %r2;
+  st.shared.u32 [%r9], %r1;
+  fence.proxy.async.shared::cta;
+  {}
+  @%p1 bra STORED;
+  {} [%rd1, {{0, 0}}], [%r2];
+  cp.async.bulk.commit_group;
+  cp.async.bulk.wait_group.read 0;
+STORED:
+  {}
+  st.shared.u32 [%r9], %r2;)",
+                                         kBegin, before, kStore, after);
+    FindingKinds kinds;
+    for (std::uint64_t seed = 0; seed < 10; ++seed) {
+      const Report report = run(kernel(body, kShared), put_map(encode(desc_), kBytes),
+                                one_warp(kBytes), {.seed = seed, .check_swizzle_starts = false});
+      for (const Finding& finding : report.findings) {
+        kinds.insert(finding.kind);
+        text_ = finding.text();
+      }
+    }
+    return kinds;
+  };
+  EXPECT_EQ(findings(kSync, kSync), FindingKinds{});
+  EXPECT_EQ(findings("", kSync), FindingKinds{FindingKind::kRace});
+  EXPECT_NE(text_.find("no bar.warp.sync"), std::string::npos) << text_;
+  EXPECT_EQ(findings(kSync, ""), FindingKinds{FindingKind::kRace});
+  EXPECT_NE(text_.find("no bar.warp.sync"), std::string::npos) << text_;
+}
+
 // A grid has ended when what its copies write is there.
 TEST_F(SmallBoxTest, TheNextGridSeesWhatWasStored) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {

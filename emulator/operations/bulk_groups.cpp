@@ -1,0 +1,100 @@
+// Groups of bulk copies, in which a lane waits for what it has started (cp.async.bulk).
+#include "emulator/operations/bulk_groups.hpp"
+
+#include <algorithm>
+
+#include "emulator/machine/block.hpp"
+#include "emulator/machine/tensor_map.hpp"
+#include "emulator/operations/accesses.hpp"
+
+namespace emu {
+namespace {
+
+Outcome run_commit(Warp& warp, const Op& /*op*/, Lanes lanes) {
+  for_each_lane(lanes, [&](int lane) { ++warp.bulk_groups.at(static_cast<std::size_t>(lane)); });
+  if (warp.races() != nullptr) {
+    warp.races()->commit(warp.actor(), races::GroupKind::kBulkRead);
+    warp.races()->commit(warp.actor(), races::GroupKind::kBulkWrite);
+  }
+  return Outcome::kDone;
+}
+
+// Groups are counted over the warp's lanes: mostly, one of them has all.
+void wait_in_races(Warp& warp, const Op& op, Lanes lanes) {
+  bool has_groups = false;
+  for_each_lane(lanes, [&](int lane) {
+    has_groups = has_groups || warp.bulk_groups.at(static_cast<std::size_t>(lane)) > 0;
+  });
+  const std::int64_t last =
+      std::int64_t{warp.races()->committed(warp.actor(), races::GroupKind::kBulkRead)} - op.offset;
+  if (!has_groups || last <= 0) {
+    return;
+  }
+  warp.races()->wait_groups(warp.actor(), races::GroupKind::kBulkRead,
+                            static_cast<std::uint32_t>(last));
+  if (op.details[0] == 0) {
+    warp.races()->wait_groups(warp.actor(), races::GroupKind::kBulkWrite,
+                              static_cast<std::uint32_t>(last));
+  }
+}
+
+// That its source has been read is known to the lane that has waited, as if it had read there:
+// others have to meet it before they write.
+void tell_lane(Warp& warp, BulkProgress& copy) {
+  copy.is_awaited = true;
+  if (warp.races() != nullptr) {
+    for (const std::uint32_t offset : copy.sources) {
+      warp.block().lane_shadow.record(warp.stretches(), copy.lane, operation_of(warp, *copy.op),
+                                      false, offset, kBoxUnit);
+    }
+  }
+}
+
+// offset: how many of a lane's groups may be under way still; details[0]: whether only their
+// sources matter.
+Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
+  const auto is_waited_for = [&](const BulkProgress& copy) {
+    const std::int64_t groups = warp.bulk_groups.at(static_cast<std::size_t>(copy.lane));
+    return (lanes & lane_bit(copy.lane)) != 0 && copy.group + op.offset < groups;
+  };
+  for (const auto& copy : warp.bulk_copies) {
+    if (is_waited_for(*copy) && !copy->is_done && !(op.details[0] != 0 && copy->is_read)) {
+      return Outcome::kBlocked;
+    }
+  }
+  for (const auto& copy : warp.bulk_copies) {
+    if (is_waited_for(*copy) && !copy->is_awaited) {
+      tell_lane(warp, *copy);
+    }
+  }
+  std::erase_if(warp.bulk_copies,
+                [](const auto& copy) { return copy->is_done && copy->is_awaited; });
+  if (warp.races() != nullptr) {
+    wait_in_races(warp, op, lanes);
+  }
+  return Outcome::kDone;
+}
+
+}  // namespace
+
+bool decode_bulk_groups(Decoder& decoder) {
+  Op& op = decoder.op();
+  if (decoder.take("commit_group")) {
+    decoder.expect_operands(0);
+    op.code = &run_commit;
+    return true;
+  }
+  if (decoder.take("wait_group")) {
+    op.details[0] = decoder.take("read") ? 1 : 0;
+    decoder.expect_operands(1);
+    op.offset = decoder.immediate(0);
+    if (op.offset < 0) {
+      decoder.fail("groups are counted from 0");
+    }
+    op.code = &run_wait;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace emu
