@@ -312,7 +312,7 @@ void AttentionWorkload::compute(const Tile& tile, Write write) const {
   const std::int64_t group = problem_.heads / problem_.key_heads();
   std::vector<Number> output(static_cast<std::size_t>(width));
   // Of the head and sequence at hand.
-  std::tuple<std::int64_t, std::int64_t, std::int64_t> loaded{-1, -1, -1};
+  std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t> loaded{-1, -1, -1, -1};
   std::vector<float> keys;
   std::vector<float> values;
   const std::int64_t end = tile.column + tile.columns;
@@ -324,7 +324,8 @@ void AttentionWorkload::compute(const Tile& tile, Write write) const {
           heads_in_row() ? column / width : (tile.row + r) / problem_.queries % problem_.heads;
       const std::int64_t key_head =
           mistake_ == Mistake::kOtherHead ? head % problem_.key_heads() : head / group;
-      if (const std::tuple at{sequence.image, sequence.key, key_head}; at != loaded) {
+      if (const std::tuple at{sequence.image, sequence.key, sequence.keys, key_head};
+          at != loaded) {
         loaded = at;
         std::int64_t count = sequence.keys;
         if (mistake_ == Mistake::kNoEnd) {

@@ -287,6 +287,13 @@ void add_acceptance(Card& card, DType type) {
     varlen.head_dim = 96;
     add_case(varlen, lengths).small = true;
   }
+  // Queries that have come when all is done: they see no key.
+  AttentionInputs no_keys{.layout = AttentionLayout::kVarlen};
+  no_keys.query_lengths = {70, 3};
+  no_keys.key_lengths = {0, 5};
+  for (const std::int64_t head_dim : {32, 64, 72, 96, 128}) {
+    add_case(problem_of(1, 2, 1, 1, head_dim), no_keys, "no_keys").small = true;
+  }
 }
 
 Card encoder_card(const CardOf& of) {
@@ -304,8 +311,10 @@ Card encoder_card(const CardOf& of) {
     for (const std::string_view type : {"bf16", "f16"}) {
       card.emulated.push_back(
           fmt::format("batch=1,heads=3,queries=140,keys=700,width={},type={}", width, type));
-      card.emulated.push_back(
-          fmt::format("batch=1,heads=9,length=196,width={},type={}", width, type));
+      for (const int length : {196, 250}) {
+        card.emulated.push_back(
+            fmt::format("batch=1,heads=9,length={},width={},type={}", length, width, type));
+      }
     }
   }
   // One token, less than a tile, every length and head dimension of the checkpoints.

@@ -224,8 +224,8 @@ Card gemm_card(std::string name, std::string operation, const GemmProblem& bench
             .problem = [bench](ProblemFields& fields) { return gemm_with(bench, fields); },
             .kernels = limits_of(bench),
             .speed_gates = speed_gates_of(bench)};
-  card.emulated = {"m=300,n=272,k=48", "m=520,n=320,k=48", "m=300,n=272,k=336", "m=520,n=320,k=336",
-                   "m=2060,n=320,k=208"};
+  card.emulated = {"m=300,n=272,k=48",  "m=520,n=320,k=48",   "m=300,n=272,k=336",
+                   "m=520,n=320,k=336", "m=2060,n=320,k=208", "m=2060,n=272,k=208"};
   if (bench.epilogue == GemmEpilogue::kPosition) {
     card.emulated.emplace_back("m=192,n=320,k=336,tokens=12");
     // Of a tile's rows, few tokens of many images: not as many as fill tiles, and an odd number of

@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -24,6 +25,11 @@ class Mutants {
     const std::vector<Statement> statements = statements_of(ptx, kernel);
     has_arrivals_ = std::ranges::any_of(
         statements, [](const Statement& statement) { return statement.is("bar.arrive"); });
+    for (const Statement& statement : statements) {
+      if (statement.is("mov") && statement.guard.empty() && is_digit(statement.operands.at(1))) {
+        constants_.insert(statement.operands[0]);
+      }
+    }
     for (const Statement& statement : statements) {
       delete_it(statement);
       leave_one_more(statement);
@@ -52,6 +58,10 @@ class Mutants {
                         .begin = static_cast<std::size_t>(statement.text.data() - ptx_.data()),
                         .length = statement.text.size(),
                         .replacement = std::move(replacement)});
+  }
+
+  static bool is_digit(std::string_view operand) {
+    return operand.front() >= '0' && operand.front() <= '9';
   }
 
   static std::string shortened(std::string_view text) {
@@ -166,13 +176,13 @@ class Mutants {
   }
 
   // A number that nobody else has makes no other barrier of one at which all wait that use it; one
-  // that others have may.
+  // that others have may, unless it is the same for all who come there.
   void alter_barrier(const Statement& statement) {
     if ((statement.is("bar.sync") || statement.is("bar.arrive")) &&
         statement.operands.size() == 2) {
       if (has_arrivals_) {
         compute(statement, "barrier of another number", statement.operands[0], 32, "xor.b32", "8");
-      } else if (statement.operands[0].starts_with('%')) {
+      } else if (!is_digit(statement.operands[0]) && !constants_.contains(statement.operands[0])) {
         add(statement, "barrier of all groups", with(statement, statement.operands[0], "1"));
       }
       compute(statement, "barrier of a warp more", statement.operands[1], 32, "add.u32", "32");
@@ -189,7 +199,20 @@ class Mutants {
                         : operands.size() > kInRegisters && operands[kInRegisters - 1] == "1";
   }
 
+  // "m64n192k16": 192.
+  static int columns_of(const Statement& statement) {
+    const std::size_t at = statement.opcode.find(".m64n") + 5;
+    int columns = 0;
+    if (std::from_chars(statement.opcode.data() + at,
+                        statement.opcode.data() + statement.opcode.size(), columns)
+            .ec != std::errc()) {
+      fail("line {} of the PTX: {} has no shape", statement.line, statement.opcode);
+    }
+    return columns;
+  }
+
   void alter_descriptors(const Statement& statement) {
+    constexpr int kSpanColumns = 64;  // 16-bit values in 128 bytes
     const bool is_of_tensor_memory = statement.is("tcgen05.mma");
     if (!statement.is("wgmma.mma_async") && !is_of_tensor_memory) {
       return;
@@ -213,9 +236,10 @@ class Mutants {
         continue;  // A in registers, or in tensor memory
       }
       for (const Field& field : kFields) {
-        if (field.kind == kLeading && (is_of_tensor_memory || !is_transposed(statement, number))) {
-          continue;  // it means nothing where K comes first and there is a swizzle, as ours all
-                     // have
+        if (field.kind == kLeading && (is_of_tensor_memory || !is_transposed(statement, number) ||
+                                       columns_of(statement) <= kSpanColumns)) {
+          continue;  // under a swizzle, which ours all have, it means nothing where K comes first,
+                     // nor where one span is all
         }
         compute(statement, std::string(field.kind), operand, 64, "xor.b64",
                 fmt::format("{:#x}", field.changed));
@@ -258,7 +282,8 @@ class Mutants {
 
   std::string_view ptx_;
   std::string_view kernel_;
-  bool has_arrivals_ = false;  // at barriers, without a wait
+  bool has_arrivals_ = false;               // at barriers, without a wait
+  std::set<std::string_view> constants_{};  // registers that are numbers
   std::vector<PtxMutant> mutants_;
 };
 

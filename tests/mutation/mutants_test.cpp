@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "fovea/error.hpp"
@@ -58,7 +59,7 @@ selp.u32 %r5, 1, 0, done;
   // end inline asm
 $again:
   cp.async.wait_group 1;
-  mov.u32 %r6, 3; bar.sync %r6, %r3;
+  shr.u32 %r6, %r2, 5; bar.sync %r6, %r3;
   @%p1 bra $again;
   ret;
 }
@@ -191,11 +192,16 @@ TEST(PtxMutantTest, FieldsOfDescriptorsThatMeanSomething) {
   };
   const std::string start = "descriptor: start 32 bytes off";
   const std::string leading = "descriptor: leading offset";
-  const auto b = kinds_of(
-      "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, "
-      "%r4}, %rd1, p, 1, 1, 1;");
-  EXPECT_EQ(b.size(), 4U);
-  EXPECT_EQ(b.count(leading), 1U);  // B is transposed
+  const auto transposed_b = [&](int columns) {
+    return kinds_of(fmt::format(
+        "wgmma.mma_async.sync.aligned.m64n{}k16.f32.bf16.bf16 {{%f1, %f2, %f3, %f4}}, {{%r1, %r2, "
+        "%r3, %r4}}, %rd1, p, 1, 1, 1;",
+        columns));
+  };
+  EXPECT_EQ(transposed_b(72).size(), 4U);
+  EXPECT_EQ(transposed_b(72).count(leading), 1U);
+  EXPECT_EQ(transposed_b(64).size(), 3U);
+  EXPECT_EQ(transposed_b(64).count(leading), 0U);  // one span of the swizzle
   const auto both = kinds_of(
       "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1, %f2, %f3, %f4}, %rd1, %rd2, p, 1, "
       "1, 0, 0;");
@@ -254,6 +260,19 @@ TEST(PtxMutantTest, ABarrierThatOthersArriveAtHasAnotherNumber) {
   EXPECT_EQ(of_kind(all, "barrier of another number").size(), 2U);
   EXPECT_EQ(of_kind(all, "barrier of all groups").size(), 0U);
   EXPECT_EQ(of_kind(all, "no bar.arrive").size(), 1U);
+
+  // A number that is the same for all is nobody's own.
+  constexpr std::string_view kOne = R"(.visible .entry one()
+{
+  mov.u32 %r1, 1;
+  mov.u32 %r2, %tid.y;
+  bar.sync %r1, 64;
+  bar.sync %r2, 64;
+}
+)";
+  const std::vector<PtxMutant> groups = of_kind(mutants_of(kOne, "one"), "barrier of all groups");
+  ASSERT_EQ(groups.size(), 1U);
+  EXPECT_EQ(groups[0].line, 6);
 }
 
 TEST(TensorMapMutantTest, AnotherSwizzleThatTheBoxAllows) {
