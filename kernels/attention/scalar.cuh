@@ -19,6 +19,7 @@
 #include "kernels/attention/row_tile.cuh"
 #include "kernels/attention/softmax.cuh"
 #include "kernels/pipe/grid.cuh"
+#include "kernels/ptx/fence.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/memory.cuh"
 #include "kernels/ptx/mma.cuh"
@@ -96,7 +97,8 @@ __device__ __forceinline__ void scalar_scores(ScalarRows<Cfg>& rows,
     for (int row = 0; row < Cfg::kWarpRows; ++row) {
       const Unit q(shared.queries.place(warp_row + row, unit));
       if (row > 0) {
-        __syncwarp();  // else all rows are loaded at once, into registers that there are not
+        ptx::compiler_fence();  // else all rows are loaded at once, into registers that there are
+                                // not
       }
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
@@ -110,8 +112,9 @@ __device__ __forceinline__ void scalar_scores(ScalarRows<Cfg>& rows,
   }
 }
 
-/// The scores become probabilities, in the warp's shared memory; what was summed before is
-/// rescaled. Row `r` sees the tile's keys below `keys + (causal ? r : 0)`, and all below `tail`.
+/// The scores become probabilities, in shared memory, and what was summed before is rescaled. Row
+/// `r` sees the tile's keys below `keys + (causal ? r : 0)`, and all below `tail`. A barrier of the
+/// block, that of the next tile, is before the probabilities are read, and another one after.
 template <typename Cfg>
 __device__ __forceinline__ void scalar_softmax(const PortableParams& params, ScalarRows<Cfg>& rows,
                                                ScalarStorage<Cfg>& shared, int warp_row, int tail,
@@ -142,7 +145,6 @@ __device__ __forceinline__ void scalar_softmax(const PortableParams& params, Sca
       shared.probabilities[warp_row + row][lane + i * 32] = x[i];
     }
   }
-  __syncwarp();
 }
 
 /// O += P V, four keys at a time.
@@ -177,7 +179,6 @@ __device__ __forceinline__ void scalar_output(ScalarRows<Cfg>& rows,
       }
     }
   }
-  __syncwarp();  // the probabilities have been read
 }
 
 template <typename Cfg>

@@ -216,6 +216,7 @@ struct PairGemm {
       }
     }
     // Until then the tensor cores arrive here.
+#pragma unroll 1
     for (int stage = 0; stage < kStages; ++stage) {
       ptx::mbarrier_wait_parity(&shared.stages.empty[state.stage], state.phase);
       state.advance();
@@ -252,7 +253,6 @@ struct PairGemm {
       ptx::tcgen05_fence_after_thread_sync();
       for (std::int32_t block = 0; block < p.k_blocks; ++block) {  // region: product loop
         ptx::mbarrier_wait_parity(&shared.stages.full[state.stage], state.phase);
-        ptx::tcgen05_fence_after_thread_sync();
         const std::uint32_t sums = tensor_memory + turn.stage * Cfg::kColumns;
         const std::uint32_t a = ptx::shared_address(shared.a[state.stage]);
         const std::uint32_t b = ptx::shared_address(shared.b[state.stage]);
@@ -269,11 +269,9 @@ struct PairGemm {
       ptx::tcgen05_commit_multicast_pair(&shared.accumulators.full[turn.stage], kBoth);
       turn.advance();
     }
-    // Until then the other CTA's warps arrive here.
-    for (int set = 0; set < kAccumulators; ++set) {
-      ptx::mbarrier_wait_parity(&shared.accumulators.empty[turn.stage], turn.phase);
-      turn.advance();
-    }
+    // Until then the other CTA's warps arrive here: at the last tile's set last.
+    turn.skip(kAccumulators - 1);
+    ptx::mbarrier_wait_parity(&shared.accumulators.empty[turn.stage], turn.phase);
   }
 
   // The epilogue: a warp's part of each tile
@@ -312,15 +310,17 @@ struct PairGemm {
     }
     return values;
   }
-  /// Once the warp has read those of the tile before.
+  /// The warp has read those of the tile before: it met to store the last box. It meets before it
+  /// reads these, too, where a box is acquired.
   __device__ __forceinline__ void store_columns(const ColumnValues& values, std::int32_t warp,
                                                 std::int32_t lane) {
-    __syncwarp();
     if (lane * 4 < Cfg::kShare) {
       *reinterpret_cast<float4*>(&shared.columns[warp][0][lane * 4]) = values.scale;
       *reinterpret_cast<float4*>(&shared.columns[warp][1][lane * 4]) = values.bias;
     }
-    __syncwarp();
+    if constexpr (kResidual) {
+      __syncwarp();
+    }
   }
 
   /// One lane, when the stores of the tile before have read the boxes.
@@ -458,9 +458,9 @@ struct PairGemm {
   }
 
   /// All warps: neither CTA goes, nor gives its tensor memory back, before the other needs neither.
+  /// Each warp has fenced its last loads when it released their accumulators.
   static __device__ __forceinline__ void leave() {
     __syncwarp();
-    ptx::tcgen05_fence_before_thread_sync();
     ptx::barrier_cluster_arrive_relaxed();
     ptx::barrier_cluster_wait();
   }
@@ -478,8 +478,10 @@ struct PairGemm {
       }
       shared.stages.init(1, 1);
       shared.accumulators.init(1, 2 * kEpilogueWarps);
-      for (std::uint64_t& barrier : shared.residual) {
-        ptx::mbarrier_init(&barrier, 1);
+      if constexpr (kResidual) {
+        for (std::uint64_t& barrier : shared.residual) {
+          ptx::mbarrier_init(&barrier, 1);
+        }
       }
       ptx::fence_mbarrier_init();
     }
@@ -487,11 +489,9 @@ struct PairGemm {
       ptx::tcgen05_alloc_pair<kTensorColumns>(&shared.tensor_memory);
       ptx::tcgen05_relinquish_alloc_permit_pair();
     }
-    ptx::tcgen05_fence_before_thread_sync();
     __syncthreads();
     ptx::barrier_cluster_arrive_relaxed();
     ptx::barrier_cluster_wait();
-    ptx::tcgen05_fence_after_thread_sync();
     pipe::let_next_grid_start();
     if (warp == kProducerWarp) {
       if (ptx::elect_sync()) {
@@ -503,7 +503,6 @@ struct PairGemm {
         multiply();
       }
       leave();
-      ptx::tcgen05_fence_after_thread_sync();
       ptx::tcgen05_dealloc_pair<kTensorColumns>(shared.tensor_memory);
     } else {
       finish(warp);

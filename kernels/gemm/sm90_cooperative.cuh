@@ -204,7 +204,7 @@ struct CooperativeGemm {
       if constexpr (kReallocate) {
         ptx::setmaxnreg_inc<kConsumerRegisters>();
       }
-      consume(static_cast<std::int32_t>(group));
+      consume(Cfg::kConsumers == 1 ? 0 : static_cast<std::int32_t>(group));
     }
   }
 

@@ -55,7 +55,8 @@ struct Place {
   const std::uint16_t* a;
 };
 
-/// What the depth's part `part` gives.
+/// What the depth's part `part` gives. Without any blocks there is no wait for earlier grids: other
+/// warps of the CTA wait, and nobody stores before all have met.
 __device__ __forceinline__ void multiply(const LinearParams& params, const Place& place, int part,
                                          int lane, Sums& sums) {
   const int blocks = (params.depth + kDepthBlock - 1) / kDepthBlock;
@@ -95,9 +96,6 @@ __device__ __forceinline__ void multiply(const LinearParams& params, const Place
         }
       }
     }
-  }
-  if (part >= blocks) {
-    pipe::wait_for_previous_grids();
   }
 }
 
@@ -156,7 +154,6 @@ extern "C" __global__ void __launch_bounds__(kThreads, kSplitDepth ? 1 : 2)
     }
   } else {
     if (place.column >= params.columns || place.row >= params.rows) {
-      pipe::wait_for_previous_grids();
       return;
     }
     place.a = params.a + place.column / params.group_columns * params.group_stride;

@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "kernels/pipe/grid.cuh"
+#include "kernels/ptx/fence.cuh"
 #include "kernels/ptx/warp.cuh"
 #include "kernels/search/memory.cuh"
 #include "kernels/search/row_products.cuh"
@@ -103,7 +104,8 @@ using Best = Bounds[kPanels][kOfLane];
 /// Takes the bounds of a step's rows into the tile's.
 __device__ __forceinline__ void take_step(const ScanParams& params, const SharedQueries& queries,
                                           std::int64_t first, const Sums& sums, Best& best) {
-  __syncwarp();  // or the compiler keeps all queries' terms in registers, from tile to tile
+  ptx::compiler_fence();  // or the compiler keeps all queries' terms in registers, from tile to
+                          // tile
 #pragma unroll
   for (int r = 0; r < kHeight; ++r) {
 #pragma unroll
