@@ -127,6 +127,18 @@ void GemmWorkload::gather_inputs() {
   }
 }
 
+std::vector<std::size_t> GemmWorkload::written_just_before() const {
+  std::vector<std::size_t> written;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    const std::string& name = inputs_[i].name();
+    if (name == "a" || name == "a_scales" || name == "row_scale" || name == "row_norm" ||
+        name == "residual") {
+      written.push_back(i);
+    }
+  }
+  return written;
+}
+
 OutputSpec GemmWorkload::output() const {
   OutputSpec spec{.type = number_type(problem_.output), .rows = problem_.m, .columns = problem_.n};
   spec.block_scales = problem_.output == DType::kMXFP8;

@@ -42,6 +42,7 @@ class GemmWorkload final : public OperatorWorkload<GemmWorkload, gpu::GemmProble
   [[nodiscard]] std::vector<Peer> peers(gpu::KernelCache& kernels,
                                         std::vector<std::string>& missing) const override;
   [[nodiscard]] Smoke smoke() const override;
+  [[nodiscard]] std::vector<std::size_t> written_just_before() const override;
   /// In a row of A, or in its scale; none of what integers make of integers.
   [[nodiscard]] Poisoned poisoned() const override;
 

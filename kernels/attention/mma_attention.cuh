@@ -421,7 +421,9 @@ __device__ __forceinline__ void mma_attention(const PortableParams& params) {
   if constexpr (Cfg::kKeyGroups == 1) {
     write_rows<Cfg>(params, end, rows, shared, warp_row(), end_first + warp_row(), lane);
   } else {
-    meet();  // the ring, whose copies have all been waited for, becomes the group's sums
+    if constexpr (Cfg::kRowGroups > 1) {
+      meet();  // the ring, whose copies have all been waited for, becomes the group's sums
+    }
     join_groups<Cfg>(params, end, rows, shared, group, warp_row(), end_first, lane);
   }
 }

@@ -140,7 +140,7 @@ __device__ __forceinline__ void consume(const Sm90Params& params, OnlineStorage<
   const int lane = threadIdx.x % 32;
   auto key = pipe::PipeState<Cfg::kKeySlots>::consumer_start();
   auto tile = pipe::PipeState<Cfg::kTileSlots>::consumer_start();
-  tile.skip(group);
+  tile.stage = static_cast<std::uint32_t>(group);
   int held = -1;  // the query slot that this warp's store still reads
   const OrderedBarrier<Cfg::kConsumers> order(group);
 
@@ -219,8 +219,8 @@ __device__ __forceinline__ void consume(const Sm90Params& params, OnlineStorage<
 
     OutputTile<Cfg::kHeadDim> o;
     o.for_each([](float& x, int) { x = 0.0F; });
-    // Behind a fence, since P and O were changed.
     const auto start_values = [&](std::uint32_t slot) {
+      ptx::wgmma_fence();
 #pragma unroll
       for (int step = 0; step < Cfg::kSteps; ++step) {
         start_output<Element>(o, p[step], shared.keys[slot], step, true);
@@ -248,7 +248,6 @@ __device__ __forceinline__ void consume(const Sm90Params& params, OnlineStorage<
     }  // end region
 
     const std::uint32_t last_slot = next_keys();
-    ptx::wgmma_fence();
     start_values(last_slot);
     const float upper = ptx::rcp_approx(quad_sum(sum.row[0]));
     const float lower = ptx::rcp_approx(quad_sum(sum.row[1]));

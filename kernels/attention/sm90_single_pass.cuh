@@ -146,7 +146,7 @@ __device__ __forceinline__ void consume(const Sm90Params& params, SinglePassStor
   const int lane = threadIdx.x % 32;
   auto key = pipe::PipeState<Cfg::kKeySlots>::consumer_start();
   auto tile = pipe::PipeState<Cfg::kTileSlots>::consumer_start();
-  tile.skip(group);
+  tile.stage = static_cast<std::uint32_t>(group);
   int held = -1;  // the query slot that this warp's store still reads
 
   const OrderedBarrier<Cfg::kConsumers> order(group);
@@ -169,7 +169,7 @@ __device__ __forceinline__ void consume(const Sm90Params& params, SinglePassStor
   const auto start_tile = [&] {
     ptx::mbarrier_wait_parity(&shared.key_barriers.full[key.stage], key.phase);
     ptx::mbarrier_wait_parity(&shared.tile_barriers.full[tile.stage], tile.phase);
-    ptx::wgmma_fence();
+    ptx::wgmma_fence();  // in every tile: else ptxas serialises the products
     start_scores<Element, Cfg::kKeys>(s, shared.tiles[tile.stage], shared.keys[key.stage]);
     ptx::wgmma_commit_group();
   };

@@ -15,6 +15,8 @@ struct ColumnValues {
   static constexpr int kWarpgroup = 128;
   static constexpr int kPasses = (Cfg::kColumns + kWarpgroup - 1) / kWarpgroup;
   using Table = float[2][Cfg::kColumns];  // scale or sum, bias
+  static constexpr bool kHasScale = Cfg::kScaled || Cfg::kNormed;
+  static constexpr bool kHasBias = epilogue::Fragment<Cfg>::kHasBias;
 
   float scale[kPasses];
   float bias[kPasses];
@@ -32,7 +34,7 @@ struct ColumnValues {
         } else if constexpr (Cfg::kNormed) {
           values.scale[pass] = __ldg(out.column_sum + first + at);
         }
-        if constexpr (epilogue::Fragment<Cfg>::kHasBias) {
+        if constexpr (kHasBias) {
           values.bias[pass] = __ldg(out.bias + first + at);
         }
       }
@@ -42,13 +44,20 @@ struct ColumnValues {
 
   /// Once the warpgroup has read the tile before; `barrier` is its own.
   __device__ __forceinline__ void store(Table& table, std::uint32_t barrier) const {
+    if constexpr (!kHasScale && !kHasBias) {
+      return;
+    }
     ptx::bar_sync(barrier, kWarpgroup);
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
       const std::int32_t at = pass * kWarpgroup + threadIdx.x % kWarpgroup;
       if (at < Cfg::kColumns) {
-        table[0][at] = scale[pass];
-        table[1][at] = bias[pass];
+        if constexpr (kHasScale) {
+          table[0][at] = scale[pass];
+        }
+        if constexpr (kHasBias) {
+          table[1][at] = bias[pass];
+        }
       }
     }
     ptx::bar_sync(barrier, kWarpgroup);

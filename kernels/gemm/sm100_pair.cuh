@@ -315,8 +315,12 @@ struct PairGemm {
   __device__ __forceinline__ void store_columns(const ColumnValues& values, std::int32_t warp,
                                                 std::int32_t lane) {
     if (lane * 4 < Cfg::kShare) {
-      *reinterpret_cast<float4*>(&shared.columns[warp][0][lane * 4]) = values.scale;
-      *reinterpret_cast<float4*>(&shared.columns[warp][1][lane * 4]) = values.bias;
+      if constexpr (Cfg::kScaled || Cfg::kNormed) {
+        *reinterpret_cast<float4*>(&shared.columns[warp][0][lane * 4]) = values.scale;
+      }
+      if constexpr (Fragment::Values::kHasBias) {
+        *reinterpret_cast<float4*>(&shared.columns[warp][1][lane * 4]) = values.bias;
+      }
     }
     if constexpr (kResidual) {
       __syncwarp();

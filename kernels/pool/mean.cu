@@ -93,7 +93,8 @@ __device__ __forceinline__ void load_scores(float (&batch)[kBatch], const float*
   }
 }
 
-/// Fills `a`, rows of `stride`, for tokens up to a multiple of kMeanTokens.
+/// Fills `a`, rows of `stride`, for tokens up to a multiple of kMeanTokens. All have to meet before
+/// they read it.
 __device__ __forceinline__ void soften(const MeanParams& params, SharedStorage& shared,
                                        std::uint16_t* a, int stride, const Tokens& tokens) {
   const int head = static_cast<int>(threadIdx.x) % kMaxHeads;
@@ -140,7 +141,6 @@ __device__ __forceinline__ void soften(const MeanParams& params, SharedStorage& 
   }
   shared.sums[part][head] = sum;
   shared.means[part][head] = mean;
-  __syncthreads();
 }
 
 }  // namespace

@@ -207,6 +207,11 @@ Case gemm_with(GemmProblem problem, ProblemFields& fields) {
   if (problem.epilogue == GemmEpilogue::kPosition) {
     fields.take("tokens", problem.tokens, {.most = 65536});
   }
+  if (problem.a == DType::kE4M3 || problem.a == DType::kI8) {
+    std::int64_t row_scale = problem.row_scale ? 1 : 0;
+    fields.take("row_scale", row_scale, {.least = 0, .most = 1});
+    problem.row_scale = row_scale == 1;
+  }
   require_size("A", problem.m, problem.k);
   require_size("output", problem.m, problem.n);
   Case one = gemm_case(problem);
@@ -226,6 +231,10 @@ Card gemm_card(std::string name, std::string operation, const GemmProblem& bench
             .speed_gates = speed_gates_of(bench)};
   card.emulated = {"m=300,n=272,k=48",  "m=520,n=320,k=48",   "m=300,n=272,k=336",
                    "m=520,n=320,k=336", "m=2060,n=320,k=208", "m=2060,n=272,k=208"};
+  if (bench.a == DType::kE4M3 || bench.a == DType::kI8) {
+    card.emulated.emplace_back("m=300,n=272,k=48,row_scale=1");
+    card.emulated.emplace_back("m=520,n=320,k=336,row_scale=1");
+  }
   if (bench.epilogue == GemmEpilogue::kPosition) {
     card.emulated.emplace_back("m=192,n=320,k=336,tokens=12");
     // Of a tile's rows, few tokens of many images: not as many as fill tiles, and an odd number of

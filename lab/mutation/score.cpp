@@ -20,7 +20,7 @@ namespace fovea::mutation {
 namespace {
 
 /// Cases that a mutant runs on at most.
-constexpr std::size_t kMostCases = 12;
+constexpr std::size_t kMostCases = 24;
 /// Operations that a mutant may take, beside those of the kernel as it is.
 constexpr std::uint64_t kStepsFactor = 10;
 constexpr std::uint64_t kStepsMore = 10'000;
