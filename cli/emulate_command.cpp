@@ -42,6 +42,7 @@ struct EmulateArguments {
   bool any_swizzle_start = false;
   bool late_stores = false;
   bool no_tensor_fences = false;
+  bool prompt_warps = false;
   int threads = 0;
   JsonOutput json;
 };
@@ -129,6 +130,7 @@ int emulate(const EmulateArguments& arguments) {
               .check_swizzle_starts = !arguments.any_swizzle_start,
               .check_last_stores = !arguments.late_stores,
               .check_tensor_fences = !arguments.no_tensor_fences,
+              .check_late_warps = !arguments.prompt_warps,
               .most_steps = arguments.most_operations}};
   std::optional<emulation::TraceFile> trace;
   if (!arguments.trace.empty()) {
@@ -218,6 +220,9 @@ void add_options(CLI::App& command, EmulateArguments& arguments) {
       ->group(kComputeGroup);
   add_flag(command, "--no-tensor-fences", arguments.no_tensor_fences,
            "Let threads be told without tcgen05.fence what has ended in tensor memory")
+      ->group(kComputeGroup);
+  add_flag(command, "--prompt-warps", arguments.prompt_warps,
+           "Keep no warp that can go on, so that none misses phases of an mbarrier")
       ->group(kComputeGroup);
   add_threads(command, arguments.threads);
   add_text(command, "--trace", "FILE", arguments.trace,

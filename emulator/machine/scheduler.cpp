@@ -12,6 +12,7 @@ namespace emu {
 namespace {
 
 constexpr std::uint64_t kMostTurn = 64;   // operations that a warp runs at a time
+constexpr int kMostPromptTurn = 1024;     // of one that runs until it has to wait
 constexpr std::uint64_t kMostDelay = 12;  // turns before a block starts
 
 std::string waits_text(const Split& split, Warp& warp) {
@@ -153,14 +154,14 @@ void Scheduler::collect() {
     }
   }
   std::ranges::shuffle(runnable_, random_);
-  if (policy_ == Policy::kPriorities) {
+  if (policy_ == Policy::kPriorities || !options_.check_late_warps) {
     std::ranges::sort(runnable_, std::greater{},
                       [](const Runnable& is) { return is.warp->priority; });
   }
 }
 
 bool Scheduler::is_skipped(const Runnable& runnable) const {
-  return policy_ == Policy::kStarve && runnable.warp == starved_;
+  return options_.check_late_warps && policy_ == Policy::kStarve && runnable.warp == starved_;
 }
 
 std::uint64_t Scheduler::run(const Runnable& runnable) {
@@ -168,7 +169,8 @@ std::uint64_t Scheduler::run(const Runnable& runnable) {
   if (!warp->can_run(split)) {
     return 0;  // what ran before it in this turn has changed the splits
   }
-  const int most = 1 + static_cast<int>(random_() % kMostTurn);
+  const int most =
+      options_.check_late_warps ? 1 + static_cast<int>(random_() % kMostTurn) : kMostPromptTurn;
   return static_cast<std::uint64_t>(warp->run(split, most));
 }
 
@@ -179,6 +181,9 @@ std::uint64_t Scheduler::run_warps() {
       continue;
     }
     done += run(runnable);
+    if (!options_.check_late_warps) {
+      continue;  // all have their turn before anything else goes on
+    }
     if (policy_ == Policy::kEager) {
       run_works(true);
     }

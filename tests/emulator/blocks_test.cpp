@@ -104,6 +104,48 @@ TEST_F(BlocksTest, WrongPhasesAndArrivalsAreFound) {
             std::set{FindingKind::kDeadlock});
 }
 
+// Warps 0 and 1 wait for each other in turns, and warp 2 for warp 0, with nothing that waits for
+// it.
+TEST_F(BlocksTest, AWarpThatNobodyWaitsForMissesPhases) {
+  const std::string ptx = kernel(R"(
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra READY;
+  mbarrier.init.shared::cta.b64 [ping], 1;
+  mbarrier.init.shared::cta.b64 [pong], 1;
+READY:
+  bar.sync 0;
+  setp.eq.u32 %p1, %r1, 0;
+  setp.eq.u32 %p2, %r1, 32;
+  setp.lt.u32 %p3, %r1, 32;
+  mov.u32 %r2, 0;
+LAP:
+  and.b32 %r3, %r2, 1;
+  @!%p3 bra PING;
+  @%p1 mbarrier.arrive.shared::cta.b64 _, [ping];
+PONG:
+  mbarrier.try_wait.parity.shared::cta.b64 %p4, [pong], %r3;
+  @!%p4 bra PONG;
+  bra NEXT;
+PING:
+  mbarrier.try_wait.parity.shared::cta.b64 %p4, [ping], %r3;
+  @!%p4 bra PING;
+  @%p2 mbarrier.arrive.shared::cta.b64 _, [pong];
+NEXT:
+  add.u32 %r2, %r2, 1;
+  setp.lt.u32 %p4, %r2, 8;
+  @%p4 bra LAP;)",
+                                 ".shared .align 8 .b64 ping; .shared .align 8 .b64 pong;");
+  const std::uint64_t memory = put(std::vector<std::uint32_t>(96));
+  bool is_missed = false;
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const Report late = run(ptx, memory, 96, {.seed = seed});
+    is_missed |= !late.is_clean();
+    const Report prompt = run(ptx, memory, 96, {.seed = seed, .check_late_warps = false});
+    EXPECT_TRUE(prompt.is_clean()) << prompt.findings.front().text();
+  }
+  EXPECT_TRUE(is_missed);
+}
+
 TEST_F(BlocksTest, MisusedMbarriersAreFound) {
   constexpr std::string_view kOne = ".shared .align 8 .b64 full;";
   const LaunchConfig lane{.block = {1, 1, 1}};

@@ -104,6 +104,48 @@ TEST_F(ClassicsTest, TheWrongPhaseOnTheSecondLap) {
   EXPECT_EQ(clean_, 0U);
 }
 
+// Warp 0 loads a box again and again, and both warps wait for each. Nothing keeps warp 0 from the
+// load after the next before warp 1 has looked, which is busy with so many rounds before it does.
+std::string waits_alone(std::string_view load, std::string_view meeting, int rounds = 1) {
+  return fmt::format(R"({}
+  mov.u32 %r6, 0;
+  setp.lt.u32 %p5, %r1, 32;
+LAP:
+  mov.u32 %r7, 0;
+  @%p5 bra LOAD;
+BUSY:
+  add.u32 %r7, %r7, 1;
+  setp.lt.u32 %p4, %r7, {};
+  @%p4 bra BUSY;
+LOAD:
+  @%p1 bra LOADED;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 512;
+  {} [%r2], [%rd1, {{0, 0}}], [%r3];
+LOADED:
+  and.b32 %r5, %r6, 1;
+WAIT:
+  mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], %r5;
+  @!%p2 bra WAIT;
+  {}
+  add.u32 %r6, %r6, 1;
+  setp.lt.u32 %p3, %r6, 6;
+  @%p3 bra LAP;)",
+                     kBegin, rounds, load, meeting);
+}
+
+TEST_F(ClassicsTest, AWarpThatMissesPhases) {
+  EXPECT_EQ(kinds_of(waits_alone(kLoad, "bar.sync 0;")), std::set<FindingKind>{});
+  EXPECT_EQ(kinds_of(waits_alone(kLoad, "")), std::set{FindingKind::kDeadlock});
+  EXPECT_GT(clean_, 0U);
+  EXPECT_NE(text_.find("waits at the mbarrier"), std::string::npos) << text_;
+  options_.check_late_warps = false;
+  EXPECT_EQ(kinds_of(waits_alone(kLoad, "", 200)), std::set<FindingKind>{});
+  // What keeps it is in the kernel.
+  options_.policy = Policy::kEager;
+  EXPECT_EQ(kinds_of(waits_alone(kLoad, "", 100'000)), std::set{FindingKind::kDeadlock});
+  EXPECT_EQ(clean_, 0U);
+}
+
 // Both warps write half of what warp 1 then reads; the mbarrier waits for so many arrivals.
 TEST_F(ClassicsTest, AnArrivalTooFew) {
   const auto body = [](int arrivals) {

@@ -43,6 +43,10 @@ struct RunOptions {
   /// Whether what has ended in tensor memory must be told to other threads through
   /// tcgen05.fence::before_thread_sync and ::after_thread_sync, beside what synchronises them.
   bool check_tensor_fences = true;
+  /// Whether a warp that can go on may be kept for any time while others go on, so that phases of
+  /// an mbarrier may come and go before it looks. Without this all that can go on run in turns, in
+  /// one order, each until it has to wait, and what goes on beside them goes on between the turns.
+  bool check_late_warps = true;
   /// The run ends with a finding after as many operations of warps. 0: no limit.
   std::uint64_t most_steps = 0;
   /// Is told what runs; none: nobody is.

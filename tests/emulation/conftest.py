@@ -1,0 +1,18 @@
+"""Runs `fovea emulate` on kernels and launches that a test writes."""
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def emulate(run_fovea, tmp_path):
+    """emulate(ptx, launch, *options, code=0): its JSON, or with a code of 2 its message."""
+
+    def run(ptx, launch, *options, code=0):
+        (tmp_path / "kernels.ptx").write_text(ptx)
+        (tmp_path / "launch.json").write_text(json.dumps(launch))
+        done = run_fovea("emulate", tmp_path / "kernels.ptx", "--launch", tmp_path / "launch.json", *options, "--json", code=code)
+        return done.stderr if code == 2 else json.loads(done.stdout)
+
+    return run

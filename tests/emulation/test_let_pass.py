@@ -1,0 +1,156 @@
+"""`fovea emulate`: what it lets pass if asked."""
+
+import pytest
+
+HEAD = """
+.version 9.0
+.target sm_90a
+.address_size 64
+"""
+
+# A lane writes 32 bytes of a box of 8 rows of 128, at `%s` of shared memory; lane 0 stores the box.
+STORE_BOX = HEAD + """
+.visible .entry store(.param .align 64 .b8 map[128])
+{
+  .reg .pred %%p<2>;
+  .reg .b32 %%r<8>;
+  .reg .b64 %%rd<4>;
+  .shared .align 1024 .b8 tile[2048];
+  mov.b64 %%rd1, map;
+  cvta.param.u64 %%rd2, %%rd1;
+  mov.u32 %%r1, %%tid.x;
+  mov.u32 %%r2, tile;
+  add.s32 %%r2, %%r2, %s;
+  shl.b32 %%r3, %%r1, 5;
+  add.s32 %%r4, %%r2, %%r3;
+  st.shared.v4.u32 [%%r4], {%%r1, %%r1, %%r1, %%r1};
+  st.shared.v4.u32 [%%r4+16], {%%r1, %%r1, %%r1, %%r1};
+  fence.proxy.async.shared::cta;
+  bar.sync 0;
+  setp.ne.s32 %%p1, %%r1, 0;
+  @%%p1 bra DONE;
+  mov.u32 %%r5, 0;
+  cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%%rd2, {%%r5, %%r5}], [%%r2];
+  cp.async.bulk.commit_group;
+  %s
+DONE:
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "wait", "option", "kind"),
+    [
+        (128, "cp.async.bulk.wait_group.read 0;", "--any-swizzle-start", "misaligned"),
+        (0, "", "--late-stores", "lifetime"),
+    ],
+)
+def test_what_hardware_does_not_mind_can_be_let_pass(emulate, place, wait, option, kind):
+    launch = {
+        "buffers": {"x": {"type": "bf16", "shape": [8, 64]}},
+        "launch": {"grid": 1, "block": 32, "arguments": [{"tensor_map": {"buffer": "x", "box": [64, 8], "swizzle": "128B"}}]},
+    }
+    right = STORE_BOX % (0, "cp.async.bulk.wait_group.read 0;")
+    assert emulate(right, launch, "--schedules", "20")["clean"]
+    wrong = STORE_BOX % (place, wait)
+    report = emulate(wrong, launch, "--schedules", "20", "--all", code=1)
+    assert {finding["kind"] for found in report["found"] for finding in found["findings"]} == {kind}
+    assert len(report["found"]) == 20
+    assert emulate(wrong, launch, "--schedules", "20", option)["clean"]
+
+
+# A warp stores in tensor memory what another one loads.
+HAND_OVER = """
+.version 9.0
+.target sm_100a
+.address_size 64
+.visible .entry hand_over()
+{
+  .reg .pred %%p<3>;
+  .reg .b32 %%r<4>;
+  .shared .align 4 .b8 slot[4];
+  mov.u32 %%r1, %%tid.x;
+  setp.lt.u32 %%p1, %%r1, 32;
+  setp.lt.u32 %%p2, %%r1, 128;
+  @!%%p1 bra ALLOCATED;
+  tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 32;
+ALLOCATED:
+  bar.sync 0;
+  ld.shared.u32 %%r2, [slot];
+  @!%%p1 bra STORED;
+  tcgen05.st.sync.aligned.32x32b.x1.b32 [%%r2], {%%r1};
+  tcgen05.wait::st.sync.aligned;
+STORED:
+  %s
+  bar.sync 0;
+  %s
+  @%%p2 bra LOADED;
+  tcgen05.ld.sync.aligned.32x32b.x1.b32 {%%r3}, [%%r2];
+  tcgen05.wait::ld.sync.aligned;
+LOADED:
+  bar.sync 0;
+  @!%%p1 bra DONE;
+  tcgen05.dealloc.cta_group::1.sync.aligned.b32 %%r2, 32;
+DONE:
+  ret;
+}
+"""
+
+
+def test_fences_of_tensor_memory_can_be_let_pass(emulate):
+    launch = {"launch": {"grid": 1, "block": 160, "arguments": []}}
+    right = HAND_OVER % ("tcgen05.fence::before_thread_sync;", "tcgen05.fence::after_thread_sync;")
+    assert emulate(right, launch, "--schedules", "20")["clean"]
+    wrong = HAND_OVER % ("", "")
+    report = emulate(wrong, launch, "--schedules", "20", "--all", code=1)
+    assert {finding["kind"] for found in report["found"] for finding in found["findings"]} == {"no tensor fence"}
+    assert len(report["found"]) == 20
+    assert emulate(wrong, launch, "--schedules", "20", "--no-tensor-fences")["clean"]
+
+
+# A warp copies the same bytes again and again, and two wait for each copy: at a barrier, too, or alone.
+COPY_AGAIN = HEAD + """
+.visible .entry copy_again(.param .u64 x)
+{
+  .reg .pred %%p<4>;
+  .reg .b32 %%r<4>;
+  .reg .b64 %%rd<2>;
+  .shared .align 16 .b8 copy[64];
+  .shared .align 8 .b8 full[8];
+  ld.param.u64 %%rd1, [x];
+  mov.u32 %%r1, %%tid.x;
+  mov.u32 %%r2, 0;
+  setp.ne.u32 %%p1, %%r1, 0;
+  @%%p1 bra BEGUN;
+  mbarrier.init.shared::cta.b64 [full], 1;
+  fence.mbarrier_init.release.cluster;
+BEGUN:
+  bar.sync 0;
+LAP:
+  @%%p1 bra COPIED;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 64;
+  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [copy], [%%rd1], 64, [full];
+COPIED:
+  and.b32 %%r3, %%r2, 1;
+WAIT:
+  mbarrier.try_wait.parity.shared::cta.b64 %%p2, [full], %%r3;
+  @!%%p2 bra WAIT;
+  %s
+  add.u32 %%r2, %%r2, 1;
+  setp.lt.u32 %%p3, %%r2, 20;
+  @%%p3 bra LAP;
+  ret;
+}
+"""
+
+
+def test_warps_can_be_prompt(emulate):
+    launch = {
+        "buffers": {"x": {"type": "u32", "shape": [16], "content": "ones"}},
+        "launch": {"grid": 1, "block": 64, "arguments": [{"buffer": "x"}]},
+    }
+    assert emulate(COPY_AGAIN % "bar.sync 0;", launch, "--schedules", "40")["clean"]
+    report = emulate(COPY_AGAIN % "", launch, "--schedules", "40", "--all", code=1)
+    assert {finding["kind"] for found in report["found"] for finding in found["findings"]} == {"deadlock"}
+    assert emulate(COPY_AGAIN % "", launch, "--schedules", "40", "--prompt-warps")["clean"]
