@@ -43,6 +43,7 @@ struct EmulateArguments {
   bool late_stores = false;
   bool no_tensor_fences = false;
   bool prompt_warps = false;
+  bool prompt_commits = false;
   int threads = 0;
   JsonOutput json;
 };
@@ -131,6 +132,7 @@ int emulate(const EmulateArguments& arguments) {
               .check_last_stores = !arguments.late_stores,
               .check_tensor_fences = !arguments.no_tensor_fences,
               .check_late_warps = !arguments.prompt_warps,
+              .check_late_commits = !arguments.prompt_commits,
               .most_steps = arguments.most_operations}};
   std::optional<emulation::TraceFile> trace;
   if (!arguments.trace.empty()) {
@@ -223,6 +225,9 @@ void add_options(CLI::App& command, EmulateArguments& arguments) {
       ->group(kComputeGroup);
   add_flag(command, "--prompt-warps", arguments.prompt_warps,
            "Keep no warp that can go on, so that none misses phases of an mbarrier")
+      ->group(kComputeGroup);
+  add_flag(command, "--prompt-commits", arguments.prompt_commits,
+           "Let tcgen05.commit arrive in all blocks before what is behind it")
       ->group(kComputeGroup);
   add_threads(command, arguments.threads);
   add_text(command, "--trace", "FILE", arguments.trace,

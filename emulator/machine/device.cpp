@@ -198,6 +198,7 @@ Report Device::run(std::span<const Launch> launches, const RunOptions& options) 
                          .races = options.check_races ? &races : nullptr,
                          .checks_swizzle_starts = options.check_swizzle_starts,
                          .checks_last_stores = options.check_last_stores,
+                         .checks_late_commits = options.check_late_commits,
                          .tracer = options.trace ? &tracer : nullptr});
   }
   Report report;

@@ -126,8 +126,9 @@ bool TensorCommit::is_own(std::uint64_t mbarrier) const {
 }
 
 bool TensorCommit::step(std::mt19937_64& random) {
-  const auto is_mine = [this](std::uint64_t mbarrier) { return is_own(mbarrier); };
-  if (!has_left_ && std::ranges::none_of(mbarriers_, is_mine)) {
+  const bool is_late = warp().grid().checks_late_commits;
+  const auto comes_first = [&](std::uint64_t mbarrier) { return !is_late || is_own(mbarrier); };
+  if (!has_left_ && std::ranges::none_of(mbarriers_, comes_first)) {
     finish();
     has_left_ = true;
     return mbarriers_.empty();
@@ -137,7 +138,7 @@ bool TensorCommit::step(std::mt19937_64& random) {
   mbarriers_.pop_back();
   Mbarrier& mbarrier = mbarrier_at(warp(), op(), lane_, MemorySpace::kClusterShared, address);
   mbarrier.meeting.meeting.brought.join(brought_);
-  if (warp().races() != nullptr && !is_own(address)) {
+  if (warp().races() != nullptr && is_late && !is_own(address)) {
     mbarrier.distant_commit = {.access = access_, .phase = mbarrier.phase() + 1};
   }
   require_allowed(warp(), op(), lanes(), mbarrier.arrive(1));

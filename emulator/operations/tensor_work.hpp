@@ -69,7 +69,8 @@ class TensorCopy : public TensorWork {
 };
 
 /// tcgen05.commit: arrives at an mbarrier of each of these blocks, in any order. At those of other
-/// blocks than that of the thread it may arrive later than what comes behind it in the queue.
+/// blocks than that of the thread it may arrive later than what comes behind it in the queue,
+/// unless the run lets that pass.
 class TensorCommit : public TensorWork {
  public:
   TensorCommit(Warp& warp, const Op& op, int lane, std::vector<std::uint64_t> mbarriers,

@@ -154,3 +154,53 @@ def test_warps_can_be_prompt(emulate):
     report = emulate(COPY_AGAIN % "", launch, "--schedules", "40", "--all", code=1)
     assert {finding["kind"] for found in report["found"] for finding in found["findings"]} == {"deadlock"}
     assert emulate(COPY_AGAIN % "", launch, "--schedules", "40", "--prompt-warps")["clean"]
+
+
+# A thread of a pair tells both blocks of a stage and then of all: who waits for both, or for the second alone?
+COMMIT_TWICE = """
+.version 9.0
+.target sm_100a
+.address_size 64
+.visible .entry commit_twice()
+{
+  .reg .pred %%p<4>;
+  .reg .b16 %%rs<2>;
+  .reg .b32 %%r<6>;
+  .shared .align 8 .b8 stage[8];
+  .shared .align 8 .b8 full[8];
+  mov.u32 %%r1, %%tid.x;
+  setp.ne.u32 %%p1, %%r1, 0;
+  @%%p1 bra BEGUN;
+  mbarrier.init.shared::cta.b64 [stage], 1;
+  mbarrier.init.shared::cta.b64 [full], 1;
+  fence.mbarrier_init.release.cluster;
+BEGUN:
+  barrier.cluster.arrive.release.aligned;
+  barrier.cluster.wait.acquire.aligned;
+  mov.u32 %%r2, %%cluster_ctarank;
+  or.b32 %%r3, %%r1, %%r2;
+  setp.ne.u32 %%p2, %%r3, 0;
+  @%%p2 bra COMMITTED;
+  mov.u32 %%r4, stage;
+  mov.u32 %%r5, full;
+  mov.u16 %%rs1, 3;
+  tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%%r4], %%rs1;
+  tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%%r5], %%rs1;
+COMMITTED:
+  mbarrier.try_wait.parity.shared::cta.b64 %%p3, [full], 0;
+  @!%%p3 bra COMMITTED;
+  %s
+  ret;
+}
+"""
+
+
+def test_commits_can_be_prompt(emulate):
+    launch = {"launch": {"grid": 2, "cluster": 2, "block": 32, "arguments": []}}
+    right = COMMIT_TWICE % "STAGE: mbarrier.try_wait.parity.shared::cta.b64 %p3, [stage], 0; @!%p3 bra STAGE;"
+    assert emulate(right, launch, "--schedules", "20")["clean"]
+    wrong = COMMIT_TWICE % ""
+    report = emulate(wrong, launch, "--schedules", "20", "--all", code=1)
+    assert {finding["kind"] for found in report["found"] for finding in found["findings"]} == {"lifetime"}
+    assert len(report["found"]) == 20
+    assert emulate(wrong, launch, "--schedules", "100", "--prompt-commits")["clean"]

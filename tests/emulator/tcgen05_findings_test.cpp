@@ -318,6 +318,10 @@ TEST_F(Tcgen05FindingsTest, FindsArrivalsThatNobodyWaitsFor) {
     }
     expect_always(FindingKind::kLifetime, blocks, also(false));
     EXPECT_TRUE(last_.instruction.starts_with("tcgen05.commit")) << last_.text();
+    options_.check_late_commits = false;
+    expect_clean(blocks, also(true));
+    expect_always(FindingKind::kLifetime, blocks, also(false));
+    options_.check_late_commits = true;
   }
 }
 

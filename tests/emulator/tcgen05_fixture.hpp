@@ -288,7 +288,8 @@ class KernelTest : public ::testing::Test {
     std::set<FindingKind> kinds;
     const std::string ptx = kernel.text();
     for (unsigned seed = 0; seed < seeds; ++seed) {
-      const Report report = run(ptx, kernel.blocks, {.seed = seed});
+      options_.seed = seed;
+      const Report report = run(ptx, kernel.blocks, options_);
       for (const Finding& finding : report.findings) {
         kinds.insert(finding.kind);
         last_ = finding;
@@ -305,6 +306,7 @@ class KernelTest : public ::testing::Test {
   std::vector<std::byte> memory_{};
   std::vector<int> values_{};
   Finding last_{};
+  RunOptions options_;  // of kinds_of, but for the seed
   unsigned clean_ = 0;  // runs
 
  private:

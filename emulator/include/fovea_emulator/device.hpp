@@ -47,6 +47,9 @@ struct RunOptions {
   /// an mbarrier may come and go before it looks. Without this all that can go on run in turns, in
   /// one order, each until it has to wait, and what goes on beside them goes on between the turns.
   bool check_late_warps = true;
+  /// Whether a tcgen05.commit may arrive at mbarriers of other blocks than its thread's later than
+  /// what is behind it in the order of issue. Without this all arrive in that order.
+  bool check_late_commits = true;
   /// The run ends with a finding after as many operations of warps. 0: no limit.
   std::uint64_t most_steps = 0;
   /// Is told what runs; none: nobody is.
