@@ -311,9 +311,10 @@ Card encoder_card(const CardOf& of) {
     for (const std::string_view type : {"bf16", "f16"}) {
       card.emulated.push_back(
           fmt::format("batch=1,heads=3,queries=140,keys=700,width={},type={}", width, type));
+      // So many heads that every slot of the rings is filled again.
       for (const int length : {196, 250}) {
         card.emulated.push_back(
-            fmt::format("batch=1,heads=9,length={},width={},type={}", length, width, type));
+            fmt::format("batch=1,heads=21,length={},width={},type={}", length, width, type));
       }
     }
   }
