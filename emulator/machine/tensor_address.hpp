@@ -21,6 +21,9 @@ constexpr std::size_t tensor_lane(std::uint32_t address) {
 constexpr std::size_t tensor_column(std::uint32_t address) {
   return address & 0xFFFFU;
 }
+constexpr std::uint32_t tensor_address(std::size_t lane, std::size_t column) {
+  return static_cast<std::uint32_t>(lane << 16U | column);
+}
 
 /// A rectangle of words of a block's tensor memory.
 struct TensorRange {

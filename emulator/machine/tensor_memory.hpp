@@ -50,7 +50,7 @@ class TensorMemory {
   [[nodiscard]] bool is_written(const TensorRange& range);
   void set_written(const TensorRange& range);
 
-  /// Columns for `allocation`, which has all but the first one. Nothing: there is no room.
+  /// The first of so many columns side by side that are free. Nothing: there is no room.
   [[nodiscard]] std::optional<std::size_t> room_for(std::size_t columns) const;
   void allocate(const TensorAllocation& allocation);
   /// False: they were not allocated so.

@@ -31,11 +31,11 @@ struct BulkTarget {
 };
 
 /// From global to shared memory, of one block or the same of several. Until all has come, the
-/// destination counts as not written; bytes that have come are counted by an mbarrier of each
-/// block.
+/// destination counts as not written; bytes that have come are counted by the mbarrier of each
+/// target.
 class BulkLoad : public AsyncWork {
  public:
-  /// `mbarrier`: its offset in each block that has one.
+  /// `mbarrier`: its offset in the shared memory of each target's mbarrier_rank.
   BulkLoad(BulkCopy copy, std::span<const BulkTarget> targets, std::uint32_t mbarrier);
 
   bool step(std::mt19937_64& random) override;

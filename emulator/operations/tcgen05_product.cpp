@@ -11,14 +11,15 @@ namespace {
 
 constexpr std::size_t kPartitionLanes = 32;  // of a warp, and of one copy of the scales
 constexpr std::size_t kPartitions = kTensorLanes / kPartitionLanes;
+constexpr std::size_t kColumnsOfA = 8;  // of tensor memory, for the 32 bytes of each row
 
-// A scale's byte may be told by the address's highest bits as well; no lane needs them.
+// The address without its highest bits, which may repeat the scale's byte.
 constexpr std::uint32_t scale_place(std::uint32_t address) {
   return address & 0x3FFFFFFFU;
 }
 
 // Rows and columns of D that lie in lanes of one block, in consecutive columns.
-struct Part {
+struct OutputPart {
   std::size_t block = 0;
   std::size_t first_row = 0;
   std::size_t first_column = 0;
@@ -32,10 +33,11 @@ struct Part {
   }
 };
 
-// The layouts A, B, D and F of PTX ISA 9.7.16.10.5.
-std::vector<Part> parts_of(const UmmaProduct& product, const UmmaInstruction& instruction) {
+// D by the layouts A, B, D and F of PTX ISA 9.7.16.10.5.
+std::vector<OutputPart> output_parts(const UmmaProduct& product,
+                                     const UmmaInstruction& instruction) {
   const std::size_t lane = tensor_lane(product.d);
-  std::vector<Part> parts;
+  std::vector<OutputPart> parts;
   const std::size_t rows = instruction.rows / product.form.blocks;
   const bool is_halved = product.form.blocks == 2 && rows == 64;
   const std::size_t halves = is_halved ? 2 : 1;
@@ -53,9 +55,6 @@ std::vector<Part> parts_of(const UmmaProduct& product, const UmmaInstruction& in
   }
   return parts;
 }
-
-// Columns of tensor memory that 32 bytes of each row of A take.
-constexpr std::size_t kColumnsOfA = 8;
 
 // Where the scales of so many lines lie: a byte of each word, one line after the other down 32
 // lanes and then in the next column; the same again in other partitions.
@@ -79,7 +78,7 @@ ScaleTable scales_of_a(const UmmaProduct& product, const UmmaInstruction& instru
 
 // Where D's columns are halved, each half of the lanes has the scales of its own.
 ScaleTable scales_of_b(const UmmaProduct& product, const UmmaInstruction& instruction,
-                       const Part& part) {
+                       const OutputPart& part) {
   const std::size_t halves = instruction.columns / part.columns;
   return {.lines = part.columns,
           .column = tensor_column(scale_place(product.scale_b)),
@@ -104,7 +103,7 @@ std::string what_is_wrong_with_place(std::string_view name, std::uint32_t addres
 
 std::string what_is_wrong_with_scales(const UmmaProduct& product,
                                       const UmmaInstruction& instruction) {
-  const Part part = parts_of(product, instruction).front();
+  const OutputPart part = output_parts(product, instruction).front();
   if (part.columns != instruction.columns && part.columns % kPartitionLanes != 0) {
     return fmt::format(
         "N is {}, and where scales of columns lie in halves of the lanes is known "
@@ -164,7 +163,7 @@ bool is_disabled(const UmmaProduct& product, std::size_t block, std::size_t lane
 }
 
 // Runs of a part's lanes, without those that are not written if `is_written`.
-void add_lanes(std::vector<TensorRange>& to, const UmmaProduct& product, const Part& part,
+void add_lanes(std::vector<TensorRange>& to, const UmmaProduct& product, const OutputPart& part,
                bool is_written, std::size_t column, std::size_t columns) {
   const std::size_t before = to.size();
   for (std::size_t row = 0; row < part.rows; ++row) {
@@ -194,7 +193,8 @@ void read_shared(Lines& lines, std::span<const std::byte> shared, std::uint64_t 
 }
 
 // Rows of A from the lanes of a part.
-void read_lanes(Lines& lines, const UmmaMemory& memory, const Part& part, std::uint32_t address) {
+void read_lanes(Lines& lines, const UmmaMemory& memory, const OutputPart& part,
+                std::uint32_t address) {
   lines.count = part.rows;
   lines.bits.resize(lines.count * lines.depth);
   const std::size_t bits = bits_of(lines.element);
@@ -245,7 +245,7 @@ Lines lines_of_b(const UmmaProduct& product, const UmmaInstruction& instruction,
 }
 
 Lines lines_of_a(const UmmaProduct& product, const UmmaInstruction& instruction,
-                 const UmmaMemory& memory, const Part& part) {
+                 const UmmaMemory& memory, const OutputPart& part) {
   Lines lines{.element = instruction.a,
               .depth = product.form.depth(),
               .is_negated = instruction.is_a_negated};
@@ -277,7 +277,7 @@ std::string what_is_wrong(const UmmaProduct& product) {
     return wrong;
   }
   const UmmaInstruction instruction = UmmaInstruction::of(form, product.instruction);
-  const Part part = parts_of(product, instruction).front();
+  const OutputPart part = output_parts(product, instruction).front();
   wrong = what_is_wrong_with_place("D", product.d, part.columns, part.is_spread);
   if (wrong.empty() && form.is_a_in_tensor_memory) {
     const auto a = static_cast<std::uint32_t>(product.a);
@@ -313,7 +313,7 @@ UmmaAccesses accesses_of(const UmmaProduct& product) {
       add_scales(accesses.scales, block, scales_of_a(product, instruction));
     }
   }
-  for (const Part& part : parts_of(product, instruction)) {
+  for (const OutputPart& part : output_parts(product, instruction)) {
     add_lanes(accesses.d, product, part, true, tensor_column(product.d), part.columns);
     if (form.is_a_in_tensor_memory) {
       add_lanes(accesses.a_words, product, part, false,
@@ -332,7 +332,7 @@ std::string multiply(const UmmaProduct& product, std::span<const UmmaMemory> mem
   const SumRule rule{.precision = kUmmaPrecision,
                      .accumulator = instruction.accumulator,
                      .is_saturating = instruction.is_saturating};
-  for (const Part& part : parts_of(product, instruction)) {
+  for (const OutputPart& part : output_parts(product, instruction)) {
     const UmmaMemory& of_block = memory[part.block];
     Lines a = lines_of_a(product, instruction, of_block, part);
     Lines b = lines_from(all_of_b, part.first_column, part.columns);

@@ -65,6 +65,12 @@ std::string range_text(const TensorRange& range) {
 
 }  // namespace
 
+std::string tensor_place_text(const Block& block, const races::Conflict& conflict) {
+  const auto address = static_cast<std::uint32_t>(conflict.offset);
+  return fmt::format("tensor memory of block ({}) at lane {}, column {}",
+                     fmt::join(block.index(), ","), tensor_lane(address), tensor_column(address));
+}
+
 void require_allocated(Warp& warp, const Op& op, Lanes lanes, Block& block,
                        const TensorRange& range) {
   if (block.is_done()) {
@@ -100,10 +106,7 @@ void check_tensor_access(Warp& warp, const Op& op, Lanes lanes, Block& block,
       is_write ? shadow.write(view, range.lane, range.lanes, range.column, range.columns)
                : shadow.read(view, range.lane, range.lanes, range.column, range.columns);
   if (conflict.has_value()) {
-    stop_at_conflict(warp, op, lanes, *conflict, is_write,
-                     fmt::format("tensor memory of block ({}) at lane {}, column {}",
-                                 fmt::join(block.index(), ","), conflict->offset >> 16U,
-                                 conflict->offset & 0xFFFFU));
+    stop_at_conflict(warp, op, lanes, *conflict, is_write, tensor_place_text(block, *conflict));
   }
 }
 

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
+#include <string>
 
 #include "emulator/machine/block.hpp"
 #include "emulator/machine/tensor_memory.hpp"
@@ -30,6 +30,9 @@ TensorQueue& tensor_queue(Warp& warp, std::size_t blocks);
 /// Ends the run with a finding where the words are not all allocated, or are given back.
 void require_allocated(Warp& warp, const Op& op, Lanes lanes, Block& block,
                        const TensorRange& range);
+
+/// "tensor memory of block (0,0,0) at lane 32, column 8": where accesses are in conflict.
+std::string tensor_place_text(const Block& block, const races::Conflict& conflict);
 
 /// Records an access for the search of races, if there is one; ends the run with a finding where an
 /// earlier one is in no order with it.

@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "emulator/machine/cluster.hpp"
 #include "emulator/operations/accesses.hpp"
@@ -142,10 +141,7 @@ void check_end(Warp& warp, const Op& op, Lanes lanes, std::size_t blocks, std::s
     Block& block = tensor_block(warp, blocks, i);
     if (const auto conflict = block.tensor.shadow.find(view, first, columns)) {
       stop_at_conflict(warp, op, lanes, *conflict, true,
-                       fmt::format("what it gives back, tensor memory of block ({}) at lane {}, "
-                                   "column {}",
-                                   fmt::join(block.index(), ","), conflict->offset >> 16U,
-                                   conflict->offset & 0xFFFFU));
+                       "what it gives back, " + tensor_place_text(block, *conflict));
     }
   }
 }

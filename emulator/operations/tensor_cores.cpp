@@ -21,7 +21,7 @@
 namespace emu {
 namespace {
 
-// One of a lane's, for the search of races, if there is one.
+// An instruction that a lane issues, and what the search of races has to know of it.
 struct Issue {
   Warp& warp;
   const Op& op;
@@ -204,8 +204,7 @@ Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-// Slots: the mbarrier's address, the mask of blocks or none. details: the space, the address's
-// bits.
+// Slots: the mbarrier's address, the mask of blocks or none. details[1]: the address's bits.
 Outcome run_commit(Warp& warp, const Op& op, Lanes lanes) {
   tensor_blocks(warp, op, lanes);
   warp.require_valid(op.slots[0], op, lanes, "the mbarrier's address");

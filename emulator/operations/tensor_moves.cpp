@@ -1,7 +1,7 @@
 // Between registers and tensor memory: tcgen05.ld, st, wait (PTX ISA 9.7.16.8).
 //
-// A warp moves a rectangle of its own 32 lanes. Registers that are loaded are nobody's before the
-// wait, and it is made any time until then.
+// A warp moves a rectangle of its own 32 lanes. A load or store is made any time until its wait;
+// until then the registers of a load have no value.
 #include "emulator/operations/tensor_moves.hpp"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace {
 enum class MoveShape : std::uint8_t { k32x32b, k16x64b, k16x128b, k16x256b, k16x32bx2 };
 constexpr std::array<std::string_view, 5> kShapes = {"32x32b", "16x64b", "16x128b", "16x256b",
                                                      "16x32bx2"};
-constexpr std::size_t kLanesOfWarp = 32;
+constexpr std::size_t kWarpLanes = kLanes;
 
 // Of one instruction, from Op::details: the shape, whether a register has halves of two words.
 struct MoveForm {
@@ -120,7 +120,7 @@ class MoveWork : public AsyncWork {
     const std::size_t words = form.is_packed ? 2 : 1;
     const std::uint32_t mask = form.is_packed ? 0xFFFFU : ~0U;
     for (std::size_t r = 0; r < form.registers; ++r) {
-      for (std::size_t lane = 0; lane < kLanesOfWarp; ++lane) {
+      for (std::size_t lane = 0; lane < kWarpLanes; ++lane) {
         const Place place = place_of(form, lane, r);
         const std::size_t first = tensor_place(lane_ + place.lane, column_ + place.column);
         std::uint32_t& value = move_->values[r].at[lane];
@@ -159,15 +159,15 @@ TensorRange begin_of(Warp& warp, const Op& op, Lanes lanes, const MoveForm& form
       uniform_value(warp, op, op.slots[0], lanes, FindingKind::kIllegalOperand,
                     "the address in tensor memory") +
       static_cast<std::uint32_t>(op.offset);
-  const std::size_t own = static_cast<std::size_t>(warp.index()) % 4 * kLanesOfWarp;
+  const std::size_t own = static_cast<std::size_t>(warp.index()) % 4 * kWarpLanes;
   const std::size_t lane = tensor_lane(address);
-  const std::size_t within = lane % kLanesOfWarp;
+  const std::size_t within = lane % kWarpLanes;
   if (lane - within != 0 && lane - within != own) {
     warp.stop(FindingKind::kIllegalOperand, op, lanes,
               fmt::format("lane {} of tensor memory, and warp {} can access lanes {} to {} alone",
-                          lane, warp.index(), own, own + kLanesOfWarp - 1));
+                          lane, warp.index(), own, own + kWarpLanes - 1));
   }
-  if (within != 0 && (form.lanes() == kLanesOfWarp || within != 16)) {
+  if (within != 0 && (form.lanes() == kWarpLanes || within != 16)) {
     warp.stop(FindingKind::kMisaligned, op, lanes,
               fmt::format("{} lanes of tensor memory cannot begin at lane {}", form.lanes(), lane));
   }

@@ -87,7 +87,7 @@ std::string what_is_wrong_with_accumulator(const UmmaForm& form, std::uint32_t b
   return field(bits, 3, 1) != 0 ? "floats cannot saturate" : "";
 }
 
-// Steps of N from `step` to 256, and what else there is.
+// M, and N, which is a multiple of a step that the kind and B's layout decide.
 std::string what_is_wrong_with_shape(const UmmaForm& form, std::uint32_t bits) {
   const bool is_pair = form.blocks == 2;
   const std::uint32_t rows = field(bits, 24, 5) * 16;

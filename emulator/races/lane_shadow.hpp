@@ -24,8 +24,8 @@ struct OpenStretches {
 
 class LaneShadow {
  public:
-  /// Who accesses something together; who has read something one after the other. Several that have
-  /// written the same by one instruction are in nobody's way.
+  /// In the place of a lane's number: all lanes by one instruction; several lanes, one after the
+  /// other. Where several have written by one instruction, the same values, nothing conflicts.
   static constexpr int kTogether = -1;
   static constexpr int kSeveral = -2;
 

@@ -8,8 +8,6 @@
 // waits for it knows of the copies that their thread had waited for, and of the writes that a proxy
 // fence had covered, but not of that thread's own accesses: that is how the stages of a ring are
 // filled again.
-#include <utility>
-
 #include "emulator/races/races.hpp"
 
 namespace emu::races {

@@ -3,11 +3,10 @@
 
 #include <algorithm>
 
+#include "emulator/machine/tensor_address.hpp"
+
 namespace emu::races {
 namespace {
-
-constexpr std::size_t kLanesOfMemory = 128;
-constexpr std::size_t kColumnsOfMemory = 512;
 
 // Whether tensor cores do them in the order in which they were issued. Of products, those into the
 // same accumulator with the same shape. Nothing documents that a copy waits for what products
@@ -44,14 +43,14 @@ std::optional<Conflict> TensorShadow::for_each_cell(std::size_t lane, std::size_
                                                     std::size_t column, std::size_t columns,
                                                     Use&& use) {
   if (cells_.empty()) {
-    cells_.resize(kLanesOfMemory / kLanes * kColumnsOfMemory);
+    cells_.resize(kTensorLanes / kLanes * kTensorColumns);
   }
   std::optional<Conflict> conflict;
   for (std::size_t row = lane / kLanes; row * kLanes < lane + lanes; ++row) {
     for (std::size_t at = column; at < column + columns; ++at) {
-      Cell& cell = cells_[row * kColumnsOfMemory + at];
+      Cell& cell = cells_[row * kTensorColumns + at];
       if (std::optional<Conflict> found = use(cell); found.has_value() && !conflict.has_value()) {
-        found->offset = row * kLanes << 16U | at;
+        found->offset = tensor_address(row * kLanes, at);
         conflict = found;
       }
     }
@@ -99,13 +98,13 @@ std::optional<Conflict> TensorShadow::write(const TensorView& view, std::size_t 
 
 std::optional<Conflict> TensorShadow::find(const TensorView& view, std::size_t column,
                                            std::size_t columns) {
-  return for_each_cell(0, kLanesOfMemory, column, columns,
+  return for_each_cell(0, kTensorLanes, column, columns,
                        [&](const Cell& cell) { return against_all(view, cell); });
 }
 
 void TensorShadow::clear(std::size_t column, std::size_t columns) {
-  for (std::size_t row = 0; row * kColumnsOfMemory < cells_.size(); ++row) {
-    std::fill_n(cells_.begin() + static_cast<std::ptrdiff_t>(row * kColumnsOfMemory + column),
+  for (std::size_t row = 0; row * kTensorColumns < cells_.size(); ++row) {
+    std::fill_n(cells_.begin() + static_cast<std::ptrdiff_t>(row * kTensorColumns + column),
                 columns, Cell{});
   }
 }

@@ -22,19 +22,11 @@ class BlocksTest : public DeviceTest {
   // The kinds of findings of the body over many seeds; it has 256 numbers in memory, all 1.
   std::set<FindingKind> findings_of(std::string_view body, std::string_view variables,
                                     const LaunchConfig& config) {
-    std::set<FindingKind> kinds;
-    for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
-      const Report report = run(kernel(body, variables), put(std::vector<std::uint32_t>(256, 1)),
-                                config, {.seed = seed});
-      for (const Finding& finding : report.findings) {
-        kinds.insert(finding.kind);
-        text_ = finding.text();
-      }
-    }
-    return kinds;
+    return kinds_over(kSeeds, [&](std::uint64_t seed) {
+      return run(kernel(body, variables), put(std::vector<std::uint32_t>(256, 1)), config,
+                 {.seed = seed});
+    });
   }
-
-  std::string text_;  // of the last finding
 };
 
 constexpr std::string_view kQueue =
@@ -98,8 +90,8 @@ TEST_F(BlocksTest, MbarriersPassNumbersOn) {
 TEST_F(BlocksTest, WrongPhasesAndArrivalsAreFound) {
   EXPECT_EQ(findings_of(queue("0"), kQueue, {.block = {64, 1, 1}}),
             std::set{FindingKind::kDeadlock});
-  EXPECT_NE(text_.find("phase 0, 32 of 32 arrivals and 0 bytes awaited"), std::string::npos)
-      << text_;
+  EXPECT_NE(last_.text().find("phase 0, 32 of 32 arrivals and 0 bytes awaited"), std::string::npos)
+      << last_.text();
   EXPECT_EQ(findings_of(queue("1", "33"), kQueue, {.block = {64, 1, 1}}),
             std::set{FindingKind::kDeadlock});
 }
@@ -170,7 +162,7 @@ TEST_F(BlocksTest, MisusedMbarriersAreFound) {
                         "W: mbarrier.try_wait.parity.shared::cta.b64 %p1, [full], 0; @!%p1 bra W;",
                         kOne, lane),
             std::set{FindingKind::kDeadlock});
-  EXPECT_NE(text_.find("64 bytes awaited"), std::string::npos) << text_;
+  EXPECT_NE(last_.text().find("64 bytes awaited"), std::string::npos) << last_.text();
 }
 
 // Each block writes its number into the next one's shared memory and reads what it was given.
@@ -222,7 +214,7 @@ TEST_F(BlocksTest, ABlockThatEndsWhileOthersNeedItIsFound) {
   mapa.shared::cluster.u32 %r6, %r5, 0;
   st.shared::cluster.u32 [%r6], %r2;)";
   EXPECT_TRUE(findings_of(kLeaves, kCell, two).contains(FindingKind::kLifetime));
-  EXPECT_NE(text_.find("block (0,0,0), which has ended"), std::string::npos) << text_;
+  EXPECT_NE(last_.text().find("block (0,0,0), which has ended"), std::string::npos) << last_.text();
   EXPECT_EQ(findings_of("mov.u32 %r5, cell; mapa.shared::cluster.u32 %r6, %r5, 2;", kCell, two),
             std::set{FindingKind::kIllegalOperand});
   EXPECT_EQ(findings_of("mov.u32 %r5, cell; mapa.shared::cluster.u32 %r6, %r5, 1;"
@@ -256,7 +248,7 @@ TEST_F(BlocksTest, RegistersMoveBetweenWarps) {
   const LaunchConfig config{.block = {384, 1, 1}};
   EXPECT_EQ(findings_of(registers("24", "240"), "", config), std::set<FindingKind>{});
   EXPECT_EQ(findings_of(registers("32", "240"), "", config), std::set{FindingKind::kDeadlock});
-  EXPECT_NE(text_.find("waits for 240 registers"), std::string::npos) << text_;
+  EXPECT_NE(last_.text().find("waits for 240 registers"), std::string::npos) << last_.text();
   EXPECT_EQ(findings_of(registers("176", "240"), "", config),
             std::set{FindingKind::kIllegalOperand});
   // 256 threads would have 255 each; ptxas gives them as many as some ask for.
@@ -279,7 +271,7 @@ TEST_F(BlocksTest, BytesCanBeCountedWithoutACopy) {
   const LaunchConfig lane{.block = {1, 1, 1}};
   EXPECT_EQ(findings_of(body(64), kOne, lane), std::set<FindingKind>{});
   EXPECT_EQ(findings_of(body(60), kOne, lane), std::set{FindingKind::kDeadlock});
-  EXPECT_NE(text_.find("4 bytes awaited"), std::string::npos) << text_;
+  EXPECT_NE(last_.text().find("4 bytes awaited"), std::string::npos) << last_.text();
 }
 
 // The first grid writes 7 late; the second copies what it finds.

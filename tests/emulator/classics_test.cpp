@@ -24,25 +24,16 @@ class ClassicsTest : public SmallBoxTest {
  protected:
   // The kinds of findings of so many schedules with two warps.
   std::set<FindingKind> kinds_of(const std::string& body) {
-    clean_ = 0;
-    std::set<FindingKind> kinds;
     const std::string ptx = kernel(body, kShared);
-    for (std::uint64_t seed = 0; seed < kSchedules; ++seed) {
+    return kinds_over(kSchedules, [&](std::uint64_t seed) {
       LaunchConfig config = one_warp(2048);
       config.block[0] = 64;
       options_.seed = seed;
-      const Report report = run(ptx, put_map(encode(desc_), 4096), config, options_);
-      clean_ += report.is_clean() ? 1 : 0;
-      for (const Finding& finding : report.findings) {
-        kinds.insert(finding.kind);
-        text_ = finding.text();
-      }
-    }
-    return kinds;
+      return run(ptx, put_map(encode(desc_), 4096), config, options_);
+    });
   }
 
   RunOptions options_;
-  std::uint64_t clean_ = 0;  // schedules without a finding
 };
 
 TEST_F(ClassicsTest, NoProxyFenceBeforeAStore) {
@@ -56,8 +47,9 @@ TEST_F(ClassicsTest, NoProxyFenceBeforeAStore) {
   EXPECT_EQ(kinds_of(body("fence.proxy.async.shared::cta;")), std::set<FindingKind>{});
   EXPECT_EQ(kinds_of(body("")), std::set{FindingKind::kNoProxyFence});
   EXPECT_EQ(clean_, 0U);
-  EXPECT_NE(text_.find("no fence.proxy.async behind it"), std::string::npos) << text_;
-  EXPECT_NE(text_.find("the earlier one: test: st.shared.v2.u32"), std::string::npos) << text_;
+  EXPECT_NE(last_.text().find("no fence.proxy.async behind it"), std::string::npos) << last_.text();
+  EXPECT_NE(last_.text().find("the earlier one: test: st.shared.v2.u32"), std::string::npos)
+      << last_.text();
 }
 
 // Two boxes through one stage. Warp 1 reads the first; thread 0 loads the second behind it.
@@ -137,7 +129,7 @@ TEST_F(ClassicsTest, AWarpThatMissesPhases) {
   EXPECT_EQ(kinds_of(waits_alone(kLoad, "bar.sync 0;")), std::set<FindingKind>{});
   EXPECT_EQ(kinds_of(waits_alone(kLoad, "")), std::set{FindingKind::kDeadlock});
   EXPECT_GT(clean_, 0U);
-  EXPECT_NE(text_.find("waits at the mbarrier"), std::string::npos) << text_;
+  EXPECT_NE(last_.text().find("waits at the mbarrier"), std::string::npos) << last_.text();
   options_.check_late_warps = false;
   EXPECT_EQ(kinds_of(waits_alone(kLoad, "", 200)), std::set<FindingKind>{});
   // What keeps it is in the kernel.
@@ -288,8 +280,6 @@ class PeerTest : public ClassicsTest {
  protected:
   // `body`: what thread 0 of the second block does; `end`: what all then do in both.
   std::set<FindingKind> kinds_of_peers(std::string_view body, std::string_view end) {
-    clean_ = 0;
-    std::set<FindingKind> kinds;
     const std::string ptx = kernel(fmt::format(R"({}
   barrier.cluster.arrive.aligned;
   barrier.cluster.wait.aligned;
@@ -304,24 +294,18 @@ GO:
   {})",
                                                kBegin, body, end),
                                    kShared);
-    for (std::uint64_t seed = 0; seed < kSchedules; ++seed) {
+    return kinds_over(kSchedules, [&](std::uint64_t seed) {
       LaunchConfig config = one_warp(2048);
       config.grid[0] = config.cluster[0] = 2;
-      const Report report = run(ptx, put_map(encode(desc_), 16), config, {.seed = seed});
-      clean_ += report.is_clean() ? 1 : 0;
-      for (const Finding& finding : report.findings) {
-        kinds.insert(finding.kind);
-        text_ = finding.text();
-      }
-    }
-    return kinds;
+      return run(ptx, put_map(encode(desc_), 16), config, {.seed = seed});
+    });
   }
 
   void expect_found(std::string_view body, std::string_view said, std::string_view end = kMeet) {
-    EXPECT_EQ(kinds_of_peers(body, end), std::set<FindingKind>{}) << text_;
+    EXPECT_EQ(kinds_of_peers(body, end), std::set<FindingKind>{}) << last_.text();
     EXPECT_EQ(kinds_of_peers(body, ""), std::set{FindingKind::kLifetime});
     EXPECT_EQ(clean_, 0U);
-    EXPECT_NE(text_.find(said), std::string::npos) << text_;
+    EXPECT_NE(last_.text().find(said), std::string::npos) << last_.text();
   }
 
   static constexpr std::string_view kMeet =
@@ -362,7 +346,7 @@ TEST_F(ClassicsTest, ABlockGoesBeforeItsStoreHasRead) {
   EXPECT_EQ(kinds_of(body("cp.async.bulk.wait_group.read 0;")), std::set<FindingKind>{});
   EXPECT_EQ(kinds_of(body("")), std::set{FindingKind::kLifetime});
   EXPECT_EQ(clean_, 0U);
-  EXPECT_NE(text_.find("cp.async.bulk.tensor.2d"), std::string::npos) << text_;
+  EXPECT_NE(last_.text().find("cp.async.bulk.tensor.2d"), std::string::npos) << last_.text();
   options_.check_last_stores = false;
   EXPECT_EQ(kinds_of(body("")), std::set<FindingKind>{});
 }
@@ -379,7 +363,8 @@ TEST_F(ClassicsTest, NoProxyFenceBeforeALoadOverWhatThreadsHaveWritten) {
   EXPECT_EQ(kinds_of(body("fence.proxy.async.shared::cta;")), std::set<FindingKind>{});
   EXPECT_EQ(kinds_of(body("")), std::set{FindingKind::kNoProxyFence});
   EXPECT_EQ(clean_, 0U);
-  EXPECT_NE(text_.find("the earlier one: test: st.shared.v2.u32"), std::string::npos) << text_;
+  EXPECT_NE(last_.text().find("the earlier one: test: st.shared.v2.u32"), std::string::npos)
+      << last_.text();
 }
 
 // One grid writes, lets the next start, and goes on; that one copies what was written.
@@ -389,8 +374,6 @@ class DependentGridTest : public ClassicsTest {
   // between the two, which lets the copy start as well.
   std::set<FindingKind> kinds_of_grids(std::string_view reads, bool is_dependent = true,
                                        std::optional<std::string_view> between = std::nullopt) {
-    clean_ = 0;
-    std::set<FindingKind> kinds;
     std::vector<std::string> texts = {R"(
   griddepcontrol.launch_dependents;
   mov.u32 %r3, 7;
@@ -403,7 +386,7 @@ class DependentGridTest : public ClassicsTest {
     for (const std::string& text : texts) {
       kernels.push_back(device_.load(kernel(text)).front());
     }
-    for (std::uint64_t seed = 0; seed < kSchedules; ++seed) {
+    return kinds_over(kSchedules, [&](std::uint64_t seed) {
       const std::uint64_t memory = put(std::vector<std::uint32_t>(512, 1));
       const auto bytes = std::bit_cast<std::array<std::byte, 8>>(memory);
       std::vector<Launch> launches;
@@ -414,14 +397,8 @@ class DependentGridTest : public ClassicsTest {
       }
       launches[1].config.is_dependent = launches.size() == 3 || is_dependent;
       launches.back().config.is_dependent = is_dependent;
-      const Report report = device_.run(launches, {.seed = seed});
-      clean_ += report.is_clean() ? 1 : 0;
-      for (const Finding& finding : report.findings) {
-        kinds.insert(finding.kind);
-        text_ = finding.text();
-      }
-    }
-    return kinds;
+      return device_.run(launches, {.seed = seed});
+    });
   }
 };
 
@@ -431,7 +408,7 @@ TEST_F(DependentGridTest, ReadsBeforeTheOneBeforeHasWritten) {
   EXPECT_EQ(kinds_of_grids("ld.global.u32 %r2, [%rd3];", false), std::set<FindingKind>{});
   EXPECT_EQ(kinds_of_grids("ld.global.u32 %r2, [%rd3];"), std::set{FindingKind::kRace});
   EXPECT_EQ(clean_, 0U);
-  EXPECT_NE(text_.find("griddepcontrol.wait"), std::string::npos) << text_;
+  EXPECT_NE(last_.text().find("griddepcontrol.wait"), std::string::npos) << last_.text();
 }
 
 // Read-only loads may be made before the wait: they are of what nobody writes while the grid lives.
@@ -442,7 +419,7 @@ TEST_F(DependentGridTest, ReadsAsConstantWhatTheOneBeforeWrites) {
   EXPECT_EQ(kinds_of_grids(kRead, false), std::set<FindingKind>{});
   EXPECT_EQ(kinds_of_grids(kRead), std::set{FindingKind::kRace});
   EXPECT_EQ(clean_, 0U);
-  EXPECT_NE(text_.find("as what nobody writes"), std::string::npos) << text_;
+  EXPECT_NE(last_.text().find("as what nobody writes"), std::string::npos) << last_.text();
 }
 
 // The wait is for the grid before alone: who wrote is one further, and that grid does not wait.
@@ -454,7 +431,8 @@ TEST_F(DependentGridTest, ReadsWhatOneFurtherBackWrites) {
   EXPECT_EQ(kinds_of_grids(kRead, false, kNoWait), std::set<FindingKind>{});
   EXPECT_EQ(kinds_of_grids(kRead, true, kNoWait), std::set{FindingKind::kRace});
   EXPECT_EQ(clean_, 0U);
-  EXPECT_NE(text_.find("that had not ended when this one began"), std::string::npos) << text_;
+  EXPECT_NE(last_.text().find("that had not ended when this one began"), std::string::npos)
+      << last_.text();
 }
 
 }  // namespace

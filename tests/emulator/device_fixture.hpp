@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -93,7 +94,25 @@ class DeviceTest : public ::testing::Test {
     return report.findings.front().kind;
   }
 
+  /// The kinds of findings of the schedules of so many seeds; run_seed(seed) gives a report.
+  template <typename RunSeed>
+  std::set<FindingKind> kinds_over(std::uint64_t seeds, RunSeed&& run_seed) {
+    std::set<FindingKind> kinds;
+    clean_ = 0;
+    for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+      const Report report = run_seed(seed);
+      clean_ += report.is_clean() ? 1 : 0;
+      for (const Finding& finding : report.findings) {
+        kinds.insert(finding.kind);
+        last_ = finding;
+      }
+    }
+    return kinds;
+  }
+
   Device device_;
+  Finding last_{};           // that kinds_over has seen
+  std::uint64_t clean_ = 0;  // schedules of the last kinds_over without a finding
 };
 
 }  // namespace emu

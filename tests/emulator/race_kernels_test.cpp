@@ -23,26 +23,18 @@ class RaceKernelsTest : public DeviceTest {
   // The kinds of findings over many seeds. A race is found on every schedule, or none at all.
   std::set<FindingKind> findings_of(std::string_view body, const LaunchConfig& config,
                                     std::string_view variables = "") {
-    std::set<FindingKind> kinds;
-    std::uint64_t found = 0;
-    for (std::uint64_t seed = 0; seed < kRaceSeeds; ++seed) {
-      const Report report = run(kernel(body, variables), put(std::vector<std::uint32_t>(1024, 1)),
-                                config, {.seed = seed});
-      for (const Finding& finding : report.findings) {
-        kinds.insert(finding.kind);
-        finding_ = finding;
-        ++found;
-      }
-    }
-    EXPECT_TRUE(found == 0 || found == kRaceSeeds) << found << " of " << kRaceSeeds << " seeds";
+    const std::set<FindingKind> kinds = kinds_over(kRaceSeeds, [&](std::uint64_t seed) {
+      return run(kernel(body, variables), put(std::vector<std::uint32_t>(1024, 1)), config,
+                 {.seed = seed});
+    });
+    EXPECT_TRUE(clean_ == 0 || clean_ == kRaceSeeds)
+        << clean_ << " of " << kRaceSeeds << " seeds are clean";
     return kinds;
   }
   std::set<FindingKind> findings_of(std::string_view body, std::uint32_t threads,
                                     std::string_view variables = "") {
     return findings_of(body, LaunchConfig{.block = {threads, 1, 1}}, variables);
   }
-
-  Finding finding_{};  // the last one
 };
 
 constexpr std::string_view kStage = ".shared .align 16 .b8 buffer[2048];";
@@ -459,14 +451,13 @@ TEST_F(RaceKernelsTest, BlocksOfAClusterRaceInSharedMemory) {
   EXPECT_EQ(findings_of(with(text, {meet("")}), two, kMailbox), kNoFindings);
   EXPECT_EQ(findings_of(with(text, {meet(".release")}), two, kMailbox), kNoFindings);
   EXPECT_EQ(findings_of(with(text, {meet(".relaxed")}), two, kMailbox), kRaces);
-  EXPECT_TRUE(finding_.other.has_value());
-  EXPECT_EQ(finding_.other.value_or(EarlierAccess{}).block[0] ^ finding_.block[0], 1U);
+  EXPECT_TRUE(last_.other.has_value());
+  EXPECT_EQ(last_.other.value_or(EarlierAccess{}).block[0] ^ last_.block[0], 1U);
 }
 
 TEST_F(RaceKernelsTest, GridsThatOverlapRaceUnlessTheyWait) {
   const auto found = [&](std::string_view first, std::string_view second, bool is_dependent) {
-    std::set<FindingKind> kinds;
-    for (std::uint64_t seed = 0; seed < kRaceSeeds; ++seed) {
+    return kinds_over(kRaceSeeds, [&](std::uint64_t seed) {
       const std::uint64_t memory = put(std::vector<std::uint32_t>(64, 1));
       const auto bytes = std::bit_cast<std::array<std::byte, 8>>(memory);
       const std::vector<std::byte> parameters(bytes.begin(), bytes.end());
@@ -474,12 +465,8 @@ TEST_F(RaceKernelsTest, GridsThatOverlapRaceUnlessTheyWait) {
       const Launch one{device_.load(kernel(first)).front(), config, parameters};
       config.is_dependent = is_dependent;
       const Launch other{device_.load(kernel(second)).front(), config, parameters};
-      const Report report = device_.run(std::array{one, other}, {.seed = seed});
-      for (const Finding& finding : report.findings) {
-        kinds.insert(finding.kind);
-      }
-    }
-    return kinds;
+      return device_.run(std::array{one, other}, {.seed = seed});
+    });
   };
   constexpr std::string_view kWrites =
       "griddepcontrol.launch_dependents; st.global.u32 [%rd3], %r1;";

@@ -41,7 +41,6 @@ class Tcgen05FindingsTest : public KernelTest {
   // One kind of finding, on every schedule.
   void expect_always(FindingKind kind, std::size_t blocks,
                      const std::function<void(Kernel&)>& change) {
-    clean_ = 0;
     EXPECT_EQ(with(blocks, change), Kinds{kind}) << last_.text();
     EXPECT_EQ(clean_, 0U);
   }
@@ -144,9 +143,7 @@ TEST_F(Tcgen05FindingsTest, LetsFencesBeMissingIfAsked) {
 TEST_F(Tcgen05FindingsTest, FindsProductsThatHaveNoOrder) {
   // Into overlapping accumulators, or the same with another shape.
   expect_always(FindingKind::kRace, 1, [](Kernel& kernel) {
-    kernel.allocated = 128;
-    kernel.allocation = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 128;\n";
-    kernel.deallocation = "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, 128;\n";
+    kernel.allocate(128);
     kernel.products += products(kE4M3, 1, 128, 64, 1, 32);
   });
   expect_always(FindingKind::kRace, 1,
@@ -243,7 +240,6 @@ TEST_F(Tcgen05FindingsTest, FindsGroupsThatAreMixed) {
 TEST_F(Tcgen05FindingsTest, FindsMemoryGivenBackTooEarly) {
   // Before the others have loaded, of the block itself and of the other one.
   expect_always(FindingKind::kRace, 1, [](Kernel& kernel) { kernel.last_sync = ""; });
-  clean_ = 0;
   const Kinds kinds = with(2, [](Kernel& kernel) { kernel.last_sync = "bar.sync 0;\n"; });
   EXPECT_EQ(clean_, 0U);
   for (const FindingKind kind : kinds) {
@@ -257,7 +253,6 @@ constexpr std::string_view kWait = "barrier.cluster.wait.aligned;\n";
 // The second block loads once more when it knows that the first one has loaded, which does not wait
 // for it.
 TEST_F(Tcgen05FindingsTest, FindsAccessesBehindTheOtherBlocksEnd) {
-  clean_ = 0;
   const Kinds kinds = with(2, [](Kernel& kernel) {
     kernel.more = fmt::format("{}{}setp.ne.u32 %p3, %r7, 0;\n", kernel.sync, kArrive);
     kernel.last_sync = fmt::format(
@@ -275,7 +270,6 @@ TEST_F(Tcgen05FindingsTest, FindsAccessesBehindTheOtherBlocksEnd) {
 // dealloc may wait for the other block, or not (PTX ISA, table 48): here the first block comes to
 // it behind a barrier of the cluster, to which the second one comes behind it.
 TEST_F(Tcgen05FindingsTest, FindsThatTheEndMayWait) {
-  clean_ = 0;
   const Kinds kinds = with(2, [](Kernel& kernel) {
     kernel.last_sync += fmt::format(
         "setp.ne.u32 %p3, %r7, 0;\n@%p3 bra SECOND;\n{0}{1}bra GIVE;\n"
@@ -288,7 +282,6 @@ TEST_F(Tcgen05FindingsTest, FindsThatTheEndMayWait) {
 
 TEST_F(Tcgen05FindingsTest, FindsBlocksThatEndTooEarly) {
   // The second block leaves while the first one's products are under way.
-  clean_ = 0;
   const Kinds kinds = with(2, [](Kernel& kernel) {
     kernel.wait = "setp.ne.u32 %p3, %r7, 0;\n@%p3 bra EARLY;\n" + kernel.wait;
     kernel.last_sync = "EARLY:\nbar.sync 0;\n";

@@ -17,7 +17,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "fovea_emulator/device.hpp"
+#include "tests/emulator/device_fixture.hpp"
 
 namespace emu::tcgen05 {
 
@@ -30,15 +30,6 @@ constexpr std::uint32_t kB = 16 << 10U;
 constexpr std::uint32_t kScaleA = 48 << 10U;
 constexpr std::uint32_t kScaleB = 49 << 10U;
 
-/// "{%d0, %d1}"
-inline std::string registers(std::size_t count, std::string_view prefix = "%d") {
-  std::string text;
-  for (std::size_t i = 0; i < count; ++i) {
-    text += fmt::format("{}{}{}", i > 0 ? ", " : "", prefix, i);
-  }
-  return "{" + text + "}";
-}
-
 /// How a thread waits at the mbarrier whose address is in a register.
 inline std::string wait_at(std::string_view mbarrier, std::string_view label, unsigned parity = 0) {
   return fmt::format(R"(
@@ -49,65 +40,16 @@ inline std::string wait_at(std::string_view mbarrier, std::string_view label, un
                      mbarrier, label, parity);
 }
 
-/// A kernel of one block, or of a pair, whose image of shared memory is filled, tensor memory
-/// allocated, multiplied in by the first thread of (the first) block, and stored. Registers: %r1
-/// the thread, %r2 the image's address, %r3 that of tensor memory, %r4 the warp, %r5 an mbarrier's
-/// address, %r6 the address of the warp's lanes, %r7 the block's rank, %rd1 its memory, %rd3 the
-/// thread's results; %rd10 and %rd11 the descriptors of A and B; %p1: the first thread of all.
-struct Kernel {
-  std::size_t blocks = 1;
-  std::size_t columns = 64;  // of a result
-  std::size_t allocated = 64;
-  std::string allocation{};
-  std::string after_allocation = "fence.proxy.async;\n";
-  std::string sync{};
-  std::string products{};  // by one thread
-  std::string commit{};    // likewise
-  std::string wait = wait_at("%r5", "DONE");
-  std::string fence_after = "tcgen05.fence::after_thread_sync;\n";
-  std::string loads{};
-  std::string wait_load = "tcgen05.wait::ld.sync.aligned;\n";
-  std::string fence_before = "tcgen05.fence::before_thread_sync;\n";
-  std::string more{};  // by all threads, before the end
-  std::string last_sync{};
-  std::string deallocation{};
-
-  explicit Kernel(std::size_t of_blocks = 1, std::size_t of_columns = 64)
-      : blocks(of_blocks), columns(of_columns), allocated(std::bit_ceil(of_columns)) {
-    const std::string group = fmt::format("cta_group::{}", blocks);
-    sync = blocks == 1 ? "bar.sync 0;\n"
-                       : "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n";
-    last_sync = sync;
-    allocation = fmt::format(
-        "tcgen05.alloc.{}.sync.aligned.shared::cta.b32 [slot], {};\n"
-        "tcgen05.relinquish_alloc_permit.{}.sync.aligned;\n",
-        group, allocated, group);
-    deallocation = fmt::format("tcgen05.dealloc.{}.sync.aligned.b32 %r3, {};\n", group, allocated);
-    commit = blocks == 1
-                 ? "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r5];\n"
-                 : "mov.b16 %rs1, 3;\ntcgen05.commit.cta_group::2.mbarrier::arrive::one"
-                   ".shared::cluster.multicast::cluster.b64 [%r5], %rs1;\n";
-    for (std::size_t column = 0; column < columns; column += 32) {
-      loads += fmt::format("tcgen05.ld.sync.aligned.32x32b.x32.b32 {}, [%r6+{}];\n",
-                           list(column, 32), column);
-    }
-  }
-
-  static std::string list(std::size_t first, std::size_t count) {
-    std::string text;
-    for (std::size_t i = first; i < first + count; ++i) {
-      text += fmt::format("{}%d{}", i > first ? ", " : "", i);
-    }
-    return "{" + text + "}";
-  }
-
-  [[nodiscard]] std::string text() const {
-    std::string stores;
-    for (std::size_t i = 0; i < columns; ++i) {
-      stores += fmt::format("  st.global.b32 [%rd3+{}], %d{};\n", 4 * i, i);
-    }
-    return fmt::format(
-        R"(.version 9.0
+/// The beginning of a kernel `test` of one block or of a pair: it fills the image of shared memory,
+/// initialises the mbarriers `done` (one arrival) and `other` (all threads'), and has the first
+/// warp run `allocation`, which writes to `slot`. A block's memory has `first` bytes that are left
+/// out, the image, and 2048 bytes for each thread. Registers: %r1 the thread, %r2 the image's
+/// address, %r4 the warp, %r5 the address of `done`, %r7 the block's rank, %rd1 its memory, %rd3
+/// the thread's bytes of it; %p5: not of the first warp.
+inline std::string beginning(std::size_t image_bytes, std::string_view allocation,
+                             std::size_t first = 0) {
+  return fmt::format(
+      R"(.version 9.0
 .target sm_100a
 .address_size 64
 .shared .align 1024 .b8 image[{image}];
@@ -131,14 +73,14 @@ struct Kernel {
   mov.u32 %r5, done;
   mul.wide.u32 %rd2, %r1, 2048;
   add.s64 %rd3, %rd1, %rd2;
-  add.s64 %rd3, %rd3, {image};
+  add.s64 %rd3, %rd3, {results};
   mov.u32 %r8, %r1;
 FILL:
   shl.b32 %r9, %r8, 2;
   add.u32 %r10, %r2, %r9;
   cvt.u64.u32 %rd4, %r9;
   add.s64 %rd5, %rd1, %rd4;
-  ld.global.u32 %r11, [%rd5];
+  ld.global.u32 %r11, [%rd5+{first}];
   st.shared.u32 [%r10], %r11;
   add.u32 %r8, %r8, {threads};
   setp.lt.u32 %p3, %r8, {words};
@@ -153,7 +95,77 @@ NO_INIT:
   @%p5 bra NO_ALLOC;
 {allocation}
 NO_ALLOC:
-{after_allocation}
+)",
+      fmt::arg("image", image_bytes), fmt::arg("block", first + image_bytes + kResultBytes),
+      fmt::arg("results", first + image_bytes), fmt::arg("first", first),
+      fmt::arg("threads", kThreads), fmt::arg("words", image_bytes / 4),
+      fmt::arg("allocation", allocation));
+}
+
+/// A kernel of one block, or of a pair, whose image of shared memory is filled, tensor memory
+/// allocated, multiplied in by the first thread of (the first) block, and stored. Registers beside
+/// those of its beginning: %r3 the address in tensor memory, %r6 that of the warp's lanes; %rd10
+/// and %rd11 the descriptors of A and B; %p1: the first thread of all.
+struct Kernel {
+  std::size_t blocks = 1;
+  std::size_t columns = 64;  // of a result
+  std::string allocation{};
+  std::string after_allocation = "fence.proxy.async;\n";
+  std::string sync{};
+  std::string products{};  // by one thread
+  std::string commit{};    // likewise
+  std::string wait = wait_at("%r5", "DONE");
+  std::string fence_after = "tcgen05.fence::after_thread_sync;\n";
+  std::string loads{};
+  std::string wait_load = "tcgen05.wait::ld.sync.aligned;\n";
+  std::string fence_before = "tcgen05.fence::before_thread_sync;\n";
+  std::string more{};  // by all threads, before the end
+  std::string last_sync{};
+  std::string deallocation{};
+
+  explicit Kernel(std::size_t of_blocks = 1, std::size_t of_columns = 64)
+      : blocks(of_blocks), columns(of_columns) {
+    sync = blocks == 1 ? "bar.sync 0;\n"
+                       : "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n";
+    last_sync = sync;
+    allocate(std::bit_ceil(columns));
+    commit = blocks == 1
+                 ? "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r5];\n"
+                 : "mov.b16 %rs1, 3;\ntcgen05.commit.cta_group::2.mbarrier::arrive::one"
+                   ".shared::cluster.multicast::cluster.b64 [%r5], %rs1;\n";
+    for (std::size_t column = 0; column < columns; column += 32) {
+      loads += fmt::format("tcgen05.ld.sync.aligned.32x32b.x32.b32 {}, [%r6+{}];\n",
+                           list(column, 32), column);
+    }
+  }
+
+  /// With so many columns, all of which it gives back.
+  void allocate(std::size_t count) {
+    allocation = fmt::format(
+        "tcgen05.alloc.cta_group::{0}.sync.aligned.shared::cta.b32 [slot], {1};\n"
+        "tcgen05.relinquish_alloc_permit.cta_group::{0}.sync.aligned;\n",
+        blocks, count);
+    deallocation =
+        fmt::format("tcgen05.dealloc.cta_group::{}.sync.aligned.b32 %r3, {};\n", blocks, count);
+  }
+
+  /// "{%d4, %d5}"
+  static std::string list(std::size_t first, std::size_t count) {
+    std::string text;
+    for (std::size_t i = first; i < first + count; ++i) {
+      text += fmt::format("{}%d{}", i > first ? ", " : "", i);
+    }
+    return "{" + text + "}";
+  }
+
+  [[nodiscard]] std::string text() const {
+    std::string stores;
+    for (std::size_t i = 0; i < columns; ++i) {
+      stores += fmt::format("  st.global.b32 [%rd3+{}], %d{};\n", 4 * i, i);
+    }
+    return beginning(kImageBytes, allocation) +
+           fmt::format(
+               R"({after_allocation}
 {sync}
   ld.shared.u32 %r3, [slot];
   shl.b32 %r6, %r4, 21;
@@ -186,15 +198,13 @@ END:
   ret;
 }}
 )",
-        fmt::arg("image", kImageBytes), fmt::arg("block", kBlockBytes),
-        fmt::arg("threads", kThreads), fmt::arg("words", kImageBytes / 4),
-        fmt::arg("allocation", allocation), fmt::arg("after_allocation", after_allocation),
-        fmt::arg("sync", sync), fmt::arg("descriptor", kDescriptor), fmt::arg("b", kB >> 4U),
-        fmt::arg("products", products), fmt::arg("commit", commit), fmt::arg("wait", wait),
-        fmt::arg("fence_after", fence_after), fmt::arg("loads", loads),
-        fmt::arg("wait_load", wait_load), fmt::arg("fence_before", fence_before),
-        fmt::arg("more", more), fmt::arg("stores", stores), fmt::arg("last_sync", last_sync),
-        fmt::arg("deallocation", deallocation));
+               fmt::arg("after_allocation", after_allocation), fmt::arg("sync", sync),
+               fmt::arg("descriptor", kDescriptor), fmt::arg("b", kB >> 4U),
+               fmt::arg("products", products), fmt::arg("commit", commit), fmt::arg("wait", wait),
+               fmt::arg("fence_after", fence_after), fmt::arg("loads", loads),
+               fmt::arg("wait_load", wait_load), fmt::arg("fence_before", fence_before),
+               fmt::arg("more", more), fmt::arg("stores", stores), fmt::arg("last_sync", last_sync),
+               fmt::arg("deallocation", deallocation));
   }
 
   /// K-major, with the swizzle of 128 bytes.
@@ -233,7 +243,7 @@ inline std::string products(const Kind& kind, std::size_t blocks, std::size_t ro
   return text;
 }
 
-class KernelTest : public ::testing::Test {
+class KernelTest : public DeviceTest {
  protected:
   /// Numbers from -2 to 2 where the kernels find A and B, in each block's memory: 128 rows or more
   /// of 128 bytes.
@@ -262,7 +272,7 @@ class KernelTest : public ::testing::Test {
         parameter, options);
   }
 
-  /// What a lane of a block has stored of a column.
+  /// What a block's threads have stored: 512 words each.
   std::vector<std::uint32_t> results(std::size_t block) {
     std::vector<std::uint32_t> words(kResultBytes / 4);
     device_.read(std::as_writable_bytes(std::span(words)),
@@ -285,29 +295,19 @@ class KernelTest : public ::testing::Test {
   }
 
   std::set<FindingKind> kinds_of(const Kernel& kernel, unsigned seeds = 8) {
-    std::set<FindingKind> kinds;
     const std::string ptx = kernel.text();
-    for (unsigned seed = 0; seed < seeds; ++seed) {
+    return kinds_over(seeds, [&](std::uint64_t seed) {
       options_.seed = seed;
-      const Report report = run(ptx, kernel.blocks, options_);
-      for (const Finding& finding : report.findings) {
-        kinds.insert(finding.kind);
-        last_ = finding;
-      }
-      clean_ += report.is_clean() ? 1 : 0;
-    }
-    return kinds;
+      return run(ptx, kernel.blocks, options_);
+    });
   }
 
   static constexpr std::size_t kRowsOfImage = kImageBytes / 128;
 
-  Device device_;
   std::uint64_t address_ = 0;
   std::vector<std::byte> memory_{};
   std::vector<int> values_{};
-  Finding last_{};
   RunOptions options_;  // of kinds_of, but for the seed
-  unsigned clean_ = 0;  // runs
 
  private:
   // Rows of 128 bytes, units of 16 of which are swizzled.

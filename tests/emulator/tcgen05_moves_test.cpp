@@ -33,9 +33,7 @@ class Tcgen05MovesTest : public KernelTest {
   // gives back what `loads` reads.
   static Kernel moves(std::size_t columns, std::string_view stores, std::string_view loads) {
     Kernel kernel(1, columns);
-    kernel.allocated = 512;
-    kernel.allocation = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 512;\n";
-    kernel.deallocation = "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, 512;\n";
+    kernel.allocate(512);
     kernel.products = "";
     kernel.commit = "";
     kernel.wait = "";

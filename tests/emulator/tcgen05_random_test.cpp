@@ -41,52 +41,11 @@ std::string text_of(const UmmaCase& umma, const UmmaProduct& product) {
     masks += fmt::format("{}{}", i == 0 ? ", {" : ", ", product.disabled_lanes.at(i));
   }
   masks = has_scales ? "" : masks + "}";
-  return fmt::format(
-      R"(.version 9.0
-.target sm_100a
-.address_size 64
-.shared .align 1024 .b8 image[{image}];
-.shared .align 8 .b8 done[8];
-.shared .align 4 .b8 slot[4];
-.visible .entry test(.param .u64 memory)
-{{
-  .reg .pred %p<8>;
-  .reg .b16 %rs<8>;
-  .reg .b32 %d<128>;
-  .reg .b32 %r<40>;
-  .reg .b64 %rd<40>;
-  ld.param.u64 %rd1, [memory];
-  mov.u32 %r7, %cluster_ctarank;
-  mul.wide.u32 %rd2, %r7, {block};
-  add.s64 %rd1, %rd1, %rd2;
-  mov.u32 %r1, %tid.x;
-  shr.u32 %r4, %r1, 5;
-  mov.u32 %r2, image;
-  mov.u32 %r5, done;
-  mul.wide.u32 %rd2, %r1, 2048;
-  add.s64 %rd3, %rd1, %rd2;
-  add.s64 %rd3, %rd3, {shared};
-  mov.u32 %r8, %r1;
-FILL:
-  shl.b32 %r9, %r8, 2;
-  add.u32 %r10, %r2, %r9;
-  cvt.u64.u32 %rd4, %r9;
-  add.s64 %rd5, %rd1, %rd4;
-  ld.global.u32 %r11, [%rd5+{first}];
-  st.shared.u32 [%r10], %r11;
-  add.u32 %r8, %r8, {threads};
-  setp.lt.u32 %p3, %r8, {words};
-  @%p3 bra FILL;
-  fence.proxy.async.shared::cta;
-  setp.ne.u32 %p4, %r1, 0;
-  @%p4 bra NO_INIT;
-  mbarrier.init.shared::cta.b64 [done], 1;
-  fence.mbarrier_init.release.cluster;
-NO_INIT:
-  setp.ne.u32 %p5, %r4, 0;
-  @%p5 bra NO_ALLOC;
-  tcgen05.alloc.cta_group::{blocks}.sync.aligned.shared::cta.b32 [slot], 512;
-NO_ALLOC:
+  const std::string allocation = fmt::format(
+      "tcgen05.alloc.cta_group::{}.sync.aligned.shared::cta.b32 [slot], 512;", umma.blocks);
+  return beginning(kShared - kFirst, allocation, kFirst) +
+         fmt::format(
+             R"(  fence.proxy.async.shared::cta;
   bar.sync 0;
   ld.shared.u32 %r3, [slot];
   shl.b32 %r6, %r4, 21;
@@ -126,21 +85,19 @@ END:
   ret;
 }}
 )",
-      fmt::arg("image", kShared - kFirst), fmt::arg("block", kMemoryOfBlock),
-      fmt::arg("shared", kShared), fmt::arg("first", kFirst), fmt::arg("threads", kThreads),
-      fmt::arg("words", (kShared - kFirst) / 4), fmt::arg("blocks", umma.blocks),
-      fmt::arg("fills", fills),
-      // Either block of a pair may do it.
-      fmt::arg("issuer", umma.columns / 32 % umma.blocks),
-      fmt::arg("adds", umma.adds ? "eq" : "ne"), fmt::arg("instruction", product.instruction),
-      fmt::arg("d", product.d), fmt::arg("a_type", umma.is_a_in_tensor_memory ? "u32" : "u64"),
-      fmt::arg("a_register", umma.is_a_in_tensor_memory ? "%r24" : "%rd20"),
-      fmt::arg("a_operand", umma.is_a_in_tensor_memory ? "[%r24]" : "%rd20"),
-      fmt::arg("a", product.a), fmt::arg("b", product.b), fmt::arg("scale_a", product.scale_a),
-      fmt::arg("scale_b", product.scale_b),
-      fmt::arg("kind", kNames.at(static_cast<std::size_t>(umma.kind))), fmt::arg("masks", masks),
-      fmt::arg("scales", has_scales ? ", [%r22], [%r23]" : ""),
-      fmt::arg("all", (1U << umma.blocks) - 1), fmt::arg("gives", gives));
+             fmt::arg("blocks", umma.blocks), fmt::arg("fills", fills),
+             // Either block of a pair may do it.
+             fmt::arg("issuer", umma.columns / 32 % umma.blocks),
+             fmt::arg("adds", umma.adds ? "eq" : "ne"),
+             fmt::arg("instruction", product.instruction), fmt::arg("d", product.d),
+             fmt::arg("a_type", umma.is_a_in_tensor_memory ? "u32" : "u64"),
+             fmt::arg("a_register", umma.is_a_in_tensor_memory ? "%r24" : "%rd20"),
+             fmt::arg("a_operand", umma.is_a_in_tensor_memory ? "[%r24]" : "%rd20"),
+             fmt::arg("a", product.a), fmt::arg("b", product.b),
+             fmt::arg("scale_a", product.scale_a), fmt::arg("scale_b", product.scale_b),
+             fmt::arg("kind", kNames.at(static_cast<std::size_t>(umma.kind))),
+             fmt::arg("masks", masks), fmt::arg("scales", has_scales ? ", [%r22], [%r23]" : ""),
+             fmt::arg("all", (1U << umma.blocks) - 1), fmt::arg("gives", gives));
 }
 
 class Tcgen05RandomTest : public KernelTest {

@@ -1,4 +1,4 @@
-// Kernels with tcgen05: what comes of their products, copies, loads and stores.
+// Kernels with tcgen05: the products of one block and of a pair.
 #include "tests/emulator/tcgen05_fixture.hpp"
 
 namespace emu::tcgen05 {
@@ -6,7 +6,7 @@ namespace {
 
 class Tcgen05Test : public KernelTest {
  protected:
-  // D (rows, columns) of the whole pair, from lanes of its blocks, a row each.
+  // D (rows, columns) of all blocks, of which each lane has stored a row.
   void expect_products(const Kind& kind, std::size_t blocks, std::size_t rows,
                        std::size_t columns) {
     const std::size_t depth = 128 / kind.element_bytes;

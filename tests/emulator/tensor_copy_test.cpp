@@ -167,7 +167,7 @@ TEST_F(SmallBoxTest, LoadsReadTheirSourceLate) {
 TEST_F(SmallBoxTest, WrongByteCountsAreFound) {
   EXPECT_EQ(findings_of(load_and_wait("[%r2], [%rd1, {0, 0}], [%r3]", kBytes + 16)),
             FindingKinds{FindingKind::kDeadlock});
-  EXPECT_NE(text_.find("16 bytes awaited"), std::string::npos) << text_;
+  EXPECT_NE(last_.text().find("16 bytes awaited"), std::string::npos) << last_.text();
   // Bytes outside of the tensor count as well.
   EXPECT_EQ(findings_of(load_and_wait("[%r2], [%rd1, {0, -4}], [%r3]", kBytes / 2), Policy::kEager),
             FindingKinds{FindingKind::kDeadlock});
@@ -178,7 +178,7 @@ TEST_F(SmallBoxTest, WrongByteCountsAreFound) {
 TEST_F(SmallBoxTest, IllegalMapsAreFound) {
   const FindingKinds illegal{FindingKind::kIllegalTensorMap};
   EXPECT_EQ(findings_of(load_and_wait("[%r2], [%rd1+32, {0, 0}], [%r3]")), illegal);
-  EXPECT_NE(text_.find("no multiple of 64"), std::string::npos) << text_;
+  EXPECT_NE(last_.text().find("no multiple of 64"), std::string::npos) << last_.text();
   EXPECT_EQ(findings_of(load_and_wait("[%r2], [%rd1, {0, 0}], [%r3]"), Policy::kUniform, 1,
                         [](auto& map) { map[40] ^= std::byte{1}; }),
             illegal);
@@ -195,7 +195,8 @@ TEST_F(SmallBoxTest, IllegalMapsAreFound) {
   desc_.rank = 3;
   desc_.dims[2] = desc_.box[2] = 1;
   EXPECT_EQ(findings_of(load_and_wait("[%r2], [%rd1, {0, 0}], [%r3]")), illegal);
-  EXPECT_NE(text_.find("3 dimensions, and the instruction 2"), std::string::npos) << text_;
+  EXPECT_NE(last_.text().find("3 dimensions, and the instruction 2"), std::string::npos)
+      << last_.text();
 }
 
 TEST_F(SmallBoxTest, RowsBeginAtMultiplesOf16Bytes) {
@@ -254,7 +255,7 @@ TEST_F(SmallBoxTest, WrongPlacesAreFound) {
 TEST_F(SmallBoxTest, BlocksMayNotEndBeforeTheirLoads) {
   const std::string body = load("[%r2], [%rd1, {0, 0}], [%r3]") + "WAIT:";
   EXPECT_EQ(findings_of(body, Policy::kLazy), FindingKinds{FindingKind::kLifetime});
-  EXPECT_NE(text_.find("cp.async.bulk.tensor.2d"), std::string::npos) << text_;
+  EXPECT_NE(last_.text().find("cp.async.bulk.tensor.2d"), std::string::npos) << last_.text();
 }
 
 // As one block of four loads it for those of a mask, at the same place in each.

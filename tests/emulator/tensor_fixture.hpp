@@ -175,27 +175,19 @@ class SmallBoxTest : public TensorCopyTest {
   std::set<FindingKind> findings_of(
       const std::string& body, Policy policy = Policy::kFromSeed, std::uint32_t blocks = 1,
       const std::function<void(std::array<std::byte, kTensorMapBytes>&)>& change = {}) {
-    std::set<FindingKind> kinds;
-    for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    return kinds_over(10, [&](std::uint64_t seed) {
       auto map = encode(desc_);
       if (change) {
         change(map);
       }
       LaunchConfig config = one_warp(2048);
       config.grid[0] = config.cluster[0] = blocks;
-      const Report report =
-          run(kernel(body, kShared), put_map(map, 8192), config, values_of(seed, policy));
-      for (const Finding& finding : report.findings) {
-        kinds.insert(finding.kind);
-        text_ = finding.text();
-      }
-    }
-    return kinds;
+      return run(kernel(body, kShared), put_map(map, 8192), config, values_of(seed, policy));
+    });
   }
 
   std::vector<std::byte> matrix_;
   TensorMapDesc desc_;
-  std::string text_;  // of the last finding
 };
 
 using FindingKinds = std::set<FindingKind>;

@@ -6,6 +6,7 @@
 #include <bit>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -226,18 +227,25 @@ TEST(TensorProduct, IsThePublishedSumOfBlackwell) {
   }
 }
 
+// A row of A times a column of B, both with zeros behind what is given, as a step of 32 bytes.
+std::uint32_t sum_of(Element element, std::vector<std::uint16_t> a, std::vector<std::uint16_t> b,
+                     std::uint32_t c, const SumRule& rule) {
+  const std::size_t depth = 32 / bytes_of(element);
+  a.resize(depth);
+  b.resize(8 * depth);
+  std::vector<std::uint32_t> d(8, c);
+  multiply_add({.element = element, .count = 1, .depth = depth, .bits = a},
+               {.element = element, .count = 8, .depth = depth, .bits = b}, d, rule);
+  return d[0];
+}
+
 // By hand, from the rules.
 TEST(TensorProduct, CutsWhereBlackwellDoes) {
   const auto sum = [](Element element, std::vector<std::uint16_t> a, std::vector<std::uint16_t> b,
                       float c) {
-    const std::size_t depth = 32 / bytes_of(element);
-    a.resize(depth);
-    b.resize(8 * depth);
-    std::vector<std::uint32_t> d(8, std::bit_cast<std::uint32_t>(c));
-    multiply_add({.element = element, .count = 1, .depth = depth, .bits = a},
-                 {.element = element, .count = 8, .depth = depth, .bits = b}, d,
-                 {.precision = kUmmaPrecision});
-    return std::bit_cast<float>(d[0]);
+    return std::bit_cast<float>(sum_of(element, std::move(a), std::move(b),
+                                       std::bit_cast<std::uint32_t>(c),
+                                       {.precision = kUmmaPrecision}));
   };
   // e4m3 keeps 25 bits too, of which 23 are left behind the point.
   EXPECT_EQ(sum(Element::kE4M3, {0x38}, {0x38}, 0x1p-23F), 1 + 0x1p-23F);
@@ -251,13 +259,8 @@ TEST(TensorProduct, CutsWhereBlackwellDoes) {
 // By hand: a sum in binary16 is rounded once, from all that was kept.
 TEST(TensorProduct, RoundsSumsOfHalves) {
   const auto sum = [](std::vector<std::uint16_t> a, std::vector<std::uint16_t> b) {
-    a.resize(16);
-    b.resize(8 * 16);
-    std::vector<std::uint32_t> d(8);
-    multiply_add({.element = Element::kF16, .count = 1, .depth = 16, .bits = a},
-                 {.element = Element::kF16, .count = 8, .depth = 16, .bits = b}, d,
-                 {.precision = kUmmaPrecision, .accumulator = Accumulator::kF16});
-    return d[0];
+    return sum_of(Element::kF16, std::move(a), std::move(b), 0,
+                  {.precision = kUmmaPrecision, .accumulator = Accumulator::kF16});
   };
   EXPECT_EQ(sum({0x0C00}, {0x0800}), 0U);                       // 2^-25, a tie
   EXPECT_EQ(sum({0x0C00, 0x0001}, {0x0800, 0x0001}), 1U);       // and 2^-48
@@ -270,14 +273,9 @@ TEST(TensorProduct, RoundsSumsOfHalves) {
 TEST(TensorProduct, CutsWhereHopperDoes) {
   const auto sum = [](Element element, std::vector<std::uint16_t> a, std::vector<std::uint16_t> b,
                       float c) {
-    const std::size_t depth = 32 / bytes_of(element);
-    a.resize(depth);
-    b.resize(8 * depth);
-    std::vector<std::uint32_t> d(8, std::bit_cast<std::uint32_t>(c));
-    multiply_add({.element = element, .count = 1, .depth = depth, .bits = a},
-                 {.element = element, .count = 8, .depth = depth, .bits = b}, d,
-                 {.precision = wgmma_precision(element)});
-    return std::bit_cast<float>(d[0]);
+    return std::bit_cast<float>(sum_of(element, std::move(a), std::move(b),
+                                       std::bit_cast<std::uint32_t>(c),
+                                       {.precision = wgmma_precision(element)}));
   };
   // f16 1 * 1 + 2^-25 is kept in the sum, and cut from the result; twice 2^-24 makes 2^-23.
   EXPECT_EQ(sum(Element::kF16, {0x3C00, 0x3C00}, {0x3C00, 0x0001}, 0x1p-24F), 1 + 0x1p-23F);

@@ -209,7 +209,7 @@ TEST_F(SmallBoxTest, WrongStoresAreFound) {
             FindingKinds{FindingKind::kIllegalOperand});
   EXPECT_EQ(findings_of(body("[%rd1, {4, 0}], [%r2]", read)),
             FindingKinds{FindingKind::kIllegalOperand});
-  EXPECT_NE(text_.find("coordinate 0 is 4: 8 bytes, no multiple of 16"), std::string::npos);
+  EXPECT_NE(last_.text().find("coordinate 0 is 4: 8 bytes, no multiple of 16"), std::string::npos);
   EXPECT_EQ(findings_of(body("[%rd1, {8, 0}], [%r2]", read)), FindingKinds{});
   EXPECT_EQ(findings_of(body("[%rd1, {0, 0}], [%r2+64]", read)),
             FindingKinds{FindingKind::kMisaligned});
@@ -243,22 +243,16 @@ STORED:
   {}
   st.shared.u32 [%r9], %r2;)",
                                          kBegin, before, kStore, after);
-    FindingKinds kinds;
-    for (std::uint64_t seed = 0; seed < 10; ++seed) {
-      const Report report = run(kernel(body, kShared), put_map(encode(desc_), kBytes),
-                                one_warp(kBytes), {.seed = seed, .check_swizzle_starts = false});
-      for (const Finding& finding : report.findings) {
-        kinds.insert(finding.kind);
-        text_ = finding.text();
-      }
-    }
-    return kinds;
+    return kinds_over(10, [&](std::uint64_t seed) {
+      return run(kernel(body, kShared), put_map(encode(desc_), kBytes), one_warp(kBytes),
+                 {.seed = seed, .check_swizzle_starts = false});
+    });
   };
   EXPECT_EQ(findings(kSync, kSync), FindingKinds{});
   EXPECT_EQ(findings("", kSync), FindingKinds{FindingKind::kRace});
-  EXPECT_NE(text_.find("no bar.warp.sync"), std::string::npos) << text_;
+  EXPECT_NE(last_.text().find("no bar.warp.sync"), std::string::npos) << last_.text();
   EXPECT_EQ(findings(kSync, ""), FindingKinds{FindingKind::kRace});
-  EXPECT_NE(text_.find("no bar.warp.sync"), std::string::npos) << text_;
+  EXPECT_NE(last_.text().find("no bar.warp.sync"), std::string::npos) << last_.text();
 }
 
 // A grid has ended when what its copies write is there.

@@ -32,10 +32,11 @@ struct TraceEvent {
   int line = 0;                    // of the PTX
   std::string_view instruction{};  // its opcode
   /// Of ld and st that run: passes of 128 bytes that the access takes. Those are lines of global
-  /// memory, or rows of the banks of shared memory, where words of one bank wait for each other.
+  /// memory, or rows of the banks of shared memory, where words of one bank wait for each other
+  /// (the wavefronts of Nsight Compute).
   std::uint32_t passes = 0;
 
-  /// One line, with the columns in that order.
+  /// One line, with the columns in that order, without the passes.
   [[nodiscard]] std::string text() const;
 };
 
