@@ -1,11 +1,11 @@
 """Everything that a day with a GPU is for, in one run, and one JSON file to send back (scripts/gpu-day).
 
-    python3 bench/gpu_day.py --out FILE.json [--fovea build/release/bin/fovea] [--model FOLDER] [--seeds 3] [STEP...]
+    python3 bench/gpu_day.py --out FILE.json [--fovea build/release/bin/fovea] [--model FOLDER] [--seeds 3] [--seconds 3600] [STEP...]
 
 Steps: check (every card against float64, and its mutants), capture (what this GPU computes of the cards' small cases, with which the emulator
-is compared bit for bit), sanitizers, kernels (every card beside cuBLASLt and cuDNN, MXFP8's products among them), profiles, gates, bench (the encoder by
+is compared bit for bit), kernels (every card beside cuBLASLt and cuDNN, MXFP8's products among them), sanitizers, profiles, gates, bench (the encoder by
 batch size and precision), peers (torch, torch.compile). Without --model one is made and calibrated. The file is written again after each step, so that
-what was measured stays when the machine goes; a step that failed says so in it, and the others go on. Exit code 1: a step failed."""
+what was measured stays when the machine goes; a step that failed, or left no result, says so in it, and the others go on. Exit code 1: a step failed."""
 
 import argparse
 import base64
@@ -63,26 +63,31 @@ def capture(options, folder):
     return code, said, {"captures_base64": packed}
 
 
-def section(name, *arguments):
+def missing(found):
+    """Which results a step did not leave, or not whole; "": none."""
+    names = [name for name, result in (found | found.get("documents", {})).items() if result is None]
+    return f"left no {', '.join(names)}" if names else ""
+
+
+def section(name):
     """A section of bench/run_gpu.py: its figures, and the documents that it files."""
 
     def step(options, folder):
         file = folder / f"{name}.json"
         model = ["--model", options.model] if name in OF_MODELS else []
         command = [sys.executable, HERE / "run_gpu.py", "--json", file, "--fovea", options.fovea, "--seconds", options.seconds]
-        code, said = run([*command, *model, *arguments, name], options.seconds)
+        code, said = run([*command, *model, name], options.seconds)
         figures = document(file) or {}
         figures.pop("machine", None)
         filed = sorted(path for path in file.with_suffix("").rglob("*.json*") if path.is_file())
-        return code, said, figures | {
-            "documents": {str(path.relative_to(file.with_suffix(""))): document(path) for path in filed}
-        }
+        documents = {str(path.relative_to(file.with_suffix(""))): document(path) for path in filed}
+        return code, said, (figures if figures or documents else {name: None}) | {"documents": documents}
 
     return step
 
 
 def make_model(options):
-    """One of random weights, calibrated for all precisions; or why there is none."""
+    """One of random weights, calibrated for int8 and fp8; or why there is none."""
     folder = ROOT / "build/bench/gpu-day-model"
     if not (folder / "config.json").exists():
         code, said = run([options.fovea, "init", "--preset", "base-patch16-224", "--seed", "0", "-o", folder], options.seconds)
@@ -127,8 +132,9 @@ def main():
                 code, found = "there is no model", {}
             else:
                 code, said, found = steps[name](options, pathlib.Path(folder))
+                code = code or missing(found)
         failed |= bool(code)
-        day["steps"][name] = {"seconds": round(time.monotonic() - start, 1), "exit": code, "said": said if code else []} | found
+        day["steps"][name] = {"seconds": round(time.monotonic() - start, 1), "exit": code or 0, "said": said if code else []} | found
         save(options, day)
         print(f"{name}: {'failed: ' + str(code) if code else 'done'}", file=sys.stderr, flush=True)
     print(f"send back {os.path.relpath(options.out)}")

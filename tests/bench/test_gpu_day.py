@@ -64,6 +64,14 @@ def test_a_step_that_fails_says_so_and_the_others_go_on(program: pathlib.Path, t
     assert found["steps"]["check"]["exit"] == 0
 
 
+def test_a_step_without_its_result_has_failed(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    program.write_text(program.read_text().replace('json.dumps({"checks"', '"{" + json.dumps({"checks"'))
+    code, found = day(program, tmp_path / "day.json", "check", "capture")
+    assert code == 1
+    assert found["steps"]["check"]["exit"] == "left no check"
+    assert found["steps"]["capture"]["exit"] == 0
+
+
 def test_an_unknown_step_is_refused(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
     command = [sys.executable, ROOT / "bench/gpu_day.py", "--out", tmp_path / "day.json", "--fovea", program, "chek"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
