@@ -413,7 +413,7 @@ constexpr std::array kSm100 = {
     CountedCase{.card = "layer_norm_mxfp8",
                 .case_name = "rows232064_width768",
                 .kernel = "layer_norm_mxfp8_3",
-                .code = 0x71cb9570ba136b89U,
+                .code = 0xc8cb2cdf15622b7bU,
                 .counts = {{{.instructions = 483,
                              .of_workers = 483,
                              .special = 1,

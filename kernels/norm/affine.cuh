@@ -1,6 +1,8 @@
-// Weight and bias of a LayerNorm in shared memory, in the order of the lanes: through the L1 they
-// would cost more than the rows.
+// Weight and bias of a LayerNorm in shared memory, in the order of the lanes (through the L1 they
+// would cost more than the rows), and the rows that they make.
 #pragma once
+
+#include <cstdint>
 
 #include "kernels/norm/norm_params.hpp"
 #include "kernels/norm/row.cuh"
@@ -43,5 +45,25 @@ struct Affine {
     }
   }
 };
+
+// Row `index` of the input, normalised, with weight and bias: this lane's part of it. What lies
+// beyond the row is zero. The factor that it was normalised with is returned.
+__device__ __forceinline__ float load_normalised(const Params& params, const SharedStorage& shared,
+                                                 std::int64_t index, int lane, Row& row) {
+  PackedRow(params, index, lane).unpack(row);
+  (void)centre(params, row, lane);
+  const float factor = rsqrtf(variance(params, row));
+#pragma unroll
+  for (int c = 0; c < kChunks; ++c) {
+    if (holds(params, c, lane)) {
+      const Affine affine(shared, c, lane);
+#pragma unroll
+      for (int i = 0; i < kChunk; ++i) {
+        row[c][i] = row[c][i] * factor * affine.weight[i] + affine.bias[i];
+      }
+    }
+  }
+  return factor;
+}
 
 }  // namespace fovea::norm

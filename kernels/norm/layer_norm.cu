@@ -90,19 +90,7 @@ __device__ __forceinline__ void normalise(const Params& params, const SharedStor
                                           std::int64_t warp, std::int64_t warps, int lane) {
   for (std::int64_t index = params.rows - 1 - warp; index >= 0; index -= warps) {
     Row row;
-    PackedRow(params, index, lane).unpack(row);
-    (void)centre(params, row, lane);
-    const float deviation = rsqrtf(variance(params, row));
-#pragma unroll
-    for (int c = 0; c < kChunks; ++c) {
-      if (holds(params, c, lane)) {
-        const Affine affine(shared, c, lane);
-#pragma unroll
-        for (int i = 0; i < kChunk; ++i) {
-          row[c][i] = row[c][i] * deviation * affine.weight[i] + affine.bias[i];
-        }
-      }
-    }
+    const float factor = load_normalised(params, shared, index, lane, row);
     if (params.output_type == Output::kI8) {
       const float scale = scale_of(row);
       const float inverse = 1.0F / scale;
@@ -115,7 +103,7 @@ __device__ __forceinline__ void normalise(const Params& params, const SharedStor
       }
       if (lane == 0) {
         // fmaxf and integers drop NaN: the scale carries that of the row to whatever uses it.
-        params.row_scale[index] = scale + 0.0F * deviation;
+        params.row_scale[index] = scale + 0.0F * factor;
       }
     }
 #pragma unroll

@@ -66,18 +66,9 @@ __device__ __forceinline__ void normalise(const Params& params, const SharedStor
                                           std::int64_t warp, std::int64_t warps, int lane) {
   for (std::int64_t index = params.rows - 1 - warp; index >= 0; index -= warps) {
     Row row;
-    PackedRow(params, index, lane).unpack(row);
-    (void)centre(params, row, lane);
-    const float deviation = rsqrtf(variance(params, row));
+    (void)load_normalised(params, shared, index, lane, row);
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) {
-      if (holds(params, c, lane)) {
-        const Affine affine(shared, c, lane);
-#pragma unroll
-        for (int i = 0; i < kChunk; ++i) {
-          row[c][i] = row[c][i] * deviation * affine.weight[i] + affine.bias[i];
-        }
-      }
       store_blocks(params, index, c, lane, row[c]);
     }
   }
