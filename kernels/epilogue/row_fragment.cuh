@@ -75,9 +75,9 @@ struct RowFragment {
     return (unit ^ row / kRowsOfPhase % kSpanUnits) * kUnit;
   }
 
-  /// A lane's 32 columns, sums of this type: the first of them at the beginning of `scales` (or
-  /// sums) and `biases` in shared memory, and at `first_unit` of its row's span, which is at `span`
-  /// and has the residual.
+  /// Finishes a lane's 32 columns, whose accumulators have this type. `scales` (or sums), `biases`:
+  /// the columns' in shared memory. `span`: the row's there, with the residual before and the
+  /// output after; the columns begin at its 16 bytes number `first_unit`.
   template <typename Accumulator>
   static __device__ __forceinline__ void store(const std::uint32_t (&accumulators)[kColumns],
                                                const Params& p, const RowScale& row_scale,

@@ -1,4 +1,4 @@
-// The barrier of a cluster of thread blocks (PTX ISA 9.7.13.4).
+// Clusters of thread blocks: their barrier (PTX ISA 9.7.13.4), others' shared memory, ranks.
 #pragma once
 
 #include <cstdint>
