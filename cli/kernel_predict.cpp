@@ -55,15 +55,16 @@ std::vector<lab::Case> cases_to_predict(const lab::Card& card, const std::string
   return cases;
 }
 
+/// `name`: the kernel; empty: the launcher's choice.
 nlohmann::ordered_json counts_of(const lab::Card& card, const lab::Case& one,
-                                 const lab::GpuRates& rates) {
+                                 const lab::GpuRates& rates, const std::string& name) {
   const std::unique_ptr<lab::Workload> workload = one.make(1);
-  const std::string kernel = lab::launched_kernel(card, *workload, rates);
+  const std::string kernel = name.empty() ? lab::launched_kernel(card, *workload, rates) : name;
   const auto units =
       lab::count_units(card, lab::work_of(*workload, kernel, rates.sms), kernel, rates.arch);
   nlohmann::ordered_json counts;
-  for (const auto& [name, member] : lab::count_members()) {
-    counts[std::string(name)] = {units[0].*member, units[1].*member};
+  for (const auto& [member_name, member] : lab::count_members()) {
+    counts[std::string(member_name)] = {units[0].*member, units[1].*member};
   }
   return {{"card", card.name},
           {"case", one.name},
@@ -81,10 +82,10 @@ void add_predict_options(CLI::App& command, KernelArguments& arguments) {
   add_text(command, "--kernel", "KERNEL", arguments.kernel,
            "The kernel that is to run the case (without it: the launcher's choice)")
       ->group(kInputGroup);
-  add_flag(
-      command, "--counts", arguments.predict.counts,
-      "Count the instructions of a unit of work anew, on the emulator, and write them as JSON: "
-      "what scripts/count-instructions keeps")
+  add_flag(command, "--counts", arguments.predict.counts,
+           "With --json, count the instructions of a unit of work anew, on the emulator: what "
+           "scripts/count-instructions keeps")
+      ->needs(command.get_option("--json"))
       ->group(kReportGroup);
   explain(
       command,
@@ -102,7 +103,7 @@ int run_predict(const KernelArguments& arguments) {
     for (const lab::Case& one : cases_to_predict(*card, arguments.check.only_case)) {
       try {
         if (arguments.predict.counts) {
-          json.push_back(counts_of(*card, one, rates));
+          json.push_back(counts_of(*card, one, rates, arguments.kernel));
           continue;
         }
         const lab::Prediction prediction = lab::predict(*card, one.name, rates, arguments.kernel);
@@ -111,7 +112,8 @@ int run_predict(const KernelArguments& arguments) {
           print_prediction(prediction);
         }
       } catch (const Error& error) {
-        // Of all cards some are of several kernels, of which there is no model.
+        // Of all cards some have no kernel for this GPU, and some several, of which there is no
+        // model: they are named, and the others are predicted.
         if (!arguments.names.empty()) {
           throw;
         }

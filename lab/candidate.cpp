@@ -320,7 +320,7 @@ CandidateResult CandidateTrials::finish(const std::shared_ptr<Prepared>& prepare
     return result;
   }
   using enum CandidateGate;
-  result.skipped.emplace_back(kRaces, "there is no emulator yet");
+  result.skipped.emplace_back(kRaces, "the emulator runs PTX, and a candidate is machine code");
   result.valid = true;
   if (state_->device == nullptr) {
     for (const CandidateGate gate : {kSmall, kMutants, kRight, kTime}) {

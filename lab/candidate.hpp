@@ -24,7 +24,7 @@ enum class CandidateGate : std::uint8_t {
   kLegal,      // the values are in the table, and their combination can be made
   kCompile,    // a compiler takes it
   kResources,  // nothing spills, registers and shared memory suffice
-  kRaces,      // an emulator finds no race; there is none yet
+  kRaces,      // the emulator finds no race; skipped, since it runs PTX and no machine code
   kSmall,      // the card's small cases are right
   kMutants,    // and its mutants are rejected
   kRight,      // the case itself is right, twice the same

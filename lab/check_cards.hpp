@@ -44,8 +44,8 @@ struct CheckOptions {
   std::string only_case{};  // empty: all
   bool small = false;       // only cases that are quick under compute-sanitizer; no mutants
   int runs = 0;             // of each plan, which must give the same bytes; 0: as many as is usual
-  /// Called before a plan's first, second, ... run, with 0, 1, ..., and with 0 before its smoke
-  /// run; may be empty.
+  /// Called before a plan's first, second, ... run, with 0, 1, ..., and with 0 before its smoke run
+  /// and before it runs behind other grids; may be empty.
   std::function<void(int run)> before_run{};
   /// Whether a case of these kernels also runs behind grids that it may overlap with, on the
   /// emulator; empty: none does.

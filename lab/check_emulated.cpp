@@ -86,7 +86,7 @@ class Runner {
     int schedule = 0;
     bool overlapping = false;
     if (emulator_) {
-      // Once for each kernel: what it waits for does not hang on the problem.
+      // Once for each kernel: what it waits for does not depend on the problem.
       check.overlaps = [&](const std::vector<std::string_view>& kernels) {
         overlapping = overlapped_.insert(kernels).second;
         return overlapping;

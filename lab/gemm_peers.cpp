@@ -13,6 +13,7 @@
 #include "lab/check_cards.hpp"
 #include "lab/gemm_workload.hpp"
 #include "lab/placement.hpp"
+#include "ops/block_scales.hpp"
 
 namespace fovea::lab {
 namespace {
@@ -32,7 +33,7 @@ struct GemmShared {
   DeviceBuffer bias{};          // bf16: the type that cuBLASLt takes beside bf16 outputs
   DeviceBuffer scales{};        // f32 ones: for the rows of A, and as factors of whole tensors
   DeviceBuffer output_scale{};  // f32
-  DeviceBuffer block_scales{};  // E8M0 ones, for both operands
+  DeviceBuffer block_scales{};  // E8M0 ones, for both operands of the peer in MXFP8
   DeviceBuffer scratch{};       // bf16 (m, n), what the remainder reads
 };
 
@@ -78,6 +79,12 @@ gpu::Launch add(const GemmShared& shared, DevicePtr y, DevicePtr addend, DeviceP
   return launch;
 }
 
+/// Whether the library can also multiply the problem's e4m3 operands as MXFP8, with scales of one.
+bool has_mxfp8_peer(const gpu::GemmProblem& problem, int arch) {
+  constexpr int kFirstArchWithBlockScales = 100;
+  return problem.a == DType::kE4M3 && arch >= kFirstArchWithBlockScales;
+}
+
 /// From the plain product to the same result in one or two ways.
 std::vector<Recipe> recipes_for(const gpu::GemmProblem& problem, int arch) {
   const bool e4m3 = problem.a == DType::kE4M3;
@@ -90,8 +97,7 @@ std::vector<Recipe> recipes_for(const gpu::GemmProblem& problem, int arch) {
   recipes.push_back({"cuBLASLt, product alone",
                      product(MatmulEpilogue::kNone, MatmulScale::kTensor), false,
                      problem.output != DType::kBF16});
-  constexpr int kFirstArchWithBlockScales = 100;
-  if (e4m3 && arch >= kFirstArchWithBlockScales) {
+  if (has_mxfp8_peer(problem, arch)) {
     recipes.push_back({"cuBLASLt MXFP8, product alone",
                        product(MatmulEpilogue::kNone, MatmulScale::kBlocks), false,
                        problem.output != DType::kBF16});
@@ -172,10 +178,12 @@ std::shared_ptr<GemmShared> share(gpu::KernelCache& kernels, const gpu::GemmProb
     shared->bias = upload(device, Tensor::of("bias", DType::kBF16, 1, problem.n, bias), stream);
   }
   shared->scales = upload(device, Tensor::uniform("ones", DType::kF32, 1, problem.m, 1.0), stream);
-  constexpr std::uint8_t kOne = 127;  // 2^0
-  shared->block_scales = DeviceBuffer(device, static_cast<std::size_t>(gpu::block_scale_bytes(
-                                                  std::max(problem.m, problem.n), problem.k)));
-  device.fill(shared->block_scales.address(), kOne, shared->block_scales.bytes(), stream);
+  if (has_mxfp8_peer(problem, device.info().arch())) {
+    constexpr std::uint8_t kOne = 127;  // 2^0
+    const ops::BlockScales larger{std::max(problem.m, problem.n), problem.k};
+    shared->block_scales = DeviceBuffer(device, static_cast<std::size_t>(larger.bytes()));
+    device.fill(shared->block_scales.address(), kOne, shared->block_scales.bytes(), stream);
+  }
   shared->output_scale =
       upload(device, Tensor::uniform("scale", DType::kF32, 1, 1, 1.0 / double{scale}), stream);
   return shared;

@@ -53,7 +53,7 @@ class GemmWorkload final : public OperatorWorkload<GemmWorkload, gpu::GemmProble
   /// A row of A or B, of which MXFP8 has the scales of its blocks.
   void read_row(const Tensor& operand, const Tensor& scales, std::int64_t index,
                 std::span<float> row) const;
-  /// Those that the cases of other types have no scales for.
+  /// Mistakes with the scales of blocks, of A and of the result.
   [[nodiscard]] std::vector<Mutant> block_mutants() const;
   /// Sum over k of this tile, accumulated in `Number`.
   template <typename Number>

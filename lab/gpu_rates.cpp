@@ -55,9 +55,9 @@ constexpr GpuRates h100() {
   return rates;
 }
 
-// Nobody here has measured one. Energies are the H200's times 0.87: then attention of 1,237 bf16
-// TFLOP/s takes 1,000 W at 1.58 GHz (flashinfer-ai/flashinfer#2899), of which 0.45 of the products'
-// energy is for all else, as in ours on an H200. Each of the two dies has as
+// No figure was measured on one by this project. Energies are the H200's times 0.87: then attention
+// of 1,237 bf16 TFLOP/s takes 1,000 W at 1.58 GHz (flashinfer-ai/flashinfer#2899), when all else
+// takes 0.45 of the products' energy, as in our attention on an H200. Each of the two dies has as
 // much L2 as an H200, and is taken to be as fast.
 constexpr GpuRates b200() {
   constexpr double kEnergy = 0.87;

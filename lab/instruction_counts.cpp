@@ -231,6 +231,9 @@ std::uint64_t code_of(std::string_view kernel, int arch) {
   captures::Hash hash;
   const std::string ptx = gpu::ptx_of(*image);
   const std::size_t begin = ptx.find(fmt::format(".entry {}(", kernel));
+  if (begin == std::string::npos) {
+    fail("the PTX of '{}' for sm_{} has no entry of that name", kernel, arch);
+  }
   hash.add_ptx(std::string_view(ptx).substr(begin, ptx.find("\n}", begin) - begin));
   return hash.value();
 }

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,10 +36,10 @@ struct OperationCounts {
 using CountMember = std::pair<std::string_view, double OperationCounts::*>;
 [[nodiscard]] const std::array<CountMember, 11>& count_members();
 
-/// Counts what it is told of.
+/// Counts the trace of a kernel.
 class OperationCounter {
  public:
-  /// `ptx` of the kernel that runs, whose lines the events name.
+  /// `ptx`, which has to outlive it, of the kernel that runs: the events name its lines.
   explicit OperationCounter(std::string_view ptx);
 
   void add(const emu::TraceEvent& event);
@@ -73,7 +72,7 @@ class OperationCounter {
                                                          std::string_view kernel, int arch);
 
 /// A number that changes with the kernel's PTX, whatever its line numbers; 0 when this program has
-/// no such kernel.
+/// no such kernel. Throws fovea::Error when its PTX has no entry of that name.
 [[nodiscard]] std::uint64_t code_of(std::string_view kernel, int arch);
 
 }  // namespace fovea::lab

@@ -13,7 +13,7 @@
 namespace fovea::lab {
 
 struct ReplayOptions {
-  int arch = 90;             // 90 or 80
+  int arch = 90;             // one that the emulator has: 80, 90 or 100
   std::string case_name{};   // empty: the card's first that is quick there
   std::string plan{};        // as `bench --plans` names it; empty: the launcher's choice
   std::uint64_t seed = 1;    // as check_emulated's
@@ -29,8 +29,7 @@ struct Replay {
 
 /// Runs the case on one of the schedules that check_emulated runs it on. Judges the outputs, and
 /// compares those of later schedules with the first one's, or, of overlapping grids, only looks for
-/// findings. Throws fovea::Error when the case or the
-/// plan is unknown, or cannot run there.
+/// findings. Throws fovea::Error when the case or the plan is unknown, or cannot run there.
 [[nodiscard]] Replay replay_case(const Card& card, const ReplayOptions& options);
 
 /// What of the command line runs it: "layer_norm --case rows3_width768 --seed 1 --schedule 2".

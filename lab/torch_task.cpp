@@ -83,8 +83,9 @@ std::string_view torch_name(DType type) {
     case DType::kI8:
       return "int8";
     case DType::kE4M3:
-    case DType::kMXFP8:
       return "float8_e4m3fn";
+    case DType::kMXFP8:
+      break;
     case DType::kF16:
       return "float16";
     case DType::kBF16:
@@ -94,7 +95,7 @@ std::string_view torch_name(DType type) {
     case DType::kF64:
       return "float64";
   }
-  return "";
+  fail("torch has no type for tensors of {}", to_string(type));
 }
 
 std::string to_kernelbench(const Card& card, const Case& one) {

@@ -33,7 +33,7 @@ struct TorchTask {
   void weight(const Tensor& tensor, DType type, std::vector<std::int64_t> shape = {});
 };
 
-/// "bfloat16": torch's name of the type.
+/// "bfloat16": torch's name of the type. Throws fovea::Error for kMXFP8, which torch has not.
 [[nodiscard]] std::string_view torch_name(DType type);
 
 /// The case as a task in KernelBench's form: a Python file with Model, get_inputs and

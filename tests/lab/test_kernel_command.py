@@ -60,6 +60,7 @@ def test_times_are_predicted_without_a_gpu(run_fovea):
     assert 1.3 < h100["seconds"] / h200["seconds"] < 1.5  # 4.8 and 3.35 TB/s
     assert "is not one of h200, h100" in run_fovea("kernel", "predict", "row_norm", "--gpu", "voodoo2", code=2).stderr
     assert "there is no model of pool" in run_fovea("kernel", "predict", "pool", code=1).stderr
+    assert "--counts requires --json" in run_fovea("kernel", "predict", "row_norm", "--counts", code=2).stderr
 
 
 def test_a_problem_is_a_case(run_fovea):
