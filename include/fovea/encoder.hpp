@@ -30,8 +30,9 @@ struct EncoderOptions {
   /// CPU, far slower than either, and fail where a kernel does something wrong.
   std::string device = "auto";
   /// kAuto: bf16 where the device has instructions for it, else fp32. kBf16 fails on a device
-  /// without them. kFp32 runs only on CPUs; kInt8 and kFp8 run only on GPUs, after calibrate() with
-  /// that precision, once per model. kMxfp8 runs on NVIDIA's B200 and B300 only.
+  /// without them. kFp32 runs only on CPUs. kInt8 runs on Hopper GPUs, the B200 and CPUs with AVX2,
+  /// and kFp8 on those GPUs, both after calibrate() with that precision, once per model. kMxfp8
+  /// runs on NVIDIA's B200 and B300 only.
   Precision precision = Precision::kAuto;
   /// Compute threads; 0: one per CPU that this process may use.
   int threads = 0;

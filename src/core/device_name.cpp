@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array<std::pair<int, std::string_view>, 3> kEmulators = {
     {{80, "emu:sm_80"}, {90, "emu:sm_90a"}, {100, "emu:sm_100a"}}};
-constexpr int kFirstEmulated = 90;
+constexpr int kDefaultEmulator = 90;
 
 }  // namespace
 
@@ -29,7 +29,7 @@ std::optional<DeviceName> parse_device(std::string_view name) {
     return DeviceName{DeviceKind::kCuda};
   }
   if (name == "emu") {
-    return DeviceName{DeviceKind::kEmulator, kFirstEmulated};
+    return DeviceName{DeviceKind::kEmulator, kDefaultEmulator};
   }
   for (const auto& [arch, emulator] : kEmulators) {
     if (name == emulator) {

@@ -1,4 +1,4 @@
-// What the planner of GEMM knows of each design, in a table an architecture.
+// What the planner of GEMM knows of each design: a table for each architecture.
 #pragma once
 
 #include <cstdint>

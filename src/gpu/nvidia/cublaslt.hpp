@@ -40,19 +40,12 @@ struct MatmulOperands {
   DevicePtr b = 0;
   DevicePtr output = 0;
   DevicePtr bias = 0;          // (n)
-  DevicePtr a_scale = 0;       // f32: 1 or (m); kBlocks: block_scale_bytes(m, k)
-  DevicePtr b_scale = 0;       // f32: 1 or (n); kBlocks: block_scale_bytes(n, k)
+  DevicePtr a_scale = 0;       // f32: 1 or (m); kBlocks: E8M0 (ops/block_scales.hpp)
+  DevicePtr b_scale = 0;       // f32: 1 or (n); kBlocks: likewise
   DevicePtr output_scale = 0;  // f32: e4m3 outputs are the result times this
 };
 
 [[nodiscard]] std::string to_string(const MatmulProblem& problem);
-
-/// The scales of blocks of a matrix (rows, k): whole tiles of 128 rows by four blocks.
-[[nodiscard]] constexpr std::int64_t block_scale_bytes(std::int64_t rows, std::int64_t k) {
-  constexpr std::int64_t kRows = 128;
-  constexpr std::int64_t kTileK = 128;
-  return (rows + kRows - 1) / kRows * kRows * ((k + kTileK - 1) / kTileK) * 4;
-}
 
 /// A problem that cuBLASLt has agreed to run, and the algorithms that it proposes for it, best
 /// guess first. Used by one thread at a time, one that has used the device before.

@@ -58,15 +58,10 @@ Vector forward(const LayerNormWeights& weights, double eps, std::span<const doub
   return y;
 }
 
-}  // namespace
-
-namespace {
-
-/// Of a matrix of kMXFP8: the numbers' scales, and where they lie.
+/// Where the scales of a matrix of kMXFP8 lie.
 template <typename View>
-std::pair<BlockScales, std::int64_t> scales_of(const View& view) {
-  const BlockScales scales{view.shape[0], view.shape[1]};
-  return {scales, scales.offset()};
+BlockScales scales_of(const View& view) {
+  return {view.shape[0], view.shape[1]};
 }
 
 }  // namespace
@@ -80,9 +75,9 @@ double load(const ConstTensorView& view, std::int64_t index) {
     case DType::kE4M3:
       return to_float(view.as<Float8E4M3>()[index]);
     case DType::kMXFP8: {
-      const auto [scales, offset] = scales_of(view);
+      const BlockScales scales = scales_of(view);
       const std::int64_t place =
-          offset + scales.place(index / scales.width, index % scales.width / kScaleBlock);
+          scales.offset() + scales.place(index / scales.width, index % scales.width / kScaleBlock);
       return double{to_float(view.as<Float8E4M3>()[index])} *
              double{to_float(view.as<Float8E8M0>()[place])};
     }
@@ -130,12 +125,12 @@ void store_row(const TensorView& view, std::int64_t row, std::span<const double>
     }
     return;
   }
-  const auto [scales, offset] = scales_of(view);
+  const BlockScales scales = scales_of(view);
   const std::vector<float> narrow(values.begin(), values.end());
   for (std::int64_t block = 0; block < scales.blocks(); ++block) {
     const std::int64_t first = block * kScaleBlock;
     const std::size_t count = at(std::min(kScaleBlock, width - first));
-    view.as<Float8E8M0>()[offset + scales.place(row, block)] =
+    view.as<Float8E8M0>()[scales.offset() + scales.place(row, block)] =
         round_block(std::span(narrow).subspan(at(first), count),
                     std::span(view.as<Float8E4M3>() + row * width + first, count));
   }
