@@ -9,8 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "gpu/bare_device.hpp"
-#include "gpu/device/kernel_image.hpp"
-#include "gpu/launch/gemm.hpp"
+#include "gpu/gemm_plans.hpp"
 
 namespace fovea::gpu {
 namespace {
@@ -40,36 +39,7 @@ class MapDevice final : public BareDevice {
   DeviceInfo info_ = blackwell(0);
 };
 
-class BlackwellGemmPlans : public testing::Test {
- protected:
-  void SetUp() override {
-    if (kernel_images().empty()) {
-      GTEST_SKIP() << "this program has no kernels: scripts/build --test builds them";
-    }
-  }
-};
-
-GemmProblem patch_embedding(std::int64_t images) {
-  return {.m = images * 196,
-          .n = 768,
-          .k = 768,
-          .a = DType::kU8,
-          .b = DType::kI8,
-          .epilogue = GemmEpilogue::kPosition,
-          .tokens = 196};
-}
-
-GemmOperands somewhere() {
-  return {.a = 4096,
-          .b = 4096,
-          .output = 4096,
-          .bias = 4096,
-          .column_scale = 4096,
-          .row_scale = 4096,
-          .row_norm = 4096,
-          .column_sum = 4096,
-          .position = 4096};
-}
+class BlackwellGemmPlans : public PlansOfKernels {};
 
 gemm::Params params_of(const Launch& launch) {
   gemm::Params params;
@@ -118,7 +88,7 @@ TEST_F(BlackwellGemmPlans, LeaveIntegersToTheB200) {
 // A warp's lanes share four rows of the position table where images fill the tiles.
 TEST_F(BlackwellGemmPlans, TakeFewTokensOfManyImages) {
   MapDevice device;
-  const gemm::Params many = params_of(gemm_launch(device, patch_embedding(64), somewhere()));
+  const gemm::Params many = params_of(gemm_launch(device, patch_embedding(64), kOperands));
   EXPECT_EQ(many.epilogue.box_tokens, 4);
   EXPECT_EQ(many.epilogue.box_images, 32);
   EXPECT_EQ(many.epilogue.tokens, 196);
@@ -127,7 +97,7 @@ TEST_F(BlackwellGemmPlans, TakeFewTokensOfManyImages) {
   ASSERT_EQ(device.maps.size(), 3U);
   EXPECT_EQ(device.maps[0].box[1] * device.maps[0].box[2], 128U) << "a CTA's rows of A";
   EXPECT_EQ(device.maps[2].box[1] * device.maps[2].box[2], 32U) << "a warp's rows of the output";
-  const gemm::Params few = params_of(gemm_launch(device, patch_embedding(5), somewhere()));
+  const gemm::Params few = params_of(gemm_launch(device, patch_embedding(5), kOperands));
   EXPECT_EQ(few.epilogue.box_tokens, 128);
   EXPECT_EQ(few.epilogue.box_images, 1);
   EXPECT_EQ(few.epilogue.position_rows, 196);
@@ -142,7 +112,7 @@ TEST_F(BlackwellGemmPlans, StoreBoxesAsWideAsTheirSwizzle) {
     problem.output = output;
     for (const GemmPlan& plan : gemm_plans(problem, blackwell(0))) {
       MapDevice device;
-      (void)gemm_launch(device, problem, somewhere(), plan);
+      (void)gemm_launch(device, problem, kOperands, plan);
       const TensorMapDesc& map = device.maps.back();
       const auto bytes = static_cast<int>(map.box[0] * size_of(output));
       const int swizzle = map.swizzle == Swizzle::k128  ? 128

@@ -6,8 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "gpu/bare_device.hpp"
-#include "gpu/device/kernel_image.hpp"
-#include "gpu/launch/gemm.hpp"
+#include "gpu/gemm_plans.hpp"
 
 namespace fovea::gpu {
 namespace {
@@ -22,24 +21,10 @@ DeviceInfo h200() {
           .shared_bytes_per_block = kSharedBytes};
 }
 
-class GemmPlans : public testing::Test {
- protected:
-  void SetUp() override {
-    if (kernel_images().empty()) {
-      GTEST_SKIP() << "this program has no kernels: scripts/build --test builds them";
-    }
-  }
-};
+class GemmPlans : public PlansOfKernels {};
 
 TEST_F(GemmPlans, KeepsWeightsOfLargePatchEmbeddingsOnChip) {
-  const GemmProblem problem{.m = 928256,
-                            .n = 768,
-                            .k = 768,
-                            .a = DType::kU8,
-                            .b = DType::kI8,
-                            .epilogue = GemmEpilogue::kPosition,
-                            .tokens = 196};
-  const auto plans = gemm_plans(problem, h200());
+  const auto plans = gemm_plans(patch_embedding(4736), h200());
   ASSERT_FALSE(plans.empty());
   EXPECT_EQ(plans.front().design, GemmDesign::kBStationary);
   EXPECT_EQ(plans.front().columns, 192);
@@ -238,15 +223,6 @@ std::string refusal(const GemmProblem& problem, const GemmOperands& operands) {
 }
 
 TEST_F(GemmPlans, RefusesOperandsThatAKernelCouldNotRead) {
-  constexpr GemmOperands kAll{.a = 4096,
-                              .b = 4096,
-                              .output = 4096,
-                              .bias = 4096,
-                              .column_scale = 4096,
-                              .row_scale = 4096,
-                              .row_norm = 4096,
-                              .column_sum = 4096,
-                              .position = 4096};
   GemmProblem bytes{.m = 196, .n = 768, .k = 768, .a = DType::kI8, .b = DType::kI8};
   bytes.output = DType::kI8;
   bytes.epilogue = GemmEpilogue::kGelu;
@@ -269,8 +245,8 @@ TEST_F(GemmPlans, RefusesOperandsThatAKernelCouldNotRead) {
         Operand{&GemmOperands::row_norm, normed, 8, "norms of rows"},
         Operand{&GemmOperands::column_sum, normed, 16, "sums of columns"},
         Operand{&GemmOperands::position, embed, 16, "position table"}}) {
-    EXPECT_EQ(refusal(one.problem, kAll), "") << one.name;
-    GemmOperands operands = kAll;
+    EXPECT_EQ(refusal(one.problem, kOperands), "") << one.name;
+    GemmOperands operands = kOperands;
     operands.*one.address = 0;
     std::string why = refusal(one.problem, operands);
     EXPECT_NE(why.find(one.name), std::string::npos) << why;
@@ -286,7 +262,7 @@ TEST_F(GemmPlans, RefusesOperandsThatAKernelCouldNotRead) {
   EXPECT_EQ(
       refusal({.m = 196, .n = 768, .k = 768}, {.a = 4096, .b = 4096, .output = 4096, .bias = 4096}),
       "");
-  GemmOperands unscaled = kAll;
+  GemmOperands unscaled = kOperands;
   unscaled.output_scale = 0;
   EXPECT_NE(refusal(bytes, unscaled).find("scale is 0"), std::string::npos);
 }
