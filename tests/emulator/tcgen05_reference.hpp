@@ -2,6 +2,7 @@
 // cute/atom/mma_traits_sm100_frag.hpp; PTX ISA 9.7.16.10), and memory that holds random ones.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -70,6 +71,7 @@ struct UmmaCase {
   }
 };
 
+/// A word of tensor memory.
 struct Word {
   unsigned block;
   unsigned lane;
