@@ -153,6 +153,8 @@ void OperationCounter::add(const emu::TraceEvent& event) {
     add_product(event);
   } else if (opcode.starts_with("tcgen05.mma.cta_group::2")) {
     ++sums_.pair_steps;
+  } else if (opcode.starts_with("tcgen05.mma")) {
+    fail("{}: products of one CTA are not counted, those of a pair alone", opcode);
   } else if (opcode.starts_with("tcgen05.ld")) {
     // A word of each lane's for each of the columns: "tcgen05.ld.sync.aligned.32x32b.x32.b32".
     warp.is_worker = true;

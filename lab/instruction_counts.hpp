@@ -42,6 +42,7 @@ class OperationCounter {
   /// `ptx`, which has to outlive it, of the kernel that runs: the events name its lines.
   explicit OperationCounter(std::string_view ptx);
 
+  /// Throws fovea::Error of a tcgen05.mma by one CTA, which the model has not.
   void add(const emu::TraceEvent& event);
   [[nodiscard]] OperationCounts counts() const;
 

@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "core/error.hpp"
 #include "gpu/bare_device.hpp"
 #include "gpu/gemm_plans.hpp"
 
@@ -125,6 +127,38 @@ TEST_F(BlackwellGemmPlans, StoreBoxesAsWideAsTheirSwizzle) {
   }
 }
 
+// Maps of atoms of 512 bytes, in halves: one atom of rows for A, and as many as a tile's columns
+// may touch for B.
+TEST_F(BlackwellGemmPlans, LoadScalesOfBlocksByAtoms) {
+  const GemmProblem problem{.m = 4000, .n = 2304, .k = 720, .a = DType::kMXFP8, .b = DType::kMXFP8};
+  GemmOperands operands = kOperands;
+  operands.a_scales = 8192;
+  operands.b_scales = 12288;
+  for (const GemmPlan& plan : gemm_plans(problem, blackwell(0))) {
+    MapDevice device;
+    const Launch launch = gemm_launch(device, problem, operands, plan);
+    EXPECT_EQ(launch.params.size(), sizeof(gemm::BlockScaledParams));
+    ASSERT_EQ(device.maps.size(), 5U);
+    const auto& [a, b] = std::tie(device.maps[3], device.maps[4]);
+    EXPECT_EQ(a.address, 8192U);
+    EXPECT_EQ(a.dims[0] * a.dims[1] * a.dims[2], 32U * 6 * 512) << "32 atoms of rows, 6 along K";
+    EXPECT_EQ(a.box[0] * a.box[1] * a.box[2], 512U);
+    EXPECT_EQ(b.address, 12288U);
+    EXPECT_EQ(b.dims[0] * b.dims[1] * b.dims[2], 18U * 6 * 512);
+    for (int column = 0; column < 2304; column += plan.columns) {
+      const int last = (column + plan.columns - 1) / 128;
+      EXPECT_LE(last, column / 128 + static_cast<int>(b.box[2]) - 1) << to_string(plan);
+    }
+  }
+  for (DevicePtr GemmOperands::* const scales :
+       {&GemmOperands::a_scales, &GemmOperands::b_scales}) {
+    GemmOperands without = operands;
+    without.*scales = 0;
+    MapDevice device;
+    EXPECT_THROW((void)gemm_launch(device, problem, without), Error);
+  }
+}
+
 TEST_F(BlackwellGemmPlans, RefuseTilesThatTensorMemoryHasNot) {
   const GemmProblem problem{.m = 4096, .n = 768, .k = 768};
   const GemmPlan plan = gemm_plans(problem, blackwell(0)).front();
@@ -134,6 +168,13 @@ TEST_F(BlackwellGemmPlans, RefuseTilesThatTensorMemoryHasNot) {
     const Support support = tuned_gemm(problem, blackwell(0), plan.kernel, tuning).support;
     EXPECT_NE(support.why.find("64, 128, 192 or 256 columns"), std::string::npos) << support.why;
   }
+  const GemmProblem blocks{.m = 4096, .n = 768, .k = 768, .a = DType::kMXFP8, .b = DType::kMXFP8};
+  const GemmPlan of_blocks = gemm_plans(blocks, blackwell(0)).front();
+  gemm::Tuning wide = of_blocks;
+  wide.columns = 256;
+  EXPECT_NE(tuned_gemm(blocks, blackwell(0), of_blocks.kernel, wide)
+                .support.why.find("do not fit tensor memory"),
+            std::string::npos);
   gemm::Tuning tuning = plan;
   tuning.stages = 10;
   EXPECT_NE(tuned_gemm(problem, blackwell(0), plan.kernel, tuning)

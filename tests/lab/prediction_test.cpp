@@ -321,6 +321,7 @@ TEST(OperationCounterTest, CountsByWarpsAndKinds) {
   run(6, "tcgen05.ld.sync.aligned.32x32b.x32.b32");
   counter.add({.kind = emu::TraceKind::kWait, .instruction = "mbarrier.try_wait"});
   const OperationCounts counts = counter.counts();
+  EXPECT_THROW(run(6, "tcgen05.mma.cta_group::1.kind::i8"), Error);
   EXPECT_EQ(counts.instructions, 17);
   EXPECT_EQ(counts.of_workers, 13);  // and the warp that finishes products
   EXPECT_EQ(counts.pair_steps, 1);
