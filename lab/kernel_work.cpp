@@ -13,8 +13,10 @@
 #include "core/error.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "gpu/launch/gemm.hpp"
+#include "gpu/launch/gemm_plan.hpp"
 #include "kernels/variants.hpp"
 #include "lab/attention_workload.hpp"
+#include "lab/candidate.hpp"
 #include "lab/gemm_workload.hpp"
 
 namespace fovea::lab {
@@ -34,8 +36,7 @@ double number(std::int64_t value) {
 }
 
 double tiles_of(std::int64_t m, std::int64_t n, const GemmPlan& plan) {
-  return static_cast<double>(divide_up(m, plan.rows() * plan.cluster()) * plan.cluster() *
-                             divide_up(n, plan.columns));
+  return number(gpu::tile_count({.m = m, .n = n}, plan));
 }
 
 KernelWork gemm_work(const GemmProblem& problem, const GemmPlan& plan, const Workload& workload,
@@ -54,16 +55,14 @@ KernelWork gemm_work(const GemmProblem& problem, const GemmPlan& plan, const Wor
   }
   const bool is_stationary = plan.design == GemmDesign::kBStationary;
   const bool takes_turns = is_stationary || plan.design == GemmDesign::kPingPong;
-  const bool two = plan.consumers == 1 && 2 * plan.shared_bytes() <= std::size_t{227} << 10;
   work.pieces = tiles;
   work.chains = tiles;
   work.chain_warps = takes_turns ? 4.0 : 4.0 * plan.consumers;
-  work.in_flight = takes_turns ? plan.consumers : two ? 2 : 1;
-  const bool is_pair = plan.design == GemmDesign::kPair;
-  if (is_pair) {
+  work.in_flight = takes_turns ? plan.consumers
+                               : gpu::traits_of(plan.design).ctas_per_sm(plan, assumed_device());
+  if (plan.design == GemmDesign::kPair) {
     constexpr double kDepthBytes = 32;  // of K, of a step
     work.chain_warps = 8;
-    work.in_flight = 1;
     work.chain_multiplies = false;
     const double rows = 2.0 * plan.rows();
     work.step_products =
@@ -71,7 +70,7 @@ KernelWork gemm_work(const GemmProblem& problem, const GemmPlan& plan, const Wor
     work.step_passes = (rows + plan.columns) * kDepthBytes / 128;
   }
 
-  const double k_bytes = static_cast<double>(problem.k) * static_cast<double>(size_of(problem.a));
+  const double k_bytes = number(gpu::k_bytes(problem));
   const double panels = number(divide_up(problem.n, plan.columns));
   const double rows_of_b = is_stationary ? 0.0 : static_cast<double>(plan.columns);
   work.l2_read_bytes = tiles * (plan.rows() + rows_of_b / plan.cluster()) * k_bytes;

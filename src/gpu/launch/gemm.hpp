@@ -69,10 +69,10 @@ struct GemmOperands {
 /// Which kernel runs a problem, and on what grid.
 struct GemmPlan : gemm::Tuning {
   KernelId kernel{};
-  bool staging = false;  // the residual passes through shared memory
+  bool staging = false;  // of ping-pong: the residual passes through shared memory
   int grid = 0;          // CTAs
 
-  [[nodiscard]] int rows() const;     // of a tile
+  [[nodiscard]] int rows() const;     // of a CTA's tile
   [[nodiscard]] int cluster() const;  // CTAs
   [[nodiscard]] int threads() const;
   [[nodiscard]] std::size_t shared_bytes() const;
