@@ -23,7 +23,7 @@ class Bf16Layers : public testing::Test {
  protected:
   void SetUp() override {
     if (gpu::kernel_images().empty()) {
-      GTEST_SKIP() << "built without the CUDA compiler";
+      GTEST_SKIP() << "this program has no kernels: scripts/build --test builds them";
     }
     std::string pattern = (std::filesystem::temp_directory_path() / "fovea-driver-XXXXXX").string();
     ASSERT_NE(::mkdtemp(pattern.data()), nullptr);

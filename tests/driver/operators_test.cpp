@@ -25,7 +25,7 @@ class GpuOperatorsTest : public testing::Test {
  protected:
   void SetUp() override {
     if (fovea_kernel_count() == 0) {
-      GTEST_SKIP() << "built without the GPU's kernels";
+      GTEST_SKIP() << "this program has no kernels: scripts/build --test builds them";
     }
     driver::check(driver::api().context_set(static_cast<driver::Context>(theirs_)), "setting it");
     args_.q = args_.k = args_.v = args_.o = memory_;

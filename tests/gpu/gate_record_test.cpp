@@ -66,8 +66,7 @@ TEST(GateRecord, IsReadForItsGpuAlone) {
 // The whole way: variable, file, choice; with the notice once per process.
 TEST(GateRecord, OfAFileChangesTheChoice) {
   if (kernel_images().empty()) {
-    GTEST_SKIP()
-        << "this build has no CUDA kernels to choose from; scripts/setup installs the compiler";
+    GTEST_SKIP() << "this program has no kernels: scripts/build --test builds them";
   }
   const std::string path = testing::TempDir() + fmt::format("fovea-gate-record-{}", ::getpid());
   // Of a model of GPU that no other test asks for: a process reads the record of each once.
@@ -120,8 +119,7 @@ TEST(GateRecord, TakesAKernelOfMatrixProductsOutOfTheChoice) {
   const GemmProblem problem{.m = 4096, .n = 768, .k = 768};
   const std::vector<GemmPlan> plans = gemm_plans(problem, device);
   if (plans.size() < 2) {
-    GTEST_SKIP()
-        << "this build has no CUDA kernels to choose from; scripts/setup installs the compiler";
+    GTEST_SKIP() << "this program has no kernels: scripts/build --test builds them";
   }
   const auto name = [&](std::size_t i) { return std::string(info_of(plans[i].kernel).name); };
   const auto entry = [&](std::size_t plan, const std::string& case_name, double seconds,

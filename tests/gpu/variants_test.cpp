@@ -63,7 +63,7 @@ class Variants : public ::testing::Test {
  protected:
   void SetUp() override {
     if (kernel_images().empty()) {
-      GTEST_SKIP() << "built without the CUDA compiler";
+      GTEST_SKIP() << "this program has no kernels: scripts/build --test builds them";
     }
   }
 };

@@ -70,7 +70,7 @@ TEST(Cards, EveryKernelOfTheProgramHasOne) {
 // What decides between a failure and a card that has nothing to show on a GPU.
 TEST(Cards, CarryKernelsForTheGpusTheyAreMeantFor) {
   if (gpu::kernel_images().empty()) {
-    GTEST_SKIP() << "built without the CUDA compiler";
+    GTEST_SKIP() << "this program has no kernels: scripts/build --test builds them";
   }
   const auto device = [](int major) {
     return gpu::DeviceInfo{.name = "a GPU", .compute_major = major};
@@ -101,7 +101,7 @@ TEST(Cards, CarryKernelsForTheGpusTheyAreMeantFor) {
 
 TEST(Cards, LimitsNameKernelsThatExist) {
   if (gpu::kernel_images().empty()) {
-    GTEST_SKIP() << "built without the CUDA compiler";
+    GTEST_SKIP() << "this program has no kernels: scripts/build --test builds them";
   }
   for (const Card& card : cards()) {
     for (const KernelLimits& limits : card.kernels) {
@@ -130,7 +130,7 @@ class LaunchlessDevice final : public gpu::BareDevice {
 // runs.
 TEST(Cards, SmallCasesLaunchEveryKernel) {
   if (gpu::kernel_images().empty()) {
-    GTEST_SKIP() << "built without the CUDA compiler";
+    GTEST_SKIP() << "this program has no kernels: scripts/build --test builds them";
   }
   LaunchlessDevice device;
   std::set<gpu::KernelId> launched;

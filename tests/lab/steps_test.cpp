@@ -32,7 +32,7 @@ class StepsTest : public testing::Test {
  protected:
   void SetUp() override {
     if (gpu::kernel_images().empty()) {
-      GTEST_SKIP() << "built without the CUDA compiler";
+      GTEST_SKIP() << "this program has no kernels: scripts/build --test builds them";
     }
   }
 };
