@@ -78,6 +78,13 @@ TEST_F(LaterGpus, TakeBf16AndRefuseEightBits) {
   }
 }
 
+// The B200 multiplies integers of 8 bits, and B300 does not.
+TEST_F(LaterGpus, TakeEightBitsOnTheB200) {
+  fake_driver_set_capability(100);
+  EXPECT_EQ(why_not(Precision::kInt8), "cuda (a stand-in, sm_100), int8");
+  EXPECT_EQ(why_not(Precision::kFp8), "cuda (a stand-in, sm_100), fp8");
+}
+
 TEST_F(LaterGpus, TakeMxfp8WhereTensorCoresHaveScalesOfBlocks) {
   for (const int capability : {100, 103}) {
     fake_driver_set_capability(capability);
