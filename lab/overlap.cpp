@@ -17,8 +17,8 @@ namespace {
 constexpr int kFirstArchThatOverlaps = 90;
 constexpr std::uint32_t kThreads = 128;
 
-/// A kernel that writes the bytes of so many arrays as they are, 16 at a time and the rest one by one.
-/// Its parameters are the address and size of each.
+/// A kernel that writes the bytes of so many arrays as they are, 16 at a time and the rest one by
+/// one. Its parameters are the address and size of each.
 std::string writer_of(std::size_t arrays) {
   std::string parameters;
   std::string body;

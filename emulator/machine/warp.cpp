@@ -14,7 +14,7 @@
 namespace emu {
 namespace {
 
-constexpr unsigned kStretchBits = 27;  // of a stretch's number; those above are the warp's
+constexpr unsigned kIntervalBits = 27;  // of an interval's number; those above are the warp's
 
 std::string source_text(const syntax::Module& module, const syntax::SourcePlace& place) {
   const auto name = [&](int file, int line) {
@@ -50,17 +50,17 @@ EarlierAccess earlier_access(const races::RunRaces& run, const races::Access& ac
           .warp = static_cast<int>(warp % record.warps)};
 }
 
-void Warp::begin_stretch() {
-  release_stretch();
-  acquire_stretch();
+void Warp::begin_interval() {
+  release_interval();
+  acquire_interval();
 }
 
-void Warp::release_stretch() {
-  constexpr races::Stretch kMost = (1U << kStretchBits) - 1;
-  if ((stretches_.now & kMost) == kMost) {
+void Warp::release_interval() {
+  constexpr races::Interval kMost = (1U << kIntervalBits) - 1;
+  if ((intervals_.now & kMost) == kMost) {
     throw Error("a warp has too many barriers and arrivals for the search of races");
   }
-  released_ = ++stretches_.now;
+  released_ = ++intervals_.now;
 }
 
 const Grid& Warp::grid() const {
@@ -73,8 +73,8 @@ Warp::Warp(Block& block, int index, Lanes lanes)
       index_(index),
       live_(lanes),
       file_(block.grid().program->file_words) {
-  stretches_.now = static_cast<races::Stretch>(index) << kStretchBits;
-  begin_stretch();
+  intervals_.now = static_cast<races::Interval>(index) << kIntervalBits;
+  begin_interval();
   splits_.push_back(Split{.lanes = lanes});
   const Program& program = *block.grid().program;
   for (const Constant& constant : program.constants) {

@@ -172,12 +172,12 @@ class Warp {
   [[nodiscard]] races::ClusterRaces* races() const;
 
   /// What its lanes have done comes before what they do from now on, as far as memory goes.
-  void begin_stretch();
+  void begin_interval();
   /// A lane arrives at an mbarrier: who waits for one from now on knows what has been done until
   /// now.
-  void release_stretch();
-  void acquire_stretch() { stretches_.first = std::max(stretches_.first, released_); }
-  [[nodiscard]] const races::OpenStretches& stretches() const { return stretches_; }
+  void release_interval();
+  void acquire_interval() { intervals_.first = std::max(intervals_.first, released_); }
+  [[nodiscard]] const races::OpenIntervals& intervals() const { return intervals_; }
 
   /// Ends the run with a finding about these lanes.
   [[noreturn]] void stop(FindingKind kind, const Op& op, Lanes lanes, std::string message,
@@ -213,8 +213,8 @@ class Warp {
   std::uint64_t priority = 0;
 
  private:
-  races::OpenStretches stretches_{};
-  races::Stretch released_ = 0;  // those before it have been
+  races::OpenIntervals intervals_{};
+  races::Interval released_ = 0;  // those before it have been
 
   template <bool kIsTraced>
   int run_as(std::size_t split, int most);

@@ -83,11 +83,11 @@ void check_shared(const Warp& warp, const Op& op, Lanes lanes, const races::View
 }
 
 // Ends the run if another lane has accessed shared memory of the warp's block before, in the same
-// stretch of its operations.
+// interval of its operations.
 void check_lane(Warp& warp, const Op& op, int lane, bool is_write, std::uint64_t offset,
                 std::size_t bytes) {
   const Block& block = warp.block();
-  const auto conflict = block.lane_shadow.find(warp.stretches(), lane, is_write, offset, bytes);
+  const auto conflict = block.lane_shadow.find(warp.intervals(), lane, is_write, offset, bytes);
   if (conflict.has_value()) {
     const std::string other = conflict->lane < 0 ? std::string("other lanes have")
                                                  : fmt::format("lane {} has", conflict->lane);
@@ -187,7 +187,7 @@ void LaneAccesses::check(int lane, const Memory& memory, std::size_t bytes, bool
 void LaneAccesses::record(int lane, const Memory& memory, std::size_t bytes, bool is_write) const {
   if (matters(memory, bytes)) {
     Block& block = warp_.block();
-    block.lane_shadow.record(warp_.stretches(), lane, operation_of(warp_, op_), is_write,
+    block.lane_shadow.record(warp_.intervals(), lane, operation_of(warp_, op_), is_write,
                              static_cast<std::uint64_t>(memory.bytes - block.shared.data()), bytes);
   }
 }

@@ -34,7 +34,7 @@ Outcome run_barrier(Warp& warp, const Op& op, Lanes lanes) {
       return warp.wait_for(WaitFor::kBarrier, number);
     }
     split.ticket = -1;
-    warp.begin_stretch();
+    warp.begin_interval();
     return Outcome::kDone;
   }
   std::uint32_t expected = 0;
@@ -70,7 +70,7 @@ Outcome run_barrier(Warp& warp, const Op& op, Lanes lanes) {
     return Outcome::kDone;
   }
   if (barrier.generation != generation) {
-    warp.begin_stretch();
+    warp.begin_interval();
     return Outcome::kDone;
   }
   split.ticket = generation;

@@ -44,7 +44,7 @@ void tell_lane(Warp& warp, BulkProgress& copy) {
   copy.is_awaited = true;
   if (warp.races() != nullptr) {
     for (const std::uint32_t offset : copy.sources) {
-      warp.block().lane_shadow.record(warp.stretches(), copy.lane, operation_of(warp, *copy.op),
+      warp.block().lane_shadow.record(warp.intervals(), copy.lane, operation_of(warp, *copy.op),
                                       false, offset, kBoxUnit);
     }
   }

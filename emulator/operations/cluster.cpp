@@ -44,7 +44,7 @@ Outcome run_cluster_wait(Warp& warp, const Op& op, Lanes lanes) {
     return warp.wait_for(WaitFor::kClusterBarrier);
   }
   warp.cluster_arrival = -1;
-  warp.begin_stretch();
+  warp.begin_interval();
   if (warp.races() != nullptr) {
     warp.races()->wait(warp.actor(), warp.block().cluster().meeting);
   }

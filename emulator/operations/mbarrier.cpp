@@ -108,7 +108,7 @@ Outcome run_arrive(Warp& warp, const Op& op, Lanes lanes) {
     }
     if (op.details[2] != 0) {
       if (op.details[3] == 0) {
-        warp.release_stretch();
+        warp.release_interval();
       }
       if (races != nullptr && is_of_another(warp, op, lane)) {
         const races::Access access = races->view(warp.actor(), operation_of(warp, op)).access;
@@ -185,7 +185,7 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
   }
   // What came by copies alone says nothing of what other lanes have done.
   if (ended != 0 && op.count == 0) {
-    warp.acquire_stretch();
+    warp.acquire_interval();
   }
   warp.may_time_out = ended == lanes;
   warp.write_predicate(op.slots[0], ended, lanes, kAllLanes);

@@ -309,7 +309,7 @@ constexpr std::array kOperations = {
 
 Outcome run_warp_barrier(Warp& warp, const Op& op, Lanes lanes) {
   member_mask(warp, op, op.slots[0], lanes);
-  warp.begin_stretch();
+  warp.begin_interval();
   return Outcome::kDone;
 }
 

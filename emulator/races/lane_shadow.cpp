@@ -5,13 +5,13 @@
 
 namespace emu::races {
 
-std::optional<LaneShadow::Conflict> LaneShadow::find(const OpenStretches& open, int lane,
+std::optional<LaneShadow::Conflict> LaneShadow::find(const OpenIntervals& open, int lane,
                                                      bool is_write, std::uint64_t offset,
                                                      std::size_t bytes) const {
   const auto against = [&](const Mark& mark, bool was_write,
                            std::size_t cell) -> std::optional<Conflict> {
     const bool is_own = mark.lane == lane && lane != kTogether;
-    if (!open.have(mark.stretch) || is_own || (was_write && mark.lane == kSeveral)) {
+    if (!open.have(mark.interval) || is_own || (was_write && mark.lane == kSeveral)) {
       return std::nullopt;
     }
     return Conflict{.lane = mark.lane,
@@ -33,7 +33,7 @@ std::optional<LaneShadow::Conflict> LaneShadow::find(const OpenStretches& open, 
   return std::nullopt;
 }
 
-void LaneShadow::record(const OpenStretches& open, int lane, std::uint32_t operation, bool is_write,
+void LaneShadow::record(const OpenIntervals& open, int lane, std::uint32_t operation, bool is_write,
                         std::uint64_t offset, std::size_t bytes) {
   const std::size_t end = ((offset + bytes - 1) >> kCellShift) + 1;
   if (cells_.size() < end) {
@@ -41,8 +41,8 @@ void LaneShadow::record(const OpenStretches& open, int lane, std::uint32_t opera
   }
   for (std::size_t cell = offset >> kCellShift; cell < end; ++cell) {
     Mark& mark = is_write ? cells_[cell].write : cells_[cell].read;
-    const bool is_another = open.have(mark.stretch) && mark.lane != lane;
-    mark = {.stretch = open.now,
+    const bool is_another = open.have(mark.interval) && mark.lane != lane;
+    mark = {.interval = open.now,
             .operation = operation,
             .lane = static_cast<std::int8_t>(is_another ? kSeveral : lane)};
   }

@@ -10,16 +10,16 @@
 
 namespace emu::races {
 
-/// A stretch of one warp's operations, in which no lane tells others of what it has done. No two
+/// An interval of one warp's operations, in which no lane tells others of what it has done. No two
 /// warps have the same, and those of a warp are in their order.
-using Stretch = std::uint32_t;
+using Interval = std::uint32_t;
 
-/// The stretches of a warp whose operations on memory have no order between lanes: from one on
+/// The intervals of a warp whose operations on memory have no order between lanes: from one on
 /// until now.
-struct OpenStretches {
-  Stretch first = 0;
-  Stretch now = 0;
-  [[nodiscard]] bool have(Stretch stretch) const { return first <= stretch && stretch <= now; }
+struct OpenIntervals {
+  Interval first = 0;
+  Interval now = 0;
+  [[nodiscard]] bool have(Interval interval) const { return first <= interval && interval <= now; }
 };
 
 class LaneShadow {
@@ -29,7 +29,7 @@ class LaneShadow {
   static constexpr int kTogether = -1;
   static constexpr int kSeveral = -2;
 
-  /// An earlier access of another lane in these stretches.
+  /// An earlier access of another lane in these intervals.
   struct Conflict {
     int lane = 0;                 // one, or kTogether or kSeveral
     std::uint32_t operation = 0;  // its number in the program
@@ -38,16 +38,16 @@ class LaneShadow {
   };
 
   /// Whether something is in the way of a lane's access; nothing is recorded.
-  [[nodiscard]] std::optional<Conflict> find(const OpenStretches& open, int lane, bool is_write,
+  [[nodiscard]] std::optional<Conflict> find(const OpenIntervals& open, int lane, bool is_write,
                                              std::uint64_t offset, std::size_t bytes) const;
-  void record(const OpenStretches& open, int lane, std::uint32_t operation, bool is_write,
+  void record(const OpenIntervals& open, int lane, std::uint32_t operation, bool is_write,
               std::uint64_t offset, std::size_t bytes);
 
  private:
   static constexpr unsigned kCellShift = 2;
 
   struct Mark {
-    Stretch stretch = 0;  // 0: none
+    Interval interval = 0;  // 0: none
     std::uint32_t operation = 0;
     std::int8_t lane = 0;
   };

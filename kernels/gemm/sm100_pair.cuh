@@ -2,8 +2,8 @@
 // K in multiples of 16.
 //
 //   producer, each CTA --its rows of A, its half of B, by TMA--> stages --full--> the pair's one
-//   multiplying thread --tcgen05.mma--> accumulators in tensor memory, two sets of them:
-//   multiplying thread | products of tile 0 | products of tile 1  | products of tile 2  | ...
+//   issuing thread --tcgen05.mma--> accumulators in tensor memory, two sets of them:
+//   issuing thread     | products of tile 0 | products of tile 1  | products of tile 2  | ...
 //   epilogue's 8 warps                      | epilogue of tile 0  | epilogue of tile 1  | ...
 //                      tensor memory -> registers -> swizzled shared memory --TMA--> output
 //
@@ -25,7 +25,7 @@
 // rows of the position table.
 //
 // Scales of blocks (MXFP8) come with the stages: an atom for the CTA's rows of A, and those of all
-// of the tile's columns of B, which both tensor cores multiply with. The multiplying thread copies
+// of the tile's columns of B, which both tensor cores multiply with. The issuing thread copies
 // them to tensor memory, behind the accumulators, to columns that the stage has for itself: when it
 // is filled again the products that read them are done. A lane has a block of the output, finds its
 // scale, and stores that byte.
@@ -378,7 +378,7 @@ struct PairGemm {
     }
   }
 
-  /// The products of the set are in registers: to the multiplying thread.
+  /// The products of the set are in registers: to the issuing thread.
   __device__ __forceinline__ void release(std::uint32_t set, std::int32_t lane) {
     ptx::tcgen05_fence_before_thread_sync();
     if (lane == 0) {
