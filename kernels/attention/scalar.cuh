@@ -97,8 +97,7 @@ __device__ __forceinline__ void scalar_scores(ScalarRows<Cfg>& rows,
     for (int row = 0; row < Cfg::kWarpRows; ++row) {
       const Unit q(shared.queries.place(warp_row + row, unit));
       if (row > 0) {
-        ptx::compiler_fence();  // else all rows are loaded at once, into registers that there are
-                                // not
+        ptx::compiler_fence();  // else all rows are loaded at once, in too many registers
       }
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
