@@ -35,6 +35,7 @@ PARAMETERS: dict[str, dict[str, tuple[int, ...]]] = {
     "gemm_pair": {
         "columns": steps(64, 256, 64),
         "stages": steps(2, 10),
+        "k_blocks": steps(0, 12),
         "raster": (0, 2, 4, 8, 16, 32),
     },
 }
@@ -71,7 +72,7 @@ LAB_OPERATIONS = (("e4m3", "position", "bf16"),)
 @dataclasses.dataclass(frozen=True)
 class Tile:
     """`consumers` warpgroups that multiply (of pairs, that finish products), `columns` of a tile, `stages` of the ring, and `vector` columns that
-    a lane stores at once; `k_blocks` of 128 bytes of K that a stationary panel holds at most; `ahead` groups of
+    a lane stores at once; `k_blocks` of 128 bytes of K that a panel holds at most (0: none); `ahead` groups of
     columns whose addends are fetched early; `raster`, the order of the tiles (gemm_params.hpp)."""
 
     design: str
@@ -115,6 +116,10 @@ def pair_tiles(operand: str, output: str) -> Iterator[Tile]:
     """Of pairs of CTAs: a CTA's shared memory holds so many stages beside its part of the output, and tensor memory the
     scales of blocks beside two sets of 192 columns."""
     in_blocks = operand == "mxfp8"
+    # A panel of A that stays, for small K.
+    if not operand.startswith("bf16"):
+        columns, stages = (192, 5) if in_blocks else (256, 3 if output == "bf16" else 5)
+        yield Tile("pair", 2, columns, stages, 0, k_blocks=6, ahead=0)
     if not in_blocks:
         yield Tile("pair", 2, 256, 4 if output == "bf16" else 5, 0, ahead=0)
     yield Tile("pair", 2, 192, 5 if in_blocks and output == "bf16" else 6, 0, ahead=0)
@@ -170,4 +175,5 @@ def kernels() -> Iterator[Kernel]:
         # The family of 10.0 has all kinds of products but those of integers, which are 10.0's alone.
         targets = BLACKWELL if operation[0] in ("u8s8", "s8s8") else BLACKWELL_FAMILY
         for tile in pair_tiles(operation[0], operation[2]):
-            yield kernel_of(operation, tile, f"gemm_sm100_{tile.design}_{words}_{tile.columns}", "sm100", targets)
+            panel = f"_k{tile.k_blocks}" if tile.k_blocks > 0 else ""
+            yield kernel_of(operation, tile, f"gemm_sm100_{tile.design}_{words}_{tile.columns}{panel}", "sm100", targets)

@@ -276,12 +276,12 @@ def tables_text(every: list[Kernel]) -> str:
         rows = [kernel for kernel in every if kernel.table == table]
         own = ".kernel = KernelId::{}, " if table == "gemm" else ""
         lines = "".join(f"    {kind}{{{own.format(kernel.name)}{kernel.row}}},\n" for kernel in rows)
-        tables += f"inline constexpr std::array k{camel(table)}Variants = {{\n{lines}}};\n"
+        tables += f"inline constexpr std::array<{kind}, {len(rows)}> k{camel(table)}Variants = {{\n{lines}}};\n"
     return tables
 
 
 def list_text(every: list[Kernel]) -> str:
-    """The C++ header that names every kernel."""
+    """The C++ header that names every kernel. Clang deduces the size of an array of no more than 256."""
     ids = "".join(f"  {kernel.name},\n" for kernel in every)
     infos = "".join(
         f'    KernelInfo{{"{kernel.name}", "{kernel.source}", {{{{{", ".join(f"{{{arch_of(t)}, Code::{code_of(t)}}}" for t in kernel.targets)}}}}}, '
@@ -301,7 +301,7 @@ namespace fovea::gpu {{
 enum class KernelId : std::uint16_t {{
 {ids}}};
 
-inline constexpr std::array kKernels = {{
+inline constexpr std::array<KernelInfo, {len(every)}> kKernels = {{
 {infos}}};
 
 }}  // namespace fovea::gpu

@@ -125,7 +125,7 @@ struct Card {
   /// mutants when the problem is such that they show.
   std::function<Case(ProblemFields&)> problem{};
   /// Problems that fill pipelines and persistent CTAs more than once, and that the emulator still
-  /// takes seconds for.
+  /// takes seconds for. Mutants run on all, and every check on the emulator has the first.
   std::vector<std::string> emulated{};
   std::vector<KernelLimits> kernels{};
   std::vector<ProfileGate> gates{};

@@ -45,7 +45,9 @@ struct Job : EmulatedJob {
   std::shared_ptr<SharedInputs> inputs;
 };
 
-std::vector<Job> jobs_of(std::span<const Card* const> cards, const std::vector<Case>& made,
+/// `made`: of each card a case that it does not list.
+std::vector<Job> jobs_of(std::span<const Card* const> cards,
+                         const std::vector<std::optional<Case>>& made,
                          const EmulatedCheckOptions& options, const gpu::DeviceInfo& device) {
   std::vector<Job> jobs;
   const auto add = [&](const Card& card, const Case& one) {
@@ -60,14 +62,13 @@ std::vector<Job> jobs_of(std::span<const Card* const> cards, const std::vector<C
     }
   };
   for (std::size_t i = 0; i < cards.size(); ++i) {
-    if (!options.only_case.empty()) {
-      add(*cards[i], made[i]);
-      continue;
-    }
     for (const Case& one : cards[i]->cases) {
-      if (one.check && is_quick_to_emulate(one)) {
+      if (options.only_case.empty() && one.check && is_quick_to_emulate(one)) {
         add(*cards[i], one);
       }
+    }
+    if (made[i]) {
+      add(*cards[i], *made[i]);
     }
   }
   return jobs;
@@ -164,7 +165,8 @@ bool is_quick_to_emulate(const Case& one) {
 int check_emulated(std::span<const Card* const> cards, const EmulatedCheckOptions& options,
                    const std::function<void(const CheckResult&)>& report) {
   std::vector<const Card*> with_kernels;
-  std::vector<Case> made;  // of each card, the one that was asked for
+  // Of each card, the one that was asked for, or one that fills pipelines more than once.
+  std::vector<std::optional<Case>> made;
   const gpu::DeviceInfo info = options.gpu != nullptr
                                    ? options.gpu->info()
                                    : gpu::open_emulated_device({.arch = options.arch})->info();
@@ -172,7 +174,13 @@ int check_emulated(std::span<const Card* const> cards, const EmulatedCheckOption
     std::vector<Case> asked = cases_of(*card, options.only_case);
     if (carries_kernels(*card, info) && !asked.empty()) {
       with_kernels.push_back(card);
-      made.push_back(std::move(asked.front()));
+      if (!options.only_case.empty()) {
+        made.emplace_back(std::move(asked.front()));
+      } else if (!card->emulated.empty()) {
+        made.emplace_back(find_case(*card, card->emulated.front()));
+      } else {
+        made.emplace_back();
+      }
     }
   }
   std::vector<Job> jobs = jobs_of(with_kernels, made, options, info);

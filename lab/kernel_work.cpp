@@ -73,7 +73,9 @@ KernelWork gemm_work(const GemmProblem& problem, const GemmPlan& plan, const Wor
   const double k_bytes = number(gpu::k_bytes(problem));
   const double panels = number(divide_up(problem.n, plan.columns));
   const double rows_of_b = is_stationary ? 0.0 : static_cast<double>(plan.columns);
-  work.l2_read_bytes = tiles * (plan.rows() + rows_of_b / plan.cluster()) * k_bytes;
+  const bool a_stays = plan.design == GemmDesign::kPair && plan.k_blocks > 0;
+  const double rows_of_a = plan.rows() / (a_stays ? panels : 1.0);
+  work.l2_read_bytes = tiles * (rows_of_a + rows_of_b / plan.cluster()) * k_bytes;
   const double written = static_cast<double>(problem.m) * static_cast<double>(problem.n) *
                          static_cast<double>(size_of(problem.output));
   work.l2_write_bytes = written;

@@ -84,39 +84,12 @@ struct RowFragment {
                                                const float* scales, const float* biases,
                                                const Addend& addend, std::uint8_t* span,
                                                std::uint32_t row, std::uint32_t first_unit) {
-#pragma unroll
-    for (int unit = 0; unit < kUnits; ++unit) {
-      const int first = unit * kUnitColumns;
-      std::uint8_t* const place = span + swizzled(row, first_unit + unit);
-      float scale[kUnitColumns];
-      float bias[kUnitColumns];
-      if constexpr (Cfg::kScaled || Cfg::kNormed) {
-        load_floats(scale, scales + first);
-      }
-      if constexpr (Values::kHasBias) {
-        load_floats(bias, biases + first);
-      }
-      std::uint32_t residual[4];
-      if constexpr (kHasResidual) {
-        load_words(residual, place);
-      }
-      float y[kUnitColumns];
-#pragma unroll
-      for (int v = 0; v < kUnitColumns; ++v) {
-        if constexpr (kHasPosition) {
-          bias[v] = bf16_of(addend.words[unit], v);
-        }
-        Accumulator sum;
-        __builtin_memcpy(&sum, &accumulators[first + v], sizeof(sum));
-        y[v] =
-            Values::template scaled<true>(sum, row_scale.value, row_scale.shift, scale[v], bias[v]);
-        if constexpr (kHasResidual) {
-          y[v] += bf16_of(residual, v);
-        }
-      }
-      std::uint32_t packed[4];
-      Values::round(y, p, packed);
-      store_words(place, packed);
+    if (Cfg::kScaled && p.row_scale != nullptr) {
+      store_columns<true, Accumulator>(accumulators, p, row_scale, scales, biases, addend, span,
+                                       row, first_unit);
+    } else {
+      store_columns<false, Accumulator>(accumulators, p, row_scale, scales, biases, addend, span,
+                                        row, first_unit);
     }
   }
 
@@ -152,6 +125,47 @@ struct RowFragment {
   }
 
  private:
+  template <bool kRowScaled, typename Accumulator>
+  static __device__ __forceinline__ void store_columns(
+      const std::uint32_t (&accumulators)[kColumns], const Params& p, const RowScale& row_scale,
+      const float* scales, const float* biases, const Addend& addend, std::uint8_t* span,
+      std::uint32_t row, std::uint32_t first_unit) {
+#pragma unroll
+    for (int unit = 0; unit < kUnits; ++unit) {
+      const int first = unit * kUnitColumns;
+      std::uint8_t* const place = span + swizzled(row, first_unit + unit);
+      float scale[kUnitColumns];
+      float bias[kUnitColumns];
+      if constexpr (Cfg::kScaled || Cfg::kNormed) {
+        load_floats(scale, scales + first);
+      }
+      if constexpr (Values::kHasBias) {
+        load_floats(bias, biases + first);
+      }
+      std::uint32_t residual[4];
+      if constexpr (kHasResidual) {
+        load_words(residual, place);
+      }
+      float y[kUnitColumns];
+#pragma unroll
+      for (int v = 0; v < kUnitColumns; ++v) {
+        if constexpr (kHasPosition) {
+          bias[v] = bf16_of(addend.words[unit], v);
+        }
+        Accumulator sum;
+        __builtin_memcpy(&sum, &accumulators[first + v], sizeof(sum));
+        y[v] = Values::template scaled<kRowScaled>(sum, row_scale.value, row_scale.shift, scale[v],
+                                                   bias[v]);
+        if constexpr (kHasResidual) {
+          y[v] += bf16_of(residual, v);
+        }
+      }
+      std::uint32_t packed[4];
+      Values::round(y, p, packed);
+      store_words(place, packed);
+    }
+  }
+
   static __device__ __forceinline__ float bf16_of(const std::uint32_t (&pairs)[4], int at) {
     return at % 2 == 0 ? ptx::bf16_low(pairs[at / 2]) : ptx::bf16_high(pairs[at / 2]);
   }

@@ -15,7 +15,7 @@ inline constexpr int kGroupRows = 64;    // of A that one product takes
 inline constexpr int kPingPongRows = 2 * kGroupRows;  // of a tile of that design
 inline constexpr int kPingPongCluster = 2;            // blocks, one below the other
 inline constexpr int kPairRows = 128;                 // of a CTA's part of a tile of that design
-inline constexpr int kPairThreads = 320;
+inline constexpr int kPairWarpRows = 32;              // of those, that a warp stores
 
 /// How a kernel goes about a product.
 enum class Design : std::uint8_t {
@@ -24,7 +24,8 @@ enum class Design : std::uint8_t {
   // So they do, and two warpgroups take tiles in turn; two blocks, one tile above the other, share
   // the tile of B.
   kPingPong,
-  // Two CTAs multiply together, by tcgen05: a tile of both's rows, and half of B in each.
+  // Two CTAs multiply together, by tcgen05: a tile of both's rows, and half of B in each. Both
+  // operands pass through, or a panel of A stays for the tiles beside each other.
   kPair,
 };
 
@@ -39,10 +40,12 @@ struct Tuning {
   int columns = 0;      // of a tile
   int stages = 0;       // of the ring
   int vector = 0;       // columns that a lane stores at once
-  int k_blocks = 0;     // of kBlockBytes of K that a stationary panel holds at most
-  int ahead = 4;        // groups of columns whose addends are fetched while the products run
+  // Of kBlockBytes of K that a panel holds at most: of kBStationary one of B, of kPair one of A; 0:
+  // there is none.
+  int k_blocks = 0;
+  int ahead = 4;  // groups of columns whose addends are fetched while the products run
   // Order of the tiles: 0, along the columns of one row of tiles after the other; else down so many
-  // rows of tiles, column after column. Not of stationary panels.
+  // rows of tiles, column after column. Not where there are panels.
   int raster = 0;
 };
 
@@ -72,6 +75,8 @@ struct BlockScaledParams : Params {
 };
 inline constexpr int kAtomBytes = 512;  // of scales: 128 rows, and four blocks of 32 along K
 inline constexpr int kAtomRows = 128;
+inline constexpr int kAtomColumns =
+    4;  // of tensor memory, which has an atom in each quarter of its lanes
 
 /// What the kernels' storage takes, which they assert; `tables` of a float a column are the scale
 /// and the bias for each warpgroup.
@@ -102,18 +107,36 @@ inline constexpr int kAtomRows = 128;
 [[nodiscard]] constexpr int pair_b_atoms(int columns) {
   return (columns + 64 + kAtomRows - 1) / kAtomRows;
 }
-/// Of a CTA; of scales as many as it has of A's rows and of all of B's.
-[[nodiscard]] constexpr int pair_stage_bytes(int columns, tile::Input input) {
-  const int atoms = input == tile::Input::kMXFP8 ? 1 + pair_b_atoms(columns) : 0;
-  return (kPairRows + columns / 2) * kBlockBytes + atoms * kAtomBytes;
+/// Of a CTA's rows of A, a block of K.
+[[nodiscard]] constexpr int pair_a_bytes(tile::Input input) {
+  return kPairRows * kBlockBytes + (input == tile::Input::kMXFP8 ? kAtomBytes : 0);
 }
-[[nodiscard]] constexpr std::size_t pair_shared_bytes(int columns, int stages, tile::Input input,
-                                                      epilogue::Output output) {
+/// Of its half of B's tile; of scales it has those of the whole tile.
+[[nodiscard]] constexpr int pair_b_bytes(int columns, tile::Input input) {
+  const int atoms = input == tile::Input::kMXFP8 ? pair_b_atoms(columns) : 0;
+  return columns / 2 * kBlockBytes + atoms * kAtomBytes;
+}
+/// Blocks of K of A that a CTA of the design kPair has in shared memory: a panel's, or its stages'.
+[[nodiscard]] constexpr int pair_a_blocks(const Tuning& tuning) {
+  return tuning.k_blocks > 0 ? tuning.k_blocks : tuning.stages;
+}
+/// Columns of tensor memory: two sets of accumulators and the scales of blocks.
+[[nodiscard]] constexpr int pair_tensor_columns(const Tuning& tuning) {
+  const int atoms = pair_a_blocks(tuning) + tuning.stages * pair_b_atoms(tuning.columns);
+  return 2 * tuning.columns + (tuning.input == tile::Input::kMXFP8 ? atoms * kAtomColumns : 0);
+}
+/// Eight warps finish products, one fills stages and one multiplies; another fills a panel.
+[[nodiscard]] constexpr int pair_threads(const Tuning& tuning) {
+  return 32 * (tuning.k_blocks > 0 ? 11 : 10);
+}
+[[nodiscard]] constexpr std::size_t pair_shared_bytes(const Tuning& tuning) {
   constexpr int kBarriers = 1024;
   constexpr int kTables = 4 * 2;  // of each half of the columns: four warps, each with two
-  const int staged = kPairRows * columns * (output == epilogue::Output::kBF16 ? 2 : 1);
-  return static_cast<std::size_t>(stages * pair_stage_bytes(columns, input) + staged +
-                                  kTables * columns * 4 + kBarriers);
+  const int staged =
+      kPairRows * tuning.columns * (tuning.output == epilogue::Output::kBF16 ? 2 : 1);
+  return static_cast<std::size_t>(pair_a_blocks(tuning) * pair_a_bytes(tuning.input) +
+                                  tuning.stages * pair_b_bytes(tuning.columns, tuning.input) +
+                                  staged + kTables * tuning.columns * 4 + kBarriers);
 }
 
 }  // namespace fovea::gemm

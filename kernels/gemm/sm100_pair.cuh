@@ -8,7 +8,10 @@
 //                      tensor memory -> registers -> swizzled shared memory --TMA--> output
 //
 // Two CTAs are a cluster and take tiles of (256, kColumns) together: each has 128 rows of A and of
-// the accumulators, and half of B's tile, which both tensor cores read. A lane of the epilogue has
+// the accumulators, and half of B's tile, which both tensor cores read. Where K is small their rows
+// of A stay in shared memory, a panel, for all tiles beside each other, and the stages bring B
+// alone: a pair then takes tiles that follow each other, and A comes from L2 once. Blocks of the
+// next panel come as the last tile of a row has read those before. A lane of the epilogue has
 // a row of 32 columns: stored by itself it would touch a line of memory for each lane, so rows pass
 // through shared memory. A residual comes there by TMA and gets its sum. Two warps share the 32
 // lanes of tensor memory that a warp can read, each with half of the columns.
@@ -16,6 +19,7 @@
 // Barriers, F of the first CTA, E of each:
 //   stages.full        F  its producer's arrival, then the bytes of both CTAs' copies
 //   stages.empty       E  the tensor cores', when the products that read the stage are done
+//   panel.full, empty     the same of the panel's blocks
 //   accumulators.full  E  the tensor cores', when a tile's products are done
 //   accumulators.empty F  the warps of both epilogues, when they have what they need in registers
 //   residual           E  one a warp: the bytes of its part of the residual
@@ -24,19 +28,19 @@
 // as (token, image): where tiles are a few tokens of many images, the lanes of a warp share a few
 // rows of the position table.
 //
-// Scales of blocks (MXFP8) come with the stages: an atom for the CTA's rows of A, and those of all
-// of the tile's columns of B, which both tensor cores multiply with. The issuing thread copies
-// them to tensor memory, behind the accumulators, to columns that the stage has for itself: when it
-// is filled again the products that read them are done. A lane has a block of the output, finds its
-// scale, and stores that byte.
+// Scales of blocks (MXFP8) come with what they scale: an atom for the CTA's rows of A, and those of
+// all of the tile's columns of B, which both tensor cores multiply with. The issuing thread copies
+// them to tensor memory, behind the accumulators, to columns that the stage (or the panel's block)
+// has for itself: when it is filled again the products that read them are done. A lane has a block
+// of the output, finds its scale, and stores that byte.
 #pragma once
 
 #include <cstdint>
 #include <type_traits>
 
 #include "kernels/epilogue/row_fragment.cuh"
-#include "kernels/gemm/gemm_params.hpp"
-#include "kernels/gemm/tile_order.cuh"
+#include "kernels/gemm/sm100_pair_config.cuh"
+#include "kernels/gemm/sm100_pair_tiles.cuh"
 #include "kernels/pipe/grid.cuh"
 #include "kernels/pipe/pipe_state.cuh"
 #include "kernels/ptx/cluster.cuh"
@@ -48,53 +52,18 @@
 
 namespace fovea::gemm {
 
-/// Where a stage's scales of blocks are in shared memory.
-template <int kStages, int kBAtoms>
-struct PairScales {
-  std::uint8_t a[kStages][kAtomBytes];
-  std::uint8_t b[kStages][kBAtoms * kAtomBytes];
-};
-struct NoScales {};
-
-/// What follows from the tuning parameters of a kernel.
-template <Tuning kTuning>
-struct PairCfg {
-  static constexpr tile::Input kInput = kTuning.input;
-  static constexpr epilogue::Kind kEpilogue = kTuning.epilogue;
-  static constexpr epilogue::Output kOutput = kTuning.output;
-  static constexpr bool kNormed = kTuning.normed;
-  static constexpr int kColumns = kTuning.columns;
-  static constexpr int kStages = kTuning.stages;
-  static constexpr int kRaster = kTuning.raster;
-  static constexpr bool kBlockScaled = kInput == tile::Input::kMXFP8;
-  static constexpr bool kScaled = kInput != tile::Input::kBF16 && !kBlockScaled;
-  static constexpr int kShare = kColumns / 2;  // of a warp of the epilogue
-  static constexpr int kSpan = pair_span(kColumns, kOutput);
-  static_assert(kColumns % 64 == 0 && kColumns <= 256, "whole loads of tensor memory");
-};
-
 template <typename Cfg>
 struct PairGemm {
-  static constexpr int kRows = kPairRows;  // of a CTA
-  static constexpr int kStages = Cfg::kStages;
-  static constexpr int kEpilogueWarps = 8;
-  static constexpr int kProducerWarp = kEpilogueWarps;
-  static constexpr int kProductWarp = kEpilogueWarps + 1;
-  static constexpr int kThreads = kPairThreads;
+  static constexpr int kThreads = Cfg::kThreads;
   static constexpr int kCtasPerSm = 1;
-  static constexpr int kStageBytes = pair_stage_bytes(Cfg::kColumns, Cfg::kInput);
-  static constexpr int kAccumulators = 2;
-  static constexpr int kBAtoms = pair_b_atoms(Cfg::kColumns);
-  static constexpr int kAtomColumns = 4;                              // of tensor memory
-  static constexpr int kScaleColumns = (1 + kBAtoms) * kAtomColumns;  // of a stage
-  static constexpr int kUsedColumns =
-      kAccumulators * Cfg::kColumns + (Cfg::kBlockScaled ? kStages * kScaleColumns : 0);
-  static constexpr int kTensorColumns = kUsedColumns <= 128 ? 128 : kUsedColumns <= 256 ? 256 : 512;
+  static constexpr int kStages = Cfg::kStages;
+  static constexpr int kABlocks = Cfg::kABlocks;
+  static constexpr bool kPanel = Cfg::kPanel;
+  static constexpr int kAccumulators = Cfg::kAccumulators;
+  static constexpr int kEpilogueWarps = Cfg::kEpilogueWarps;
   static constexpr std::uint16_t kBoth = 3;  // CTAs
   static constexpr bool kResidual = Cfg::kEpilogue == epilogue::Kind::kResidual;
   static constexpr int kGroupColumns = epilogue::kScaleBlock * epilogue::kScaleGroup;
-  static_assert(kThreads == (kProductWarp + 1) * 32);
-  static_assert(kUsedColumns <= kTensorColumns);
 
   using Fragment = epilogue::RowFragment<Cfg>;
   using Product = tile::UmmaPair<Cfg::kInput, Cfg::kColumns>;
@@ -103,7 +72,7 @@ struct PairGemm {
   using AccumulatorState = pipe::PipeState<kAccumulators>;
 
   // A warp's part of a tile: 32 rows by kShare columns, in boxes of kSpan bytes.
-  static constexpr int kWarpRows = 32;
+  static constexpr int kWarpRows = kPairWarpRows;
   static constexpr int kSpanColumns = Cfg::kSpan / Fragment::Values::kBytes;
   static constexpr int kBoxes = Cfg::kShare / kSpanColumns;
   static constexpr int kBoxBytes = kWarpRows * Cfg::kSpan;
@@ -112,106 +81,90 @@ struct PairGemm {
   static_assert(kBoxes * kSpanColumns == Cfg::kShare && kBoxLoads > 0);
 
   using KernelParams = std::conditional_t<Cfg::kBlockScaled, BlockScaledParams, Params>;
-  using Scales = std::conditional_t<Cfg::kBlockScaled, PairScales<kStages, kBAtoms>, NoScales>;
+  struct ScaleAtoms {
+    std::uint8_t a[kABlocks][kAtomBytes];
+    std::uint8_t b[kStages][Cfg::kBAtoms * kAtomBytes];
+  };
+  struct None {};
+  using Scales = std::conditional_t<Cfg::kBlockScaled, ScaleAtoms, None>;
+  using PanelBarriers = std::conditional_t<kPanel, pipe::PipeBarriers<kABlocks>, None>;
   struct Storage {
-    std::uint8_t a[kStages][kRows * kBlockBytes];
+    std::uint8_t a[kABlocks][kPairRows * kBlockBytes];
     std::uint8_t b[kStages][Cfg::kColumns / 2 * kBlockBytes];
     std::uint8_t staging[kEpilogueWarps][kBoxes][kBoxBytes];
     [[no_unique_address]] Scales scales;
     float columns[kEpilogueWarps][2][Cfg::kShare];  // scale or sum, bias
     pipe::PipeBarriers<kStages> stages;
+    [[no_unique_address]] PanelBarriers panel;
     pipe::PipeBarriers<kAccumulators> accumulators;
     std::uint64_t residual[kEpilogueWarps];
     std::uint32_t tensor_memory;  // where the accumulators begin
   };
-  static_assert(sizeof(Storage) <=
-                pair_shared_bytes(Cfg::kColumns, kStages, Cfg::kInput, Cfg::kOutput));
-
-  /// This CTA's part of a tile: its first token, image and column.
-  struct Tile {
-    std::int32_t token;
-    std::int32_t image;
-    std::int32_t column;
-  };
+  static_assert(sizeof(Storage) <= Cfg::kSharedBytes);
 
   const KernelParams& p;
   const epilogue::Params& out;
   Storage& shared;
   std::uint32_t rank;  // in the pair
-
-  __device__ __forceinline__ std::int32_t pair_rows() const { return (p.row_tiles + 1) / 2; }
-  __device__ __forceinline__ std::int32_t tile_count() const {
-    return pair_rows() * p.column_tiles;
-  }
-  static __device__ __forceinline__ std::int32_t first_tile() {
-    return static_cast<std::int32_t>(blockIdx.x) / 2;
-  }
-  static __device__ __forceinline__ std::int32_t tile_step() {
-    return static_cast<std::int32_t>(gridDim.x) / 2;
-  }
-  __device__ __forceinline__ Tile tile_at(std::int32_t index) const {
-    TilePlace place{index / p.column_tiles, index % p.column_tiles};
-    if constexpr (Cfg::kRaster != 0) {
-      place = raster_place<Cfg::kRaster>(index, pair_rows(), p.column_tiles);
-    }
-    const std::int32_t row = place.row * 2 + static_cast<std::int32_t>(rank);
-    return {row / p.image_tiles * out.box_tokens, row % p.image_tiles * out.box_images,
-            place.column * Cfg::kColumns};
-  }
+  PairTiles<Cfg> tiles;
 
   // The producer
 
   /// The first CTA expects the bytes of both.
-  __device__ __forceinline__ void expect(std::uint32_t stage) {
+  __device__ __forceinline__ void expect(std::uint64_t* full, std::uint32_t bytes) {
     if (rank == 0) {
-      ptx::mbarrier_arrive_expect_tx(&shared.stages.full[stage], 2 * kStageBytes);
+      ptx::mbarrier_arrive_expect_tx(full, 2 * bytes);
     }
   }
-  __device__ __forceinline__ void load_a(const Tile& tile, std::int32_t block,
-                                         std::uint32_t stage) {
-    ptx::tma_load_3d_pair(shared.a[stage], &p.a, ptx::mapa(&shared.stages.full[stage], 0),
-                          block * kBlockBytes, tile.token, tile.image);
+  /// To a stage or to the panel; `full` is its barrier.
+  __device__ __forceinline__ void load_a(const Part& tile, std::int32_t block, std::uint32_t to,
+                                         std::uint64_t* full) {
+    ptx::tma_load_3d_pair(shared.a[to], &p.a, ptx::mapa(full, 0), block * kBlockBytes, tile.token,
+                          tile.image);
     if constexpr (Cfg::kBlockScaled) {
-      load_scales(shared.scales.a[stage], &p.a_scales, tile.token, block, stage);
+      load_scales(shared.scales.a[to], &p.a_scales, tile.token, block, full);
     }
   }
-  __device__ __forceinline__ void load_b(const Tile& tile, std::int32_t block,
+  __device__ __forceinline__ void load_b(const Part& tile, std::int32_t block,
                                          std::uint32_t stage) {
     const std::int32_t row = tile.column + static_cast<std::int32_t>(rank) * (Cfg::kColumns / 2);
-    ptx::tma_load_3d_pair(shared.b[stage], &p.b, ptx::mapa(&shared.stages.full[stage], 0),
-                          block * kBlockBytes, row, 0);
+    std::uint64_t* const full = &shared.stages.full[stage];
+    ptx::tma_load_3d_pair(shared.b[stage], &p.b, ptx::mapa(full, 0), block * kBlockBytes, row, 0);
     if constexpr (Cfg::kBlockScaled) {
-      load_scales(shared.scales.b[stage], &p.b_scales, tile.column, block, stage);
+      load_scales(shared.scales.b[stage], &p.b_scales, tile.column, block, full);
     }
   }
   /// The atoms from that of a row on, as many as the map's box has.
   __device__ __forceinline__ void load_scales(std::uint8_t* to, const TensorMap* map,
                                               std::int32_t row, std::int32_t block,
-                                              std::uint32_t stage) {
-    ptx::tma_load_3d_pair(to, map, ptx::mapa(&shared.stages.full[stage], 0), 0, 2 * block,
-                          row / kAtomRows);
+                                              std::uint64_t* full) {
+    ptx::tma_load_3d_pair(to, map, ptx::mapa(full, 0), 0, 2 * block, row / kAtomRows);
   }
 
   /// One thread. Weights do not depend on earlier grids: as many as fit are fetched before waiting.
   __device__ __forceinline__ void produce() {
     const std::int32_t early = p.k_blocks < kStages ? p.k_blocks : kStages;
-    const std::int32_t count = tile_count();
-    const std::int32_t first = first_tile();
+    const TileRange mine = tiles.range();
     for (std::int32_t block = 0; block < early; ++block) {
-      expect(block);
-      load_b(tile_at(first), block, block);
+      expect(&shared.stages.full[block], Cfg::kStageBytes);
+      load_b(tiles.at(mine.first), block, block);
     }
-    pipe::wait_for_previous_grids();
+    if constexpr (!kPanel) {
+      pipe::wait_for_previous_grids();
+    }
     State state = State::producer_start();
-    for (std::int32_t index = first; index < count; index += tile_step()) {
-      const Tile tile = tile_at(index);
+    for (std::int32_t index = mine.first; index < mine.end; index += mine.step) {
+      const Part tile = tiles.at(index);
       for (std::int32_t block = 0; block < p.k_blocks; ++block) {
-        if (index != first || block >= early) {
+        std::uint64_t* const full = &shared.stages.full[state.stage];
+        if (index != mine.first || block >= early) {
           ptx::mbarrier_wait_parity(&shared.stages.empty[state.stage], state.phase);
-          expect(state.stage);
+          expect(full, Cfg::kStageBytes);
           load_b(tile, block, state.stage);
         }
-        load_a(tile, block, state.stage);
+        if constexpr (!kPanel) {
+          load_a(tile, block, state.stage, full);
+        }
         state.advance();
       }
     }
@@ -223,18 +176,42 @@ struct PairGemm {
     }
   }
 
+  /// One thread: A's panel, row of tiles after row of tiles.
+  __device__ __forceinline__ void produce_panel() {
+    const TileRange mine = tiles.range();
+    std::uint32_t phase = 1;
+    pipe::wait_for_previous_grids();
+    for (std::int32_t index = mine.first; index < mine.end; index = tiles.next_row(index)) {
+      const Part tile = tiles.at(index);
+      for (std::int32_t block = 0; block < p.k_blocks; ++block) {
+        std::uint64_t* const full = &shared.panel.full[block];
+        ptx::mbarrier_wait_parity(&shared.panel.empty[block], phase);
+        expect(full, Cfg::kABytes);
+        load_a(tile, block, block, full);
+      }
+      phase ^= 1;
+    }
+    // Until then the tensor cores arrive here.
+    for (std::int32_t block = 0; block < p.k_blocks; ++block) {
+      ptx::mbarrier_wait_parity(&shared.panel.empty[block], phase);
+    }
+  }
+
   // The products
 
-  /// A stage's scales to its columns of tensor memory: first A's, then those of B's tile, of which
-  /// the first atom may begin with what is not the tile's.
-  __device__ __forceinline__ std::uint32_t copy_scales(std::uint32_t stage) {
-    const std::uint32_t to =
-        shared.tensor_memory + kAccumulators * Cfg::kColumns + stage * kScaleColumns;
+  /// Scales of a block of A to its columns of tensor memory.
+  __device__ __forceinline__ void copy_a_scales(std::uint32_t block) {
     ptx::tcgen05_cp_32x128b_pair(
-        to, tile::umma_descriptor_atom(ptx::shared_address(shared.scales.a[stage])));
+        shared.tensor_memory + Cfg::kFirstAScale + block * kAtomColumns,
+        tile::umma_descriptor_atom(ptx::shared_address(shared.scales.a[block])));
+  }
+  /// Of a stage of B; the first atom may begin with what is not the tile's.
+  __device__ __forceinline__ std::uint32_t copy_b_scales(std::uint32_t stage) {
+    const std::uint32_t to =
+        shared.tensor_memory + Cfg::kFirstBScale + stage * Cfg::kBAtoms * kAtomColumns;
 #pragma unroll
-    for (int atom = 0; atom < kBAtoms; ++atom) {
-      ptx::tcgen05_cp_32x128b_pair(to + (1 + atom) * kAtomColumns,
+    for (int atom = 0; atom < Cfg::kBAtoms; ++atom) {
+      ptx::tcgen05_cp_32x128b_pair(to + atom * kAtomColumns,
                                    tile::umma_descriptor_atom(ptx::shared_address(
                                        &shared.scales.b[stage][atom * kAtomBytes])));
     }
@@ -244,30 +221,49 @@ struct PairGemm {
   /// One thread of the first CTA.
   __device__ __forceinline__ void multiply() {
     const std::uint32_t tensor_memory = shared.tensor_memory;
-    const std::int32_t count = tile_count();
+    const TileRange mine = tiles.range();
     State state = State::consumer_start();
     AccumulatorState turn = AccumulatorState::producer_start();
-    for (std::int32_t index = first_tile(); index < count; index += tile_step()) {
-      const std::int32_t column = Cfg::kBlockScaled ? tile_at(index).column : 0;
+    bool is_new = true;  // the panel
+    std::uint32_t panel_phase = 0;
+    for (std::int32_t index = mine.first; index < mine.end; index += mine.step) {
+      const std::int32_t column = Cfg::kBlockScaled ? tiles.at(index).column : 0;
+      const bool is_last = kPanel && (index + 1 == mine.end || index + 1 == tiles.next_row(index));
       ptx::mbarrier_wait_parity(&shared.accumulators.empty[turn.stage], turn.phase);
       ptx::tcgen05_fence_after_thread_sync();
       for (std::int32_t block = 0; block < p.k_blocks; ++block) {  // region: product loop
+        if constexpr (kPanel) {
+          if (is_new) {
+            ptx::mbarrier_wait_parity(&shared.panel.full[block], panel_phase);
+          }
+        }
         ptx::mbarrier_wait_parity(&shared.stages.full[state.stage], state.phase);
+        const std::uint32_t a_block = kPanel ? block : state.stage;
         const std::uint32_t sums = tensor_memory + turn.stage * Cfg::kColumns;
-        const std::uint32_t a = ptx::shared_address(shared.a[state.stage]);
+        const std::uint32_t a = ptx::shared_address(shared.a[a_block]);
         const std::uint32_t b = ptx::shared_address(shared.b[state.stage]);
         if constexpr (Cfg::kBlockScaled) {
-          const std::uint32_t scales = copy_scales(state.stage);
-          Product::multiply_block(sums, a, b, scales,
-                                  scales + kAtomColumns + column % kAtomRows / 32, block > 0);
+          if (!kPanel || is_new) {
+            copy_a_scales(a_block);
+          }
+          Product::multiply_block(sums, a, b,
+                                  tensor_memory + Cfg::kFirstAScale + a_block * kAtomColumns,
+                                  copy_b_scales(state.stage) + column % kAtomRows / 32, block > 0);
         } else {
           Product::multiply_block(sums, a, b, block > 0);
         }
         ptx::tcgen05_commit_multicast_pair(&shared.stages.empty[state.stage], kBoth);
+        if constexpr (kPanel) {
+          if (is_last) {
+            ptx::tcgen05_commit_multicast_pair(&shared.panel.empty[block], kBoth);
+          }
+        }
         state.advance();
       }  // end region
       ptx::tcgen05_commit_multicast_pair(&shared.accumulators.full[turn.stage], kBoth);
       turn.advance();
+      is_new = is_last;
+      panel_phase ^= is_last ? 1 : 0;
     }
     // Until then the other CTA's warps arrive here: at the last tile's set last.
     turn.skip(kAccumulators - 1);
@@ -275,19 +271,6 @@ struct PairGemm {
   }
 
   // The epilogue: a warp's part of each tile
-
-  /// Where a part lies in the output.
-  struct Part {
-    std::int32_t token;
-    std::int32_t image;
-    std::int32_t column;
-  };
-  __device__ __forceinline__ Part part_of(const Tile& tile, std::int32_t warp) const {
-    const std::int32_t row = warp % 4 * kWarpRows;
-    const std::int32_t in_box = row / out.box_tokens;
-    return {tile.token + row - in_box * out.box_tokens, tile.image + in_box,
-            tile.column + warp / 4 * Cfg::kShare};
-  }
 
   /// Scales (or sums) and biases of the part's columns: four a lane.
   struct ColumnValues {
@@ -391,16 +374,16 @@ struct PairGemm {
     const std::uint32_t tensor_memory = shared.tensor_memory +
                                         (static_cast<std::uint32_t>(warp % 4 * kWarpRows) << 16) +
                                         warp / 4 * Cfg::kShare;
-    const std::int32_t count = tile_count();
+    const TileRange mine = tiles.range();
     AccumulatorState turn = AccumulatorState::consumer_start();
     std::uint32_t residual_phase = 0;
     pipe::wait_for_previous_grids();
     if (kResidual && lane == 0) {
-      load_residual(part_of(tile_at(first_tile()), warp), warp);
+      load_residual(tiles.of_warp(tiles.at(mine.first), warp), warp);
     }
-    for (std::int32_t index = first_tile(); index < count; index += tile_step()) {
-      const Tile tile = tile_at(index);
-      const Part part = part_of(tile, warp);
+    for (std::int32_t index = mine.first; index < mine.end; index += mine.step) {
+      const Part tile = tiles.at(index);
+      const Part part = tiles.of_warp(tile, warp);
       const epilogue::Row row =
           epilogue::find_row(out, tile.token, tile.image, warp % 4 * kWarpRows + lane);
       store_columns(load_columns(part.column, lane), warp, lane);
@@ -451,9 +434,9 @@ struct PairGemm {
         fill_group(row, part);
       }
       turn.advance();
-      if (kResidual && lane == 0 && index + tile_step() < count) {
+      if (kResidual && lane == 0 && index + mine.step < mine.end) {
         ptx::bulk_wait_group_read<0>();
-        load_residual(part_of(tile_at(index + tile_step()), warp), warp);
+        load_residual(tiles.of_warp(tiles.at(index + mine.step), warp), warp);
       }
     }
     if (lane == 0) {
@@ -481,6 +464,9 @@ struct PairGemm {
         ptx::prefetch_tensormap(&p.b_scales);
       }
       shared.stages.init(1, 1);
+      if constexpr (kPanel) {
+        shared.panel.init(1, 1);
+      }
       shared.accumulators.init(1, 2 * kEpilogueWarps);
       if constexpr (kResidual) {
         for (std::uint64_t& barrier : shared.residual) {
@@ -489,27 +475,35 @@ struct PairGemm {
       }
       ptx::fence_mbarrier_init();
     }
-    if (warp == kProductWarp) {
-      ptx::tcgen05_alloc_pair<kTensorColumns>(&shared.tensor_memory);
+    if (warp == Cfg::kProductWarp) {
+      ptx::tcgen05_alloc_pair<Cfg::kTensorColumns>(&shared.tensor_memory);
       ptx::tcgen05_relinquish_alloc_permit_pair();
     }
     __syncthreads();
     ptx::barrier_cluster_arrive_relaxed();
     ptx::barrier_cluster_wait();
     pipe::let_next_grid_start();
-    if (warp == kProducerWarp) {
-      if (ptx::elect_sync()) {
-        produce();
-      }
-      leave();
-    } else if (warp == kProductWarp) {
+    if (warp == Cfg::kProductWarp) {
       if (rank == 0 && ptx::elect_sync()) {
         multiply();
       }
       leave();
-      ptx::tcgen05_dealloc_pair<kTensorColumns>(shared.tensor_memory);
-    } else {
+      ptx::tcgen05_dealloc_pair<Cfg::kTensorColumns>(shared.tensor_memory);
+    } else if (warp < kEpilogueWarps) {
       finish(warp);
+      leave();
+    } else {
+      if (ptx::elect_sync()) {
+        if constexpr (kPanel) {
+          if (warp == Cfg::kPanelWarp) {
+            produce_panel();
+          } else {
+            produce();
+          }
+        } else {
+          produce();
+        }
+      }
       leave();
     }
   }
@@ -517,8 +511,9 @@ struct PairGemm {
   /// A kernel: what one block does.
   static __device__ __forceinline__ void run_block(const KernelParams& params) {
     extern __shared__ __align__(1024) unsigned char memory[];
-    PairGemm gemm{params, params.epilogue, *reinterpret_cast<Storage*>(memory),
-                  ptx::cluster_ctarank()};
+    const std::uint32_t rank = ptx::cluster_ctarank();
+    PairGemm gemm{
+        params, params.epilogue, *reinterpret_cast<Storage*>(memory), rank, {params, rank}};
     gemm.run();
   }
 };

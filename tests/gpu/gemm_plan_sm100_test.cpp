@@ -71,6 +71,35 @@ TEST_F(BlackwellGemmPlans, TakeWideTilesForManyRowsAndNarrowOnesForFew) {
   EXPECT_EQ(gemm_plans({.m = 196, .n = 768, .k = 768}, blackwell(0)).front().columns, 64);
 }
 
+// A comes from L2 once where a panel of it has room for all of K, which is small.
+TEST_F(BlackwellGemmPlans, KeepAPanelOfAWhereItHoldsK) {
+  for (const DType type : {DType::kE4M3, DType::kI8, DType::kMXFP8}) {
+    GemmProblem problem{.m = 232064, .n = 768, .k = 768, .a = type, .b = type};
+    problem.epilogue = GemmEpilogue::kResidual;
+    const GemmPlan fits = gemm_plans(problem, blackwell(0)).front();
+    EXPECT_EQ(fits.k_blocks, 6) << to_string(fits);
+    EXPECT_NE(to_string(fits).find("6 K blocks of A"), std::string::npos) << to_string(fits);
+    problem.k += 16;
+    for (const GemmPlan& plan : gemm_plans(problem, blackwell(0))) {
+      EXPECT_EQ(plan.k_blocks, 0) << to_string(plan);
+    }
+    const Support support = tuned_gemm(problem, blackwell(0), fits.kernel, fits).support;
+    EXPECT_NE(support.why.find("holds 6 blocks of K, and the problem has 7"), std::string::npos)
+        << support.why;
+    gemm::Tuning tuning = fits;
+    tuning.raster = 4;
+    problem.k -= 16;
+    EXPECT_FALSE(tuned_gemm(problem, blackwell(0), fits.kernel, tuning).support);
+  }
+}
+
+// A warp more fills it.
+TEST_F(BlackwellGemmPlans, HaveAWarpForThePanel) {
+  for (const GemmPlan& plan : gemm_plans(patch_embedding(4736), blackwell(0))) {
+    EXPECT_EQ(plan.threads(), plan.k_blocks > 0 ? 352 : 320) << to_string(plan);
+  }
+}
+
 // kind::i8 is 10.0's alone; the others are its family's.
 TEST_F(BlackwellGemmPlans, LeaveIntegersToTheB200) {
   EXPECT_TRUE(can_run(patch_embedding(4), blackwell(0)));

@@ -191,6 +191,13 @@ std::int64_t k_blocks(const GemmProblem& problem) {
   return divide_up(k_bytes(problem), gemm::kBlockBytes);
 }
 
+Support fits_panel(const GemmProblem& problem, const GemmPlan& plan) {
+  return k_blocks(problem) <= plan.k_blocks
+             ? Support{}
+             : Support{fmt::format("a panel holds {} blocks of K, and the problem has {}",
+                                   plan.k_blocks, k_blocks(problem))};
+}
+
 std::int64_t tile_count(const GemmProblem& problem, const GemmPlan& plan) {
   return divide_up(problem.m, plan.rows() * plan.cluster()) * plan.cluster() *
          divide_up(problem.n, plan.columns);

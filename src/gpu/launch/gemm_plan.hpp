@@ -52,6 +52,8 @@ struct GemmDesignTraits {
 [[nodiscard]] std::int64_t k_bytes(const GemmProblem& problem);
 /// K in steps of gemm::kBlockBytes.
 [[nodiscard]] std::int64_t k_blocks(const GemmProblem& problem);
+/// Whether a panel of the plan holds the problem's K.
+[[nodiscard]] Support fits_panel(const GemmProblem& problem, const GemmPlan& plan);
 /// Tiles of CTAs, of whole clusters.
 [[nodiscard]] std::int64_t tile_count(const GemmProblem& problem, const GemmPlan& plan);
 

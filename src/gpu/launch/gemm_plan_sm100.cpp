@@ -13,16 +13,14 @@
 namespace fovea::gpu {
 namespace {
 
-constexpr int kWarpRows = 32;  // that a warp of the epilogue stores
-
 int rows_of_pair(const GemmPlan& /*plan*/) {
   return gemm::kPairRows;
 }
-int threads_of_pair(const GemmPlan& /*plan*/) {
-  return gemm::kPairThreads;
+int threads_of_pair(const GemmPlan& plan) {
+  return gemm::pair_threads(plan);
 }
 std::size_t bytes_of_pair(const GemmPlan& plan) {
-  return gemm::pair_shared_bytes(plan.columns, plan.stages, plan.input, plan.output);
+  return gemm::pair_shared_bytes(plan);
 }
 int one_cta(const GemmPlan& /*plan*/, const DeviceInfo& /*device*/) {
   return 1;
@@ -31,23 +29,24 @@ int one_cta(const GemmPlan& /*plan*/, const DeviceInfo& /*device*/) {
 static_assert(gemm::kAtomBytes == ops::kAtomBytes && gemm::kAtomRows == ops::kAtomRows);
 
 Support pair_can_be_made(const GemmPlan& plan) {
+  if (plan.columns % 64 != 0 || plan.columns > 256 || plan.columns < 64) {
+    return {fmt::format("tiles have 64, 128, 192 or 256 columns, not {}", plan.columns)};
+  }
   constexpr int kTensorColumns = 512;
-  constexpr int kAtomColumns = 4;
-  const int scales = plan.stages * (1 + gemm::pair_b_atoms(plan.columns)) * kAtomColumns;
-  if (plan.input == tile::Input::kMXFP8 && 2 * plan.columns + scales > kTensorColumns) {
+  if (gemm::pair_tensor_columns(plan) > kTensorColumns) {
     return {
         fmt::format("{} stages' scales of blocks and two tiles of {} columns do not fit tensor "
                     "memory",
                     plan.stages, plan.columns)};
   }
-  if (plan.columns % 64 != 0 || plan.columns > 256 || plan.columns < 64) {
-    return {fmt::format("tiles have 64, 128, 192 or 256 columns, not {}", plan.columns)};
+  if (plan.k_blocks > 0 && plan.raster > 0) {
+    return {"where a panel of A stays, tiles come row after row"};
   }
   return {};
 }
 
-Support takes_any(const GemmProblem& /*problem*/, const GemmPlan& /*plan*/) {
-  return {};
+Support fits_pair(const GemmProblem& problem, const GemmPlan& plan) {
+  return plan.k_blocks > 0 ? fits_panel(problem, plan) : Support{};
 }
 bool always(const GemmProblem& /*problem*/, const GemmPlan& /*plan*/) {
   return true;
@@ -57,11 +56,14 @@ bool always(const GemmProblem& /*problem*/, const GemmPlan& /*plan*/) {
 /// one column and a block of K in 2 clocks.
 double clocks_of_pair(const GemmProblem& problem, const GemmPlan& plan, const DeviceInfo& device) {
   constexpr double kFill = 64;          // bytes a clock from L2 to each SM
+  constexpr double kOther = 0.05;       // of filling, that products do not hide
   constexpr double kLatency = 2500;     // of the first fill and the last store, as on Hopper
   constexpr double kEpilogueRate = 10;  // clocks for a column, of eight warps on four schedulers
-  const double fill = (plan.rows() + plan.columns / 2.0) * gemm::kBlockBytes / kFill;
+  const auto row = static_cast<double>(divide_up(problem.n, plan.columns));  // of tiles
+  const double rows = plan.k_blocks > 0 ? plan.rows() / row : plan.rows();
+  const double fill = (rows + plan.columns / 2.0) * gemm::kBlockBytes / kFill;
   const double products =
-      static_cast<double>(k_blocks(problem)) * std::max(2.0 * plan.columns, fill);
+      static_cast<double>(k_blocks(problem)) * (std::max(2.0 * plan.columns, fill) + kOther * fill);
   const double epilogue = kEpilogueRate * plan.columns;
   const int pairs = device.sm_count / plan.cluster();
   const double waves =
@@ -117,7 +119,7 @@ void encode_pair(Device& device, const GemmProblem& problem, const GemmOperands&
   const std::uint64_t size = size_of(problem.output);
   const int span = gemm::pair_span(plan.columns, plan.output);
   const auto tokens = static_cast<std::uint64_t>(out.tokens);
-  const auto box_tokens = static_cast<std::uint32_t>(std::min(out.box_tokens, kWarpRows));
+  const auto box_tokens = static_cast<std::uint32_t>(std::min(out.box_tokens, gemm::kPairWarpRows));
   params.staged =
       device.encode({.type = size == 2 ? TensorMapType::kBF16 : TensorMapType::kU8,
                      .address = operands.output,
@@ -125,7 +127,7 @@ void encode_pair(Device& device, const GemmProblem& problem, const GemmOperands&
                      .dims = {columns, tokens, static_cast<std::uint64_t>(out.images)},
                      .strides = {columns * size, columns * size * tokens},
                      .box = {static_cast<std::uint32_t>(static_cast<std::uint64_t>(span) / size),
-                             box_tokens, kWarpRows / box_tokens},
+                             box_tokens, gemm::kPairWarpRows / box_tokens},
                      .swizzle = span == 128  ? Swizzle::k128
                                 : span == 64 ? Swizzle::k64
                                              : Swizzle::k32});
@@ -138,7 +140,9 @@ void encode_pair(Device& device, const GemmProblem& problem, const GemmOperands&
 }
 
 std::string describe_pair(const GemmPlan& plan) {
-  return fmt::format("{}x{}, {} stages", plan.rows() * plan.cluster(), plan.columns, plan.stages);
+  return fmt::format("{}x{}, {}{} stages", plan.rows() * plan.cluster(), plan.columns,
+                     plan.k_blocks > 0 ? fmt::format("{} K blocks of A, ", plan.k_blocks) : "",
+                     plan.stages);
 }
 
 constexpr std::array<GemmDesignTraits, 1> kSm100Designs = {{{.design = GemmDesign::kPair,
@@ -149,7 +153,7 @@ constexpr std::array<GemmDesignTraits, 1> kSm100Designs = {{{.design = GemmDesig
                                                              .shared_bytes = bytes_of_pair,
                                                              .ctas_per_sm = one_cta,
                                                              .can_be_made = pair_can_be_made,
-                                                             .fits = takes_any,
+                                                             .fits = fits_pair,
                                                              .is_meant = always,
                                                              .expected_clocks = clocks_of_pair,
                                                              .box = box_of_pair,

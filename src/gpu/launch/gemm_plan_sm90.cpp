@@ -125,17 +125,16 @@ Support divides_columns(const GemmProblem& problem, const GemmPlan& plan) {
                                    plan.vector, problem.n)};
 }
 
-/// What a stationary panel needs of a problem.
-Support fits_panels(const GemmProblem& problem, const GemmPlan& plan) {
+/// What a stationary panel of B needs of a problem.
+Support fits_b_stationary(const GemmProblem& problem, const GemmPlan& plan) {
   if (Support support = divides_columns(problem, plan); !support) {
     return support;
   }
   if (problem.n % plan.columns != 0) {
     return {fmt::format("panels of {} columns do not divide N = {}", plan.columns, problem.n)};
   }
-  if (k_blocks(problem) > plan.k_blocks) {
-    return {fmt::format("a panel holds {} blocks of K, and the problem has {}", plan.k_blocks,
-                        k_blocks(problem))};
+  if (Support support = fits_panel(problem, plan); !support) {
+    return support;
   }
   if (problem.epilogue == GemmEpilogue::kPosition &&
       (problem.row_scale || problem.m % problem.tokens != 0 ||
@@ -211,7 +210,7 @@ constexpr std::array<GemmDesignTraits, 3> kSm90Designs = [] {
   panels.name = "b_stationary";
   panels.rows = rows_of_group;
   panels.shared_bytes = bytes_of_panels;
-  panels.fits = fits_panels;
+  panels.fits = fits_b_stationary;
   panels.box = box_of_panels;
   GemmDesignTraits cooperative = kOfSm90;
   cooperative.design = GemmDesign::kCooperative;
