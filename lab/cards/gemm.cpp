@@ -230,7 +230,7 @@ Card gemm_card(std::string name, std::string operation, const GemmProblem& bench
             .kernels = limits_of(bench),
             .speed_gates = speed_gates_of(bench)};
   card.emulated = {"m=520,n=320,k=336", "m=300,n=272,k=48",   "m=520,n=320,k=48",
-                   "m=300,n=272,k=336", "m=2060,n=320,k=208", "m=2060,n=272,k=208"};
+                   "m=300,n=272,k=720", "m=2060,n=320,k=208", "m=2060,n=272,k=208"};
   if (bench.a == DType::kE4M3 || bench.a == DType::kI8) {
     card.emulated.emplace_back("m=300,n=272,k=48,row_scale=1");
     card.emulated.emplace_back("m=520,n=320,k=336,row_scale=1");

@@ -93,6 +93,7 @@ Card card_of_one(const std::string& name, const std::string& case_name, Make mak
   const Case right = find_case(card, case_name);
   card.cases = {right};
   card.cases.front().make = [right, make](std::uint64_t seed) { return make(right.make(seed)); };
+  card.emulated.clear();
   return card;
 }
 
