@@ -267,6 +267,7 @@ def unit_text(members: list[Kernel]) -> str:
     return text + "".join(f"\n{kernel.entry}" for kernel in members)
 
 
+# Arrays name their sizes: Clang deduces none above 256.
 def tables_text(every: list[Kernel]) -> str:
     tables = ""
     for table, kind in (
@@ -281,7 +282,7 @@ def tables_text(every: list[Kernel]) -> str:
 
 
 def list_text(every: list[Kernel]) -> str:
-    """The C++ header that names every kernel. Clang deduces the size of an array of no more than 256."""
+    """The C++ header that names every kernel."""
     ids = "".join(f"  {kernel.name},\n" for kernel in every)
     infos = "".join(
         f'    KernelInfo{{"{kernel.name}", "{kernel.source}", {{{{{", ".join(f"{{{arch_of(t)}, Code::{code_of(t)}}}" for t in kernel.targets)}}}}}, '

@@ -125,7 +125,8 @@ struct Card {
   /// mutants when the problem is such that they show.
   std::function<Case(ProblemFields&)> problem{};
   /// Problems that fill pipelines and persistent CTAs more than once, and that the emulator still
-  /// takes seconds for. Mutants run on all, and every check on the emulator has the first.
+  /// takes seconds for. Mutants run on all, and checks on the emulator that name no case
+  /// have the first.
   std::vector<std::string> emulated{};
   std::vector<KernelLimits> kernels{};
   std::vector<ProfileGate> gates{};

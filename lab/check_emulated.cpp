@@ -45,7 +45,7 @@ struct Job : EmulatedJob {
   std::shared_ptr<SharedInputs> inputs;
 };
 
-/// `made`: of each card a case that it does not list.
+/// `made`: of each card a case beside its quick ones; where one was asked for, the only one.
 std::vector<Job> jobs_of(std::span<const Card* const> cards,
                          const std::vector<std::optional<Case>>& made,
                          const EmulatedCheckOptions& options, const gpu::DeviceInfo& device) {

@@ -39,6 +39,19 @@ double tiles_of(std::int64_t m, std::int64_t n, const GemmPlan& plan) {
   return number(gpu::tile_count({.m = m, .n = n}, plan));
 }
 
+/// Panels of A that so many pairs of CTAs load, which take equal parts of the tiles, row after row.
+double panel_loads(double tiles, std::int64_t column_tiles, std::int64_t pairs) {
+  const auto count = static_cast<std::int64_t>(tiles);
+  const std::int64_t parts = std::min(pairs, count);
+  std::int64_t loads = 0;
+  for (std::int64_t part = 0; part < parts; ++part) {
+    const std::int64_t first = count * part / parts;
+    const std::int64_t last = count * (part + 1) / parts - 1;
+    loads += last / column_tiles - first / column_tiles + 1;
+  }
+  return number(loads);
+}
+
 KernelWork gemm_work(const GemmProblem& problem, const GemmPlan& plan, const Workload& workload,
                      int sms) {
   KernelWork work;
@@ -71,11 +84,13 @@ KernelWork gemm_work(const GemmProblem& problem, const GemmPlan& plan, const Wor
   }
 
   const double k_bytes = number(gpu::k_bytes(problem));
-  const double panels = number(divide_up(problem.n, plan.columns));
+  const std::int64_t column_tiles = divide_up(problem.n, plan.columns);
   const double rows_of_b = is_stationary ? 0.0 : static_cast<double>(plan.columns);
-  const bool a_stays = plan.design == GemmDesign::kPair && plan.k_blocks > 0;
-  const double rows_of_a = plan.rows() / (a_stays ? panels : 1.0);
-  work.l2_read_bytes = tiles * (rows_of_a + rows_of_b / plan.cluster()) * k_bytes;
+  const double loads_of_a =
+      plan.design == GemmDesign::kPair && plan.k_blocks > 0
+          ? panel_loads(tiles / plan.cluster(), column_tiles, sms / 2) * plan.cluster()
+          : tiles;
+  work.l2_read_bytes = (loads_of_a * plan.rows() + tiles * rows_of_b / plan.cluster()) * k_bytes;
   const double written = static_cast<double>(problem.m) * static_cast<double>(problem.n) *
                          static_cast<double>(size_of(problem.output));
   work.l2_write_bytes = written;
@@ -86,8 +101,7 @@ KernelWork gemm_work(const GemmProblem& problem, const GemmPlan& plan, const Wor
   if (is_stationary) {
     // Blocks of other panels read the rows at the same time only where as many blocks share each
     // panel: else A passes as often as there are different times.
-    const auto count = static_cast<std::int64_t>(panels);
-    const double passes = panels / static_cast<double>(std::gcd(count, std::int64_t{sms}));
+    const double passes = number(column_tiles / std::gcd(column_tiles, std::int64_t{sms}));
     work.dram_bytes += (passes - 1) * static_cast<double>(problem.m) * k_bytes;
   }
   return work;

@@ -125,6 +125,7 @@ struct RowFragment {
   }
 
  private:
+  /// kRowScaled: rows have scales; else none multiplies.
   template <bool kRowScaled, typename Accumulator>
   static __device__ __forceinline__ void store_columns(
       const std::uint32_t (&accumulators)[kColumns], const Params& p, const RowScale& row_scale,

@@ -40,7 +40,7 @@ struct Tuning {
   int columns = 0;      // of a tile
   int stages = 0;       // of the ring
   int vector = 0;       // columns that a lane stores at once
-  // Of kBlockBytes of K that a panel holds at most: of kBStationary one of B, of kPair one of A; 0:
+  // Blocks of kBlockBytes of K that a panel (of kBStationary of B, of kPair of A) holds at most; 0:
   // there is none.
   int k_blocks = 0;
   int ahead = 4;  // groups of columns whose addends are fetched while the products run
@@ -75,8 +75,8 @@ struct BlockScaledParams : Params {
 };
 inline constexpr int kAtomBytes = 512;  // of scales: 128 rows, and four blocks of 32 along K
 inline constexpr int kAtomRows = 128;
-inline constexpr int kAtomColumns =
-    4;  // of tensor memory, which has an atom in each quarter of its lanes
+/// Of tensor memory, which has an atom in each quarter of its lanes.
+inline constexpr int kAtomColumns = 4;
 
 /// What the kernels' storage takes, which they assert; `tables` of a float a column are the scale
 /// and the bias for each warpgroup.

@@ -10,8 +10,9 @@
 // Two CTAs are a cluster and take tiles of (256, kColumns) together: each has 128 rows of A and of
 // the accumulators, and half of B's tile, which both tensor cores read. Where K is small their rows
 // of A stay in shared memory, a panel, for all tiles beside each other, and the stages bring B
-// alone: a pair then takes tiles that follow each other, and A comes from L2 once. Blocks of the
-// next panel come as the last tile of a row has read those before. A lane of the epilogue has
+// alone: a pair then takes tiles that follow each other, and A comes from L2 once a row, or twice
+// where two pairs meet within it. A block of the next panel is loaded when the row's last products
+// with the same block of this one are done. A lane of the epilogue has
 // a row of 32 columns: stored by itself it would touch a line of memory for each lane, so rows pass
 // through shared memory. A residual comes there by TMA and gets its sum. Two warps share the 32
 // lanes of tensor memory that a warp can read, each with half of the columns.
@@ -19,8 +20,9 @@
 // Barriers, F of the first CTA, E of each:
 //   stages.full        F  its producer's arrival, then the bytes of both CTAs' copies
 //   stages.empty       E  the tensor cores', when the products that read the stage are done
-//   panel.full, empty     the same of the panel's blocks
-//   accumulators.full  E  the tensor cores', when a tile's products are done
+//   panel.full         F  as stages.full, of a block of the panel
+//   panel.empty        E  the tensor cores', when a row's last products that read the block are
+//   done accumulators.full  E  the tensor cores', when a tile's products are done
 //   accumulators.empty F  the warps of both epilogues, when they have what they need in registers
 //   residual           E  one a warp: the bytes of its part of the residual
 //
@@ -105,14 +107,13 @@ struct PairGemm {
   const KernelParams& p;
   const epilogue::Params& out;
   Storage& shared;
-  std::uint32_t rank;  // in the pair
   PairTiles<Cfg> tiles;
 
   // The producer
 
-  /// The first CTA expects the bytes of both.
+  /// The first CTA expects the bytes of both; `bytes`: of one.
   __device__ __forceinline__ void expect(std::uint64_t* full, std::uint32_t bytes) {
-    if (rank == 0) {
+    if (tiles.rank == 0) {
       ptx::mbarrier_arrive_expect_tx(full, 2 * bytes);
     }
   }
@@ -127,7 +128,8 @@ struct PairGemm {
   }
   __device__ __forceinline__ void load_b(const Part& tile, std::int32_t block,
                                          std::uint32_t stage) {
-    const std::int32_t row = tile.column + static_cast<std::int32_t>(rank) * (Cfg::kColumns / 2);
+    const std::int32_t row =
+        tile.column + static_cast<std::int32_t>(tiles.rank) * (Cfg::kColumns / 2);
     std::uint64_t* const full = &shared.stages.full[stage];
     ptx::tma_load_3d_pair(shared.b[stage], &p.b, ptx::mapa(full, 0), block * kBlockBytes, row, 0);
     if constexpr (Cfg::kBlockScaled) {
@@ -141,7 +143,8 @@ struct PairGemm {
     ptx::tma_load_3d_pair(to, map, ptx::mapa(full, 0), 0, 2 * block, row / kAtomRows);
   }
 
-  /// One thread. Weights do not depend on earlier grids: as many as fit are fetched before waiting.
+  /// One thread. Weights do not depend on earlier grids: as many as fit are fetched before it waits
+  /// for those; where there is a panel, it waits for none.
   __device__ __forceinline__ void produce() {
     const std::int32_t early = p.k_blocks < kStages ? p.k_blocks : kStages;
     const TileRange mine = tiles.range();
@@ -168,7 +171,7 @@ struct PairGemm {
         state.advance();
       }
     }
-    // Until then the tensor cores arrive here.
+    // The tensor cores still arrive here: a CTA must not end before.
 #pragma unroll 1
     for (int stage = 0; stage < kStages; ++stage) {
       ptx::mbarrier_wait_parity(&shared.stages.empty[state.stage], state.phase);
@@ -191,7 +194,7 @@ struct PairGemm {
       }
       phase ^= 1;
     }
-    // Until then the tensor cores arrive here.
+    // The tensor cores still arrive here: a CTA must not end before.
     for (std::int32_t block = 0; block < p.k_blocks; ++block) {
       ptx::mbarrier_wait_parity(&shared.panel.empty[block], phase);
     }
@@ -484,7 +487,7 @@ struct PairGemm {
     ptx::barrier_cluster_wait();
     pipe::let_next_grid_start();
     if (warp == Cfg::kProductWarp) {
-      if (rank == 0 && ptx::elect_sync()) {
+      if (tiles.rank == 0 && ptx::elect_sync()) {
         multiply();
       }
       leave();
@@ -494,14 +497,10 @@ struct PairGemm {
       leave();
     } else {
       if (ptx::elect_sync()) {
-        if constexpr (kPanel) {
-          if (warp == Cfg::kPanelWarp) {
-            produce_panel();
-          } else {
-            produce();
-          }
-        } else {
+        if (warp == Cfg::kProducerWarp) {
           produce();
+        } else if constexpr (kPanel) {
+          produce_panel();
         }
       }
       leave();
@@ -511,9 +510,10 @@ struct PairGemm {
   /// A kernel: what one block does.
   static __device__ __forceinline__ void run_block(const KernelParams& params) {
     extern __shared__ __align__(1024) unsigned char memory[];
-    const std::uint32_t rank = ptx::cluster_ctarank();
-    PairGemm gemm{
-        params, params.epilogue, *reinterpret_cast<Storage*>(memory), rank, {params, rank}};
+    PairGemm gemm{params,
+                  params.epilogue,
+                  *reinterpret_cast<Storage*>(memory),
+                  {params, ptx::cluster_ctarank()}};
     gemm.run();
   }
 };

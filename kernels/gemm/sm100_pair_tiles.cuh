@@ -29,8 +29,8 @@ struct PairTiles {
 
   __device__ __forceinline__ std::int32_t rows() const { return (p.row_tiles + 1) / 2; }
 
-  /// A pair's, of which there are no more than tiles: where a panel stays, tiles that follow each
-  /// other, else every pair's in turn.
+  /// The tiles of this block's pair; there are no more pairs than tiles. Where a panel stays they
+  /// follow each other, in parts that are equal or differ by one; else it is every pairs-th.
   __device__ __forceinline__ TileRange range() const {
     const std::int32_t pair = static_cast<std::int32_t>(blockIdx.x) / 2;
     const std::int32_t pairs = static_cast<std::int32_t>(gridDim.x) / 2;

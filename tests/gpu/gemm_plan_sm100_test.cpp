@@ -89,15 +89,34 @@ TEST_F(BlackwellGemmPlans, KeepAPanelOfAWhereItHoldsK) {
     gemm::Tuning tuning = fits;
     tuning.raster = 4;
     problem.k -= 16;
-    EXPECT_FALSE(tuned_gemm(problem, blackwell(0), fits.kernel, tuning).support);
+    const Support rastered = tuned_gemm(problem, blackwell(0), fits.kernel, tuning).support;
+    EXPECT_NE(rastered.why.find("tiles come row after row"), std::string::npos) << rastered.why;
+    for (const int blocks : {-1, 15, 1 << 18}) {
+      tuning = fits;
+      tuning.k_blocks = blocks;
+      const Support support = tuned_gemm(problem, blackwell(0), fits.kernel, tuning).support;
+      EXPECT_NE(support.why.find("up to 14 blocks of K"), std::string::npos) << support.why;
+    }
   }
+}
+
+// One tile in a row, or one tile a pair: A passes as often without it.
+TEST_F(BlackwellGemmPlans, KeepNoPanelForOneTile) {
+  GemmProblem problem{.m = 18944, .n = 256, .k = 768, .a = DType::kE4M3, .b = DType::kE4M3};
+  problem.epilogue = GemmEpilogue::kResidual;
+  EXPECT_EQ(gemm_plans(problem, blackwell(0)).front().k_blocks, 0);
+  problem.m = 1568;
+  problem.n = 2304;
+  EXPECT_EQ(gemm_plans(problem, blackwell(0)).front().k_blocks, 0);
 }
 
 // A warp more fills it.
 TEST_F(BlackwellGemmPlans, HaveAWarpForThePanel) {
-  for (const GemmPlan& plan : gemm_plans(patch_embedding(4736), blackwell(0))) {
+  const std::vector<GemmPlan> plans = gemm_plans(patch_embedding(4736), blackwell(0));
+  for (const GemmPlan& plan : plans) {
     EXPECT_EQ(plan.threads(), plan.k_blocks > 0 ? 352 : 320) << to_string(plan);
   }
+  EXPECT_TRUE(std::ranges::any_of(plans, [](const GemmPlan& plan) { return plan.k_blocks > 0; }));
 }
 
 // kind::i8 is 10.0's alone; the others are its family's.

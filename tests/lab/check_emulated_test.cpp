@@ -189,6 +189,21 @@ TEST_F(CheckEmulatedTest, WhatAGridReadsBeforeItIsWrittenIsFoundAgain) {
                   .result.passed);
 }
 
+// One that fills pipelines, which is not among its cases; where one is named, that alone.
+TEST_F(CheckEmulatedTest, TheFirstEmulatedProblemIsCheckedToo) {
+  Card card = card_with(0);
+  card.emulated = {"rows=5,width=8", "rows=6,width=8"};
+  const auto names = [&](const EmulatedCheckOptions& options) {
+    std::vector<std::string> found;
+    for (const CheckResult& result : check_of(card, options)) {
+      found.push_back(result.case_name);
+    }
+    return found;
+  };
+  EXPECT_EQ(names({.schedules = 1}), (std::vector<std::string>{kName, card.emulated.front()}));
+  EXPECT_EQ(names({.schedules = 1, .only_case = kName}), std::vector<std::string>{kName});
+}
+
 TEST_F(CheckEmulatedTest, OutputsAreShownAndMayBeRefused) {
   const Card card = card_with(0);
   std::mutex mutex;

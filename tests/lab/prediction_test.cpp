@@ -272,7 +272,7 @@ double encoder_rate(const EncoderCards& cards, const GpuRates& rates) {
 struct MeasuredEncoder {
   std::string_view precision;
   EncoderCards cards;
-  double rate;
+  double rate;  // images per second
 };
 constexpr std::array<MeasuredEncoder, 3> kMeasuredEncoders = {
     {{"bf16", kBf16, 16160}, {"int8", kInt8, 25624}, {"fp8", kFp8, 25011}}};
@@ -295,8 +295,11 @@ TEST(PredictionTest, ThePageHasWhatABlackwellShouldTake) {
                          said.clock * 1e-9, said.bound());
   }
   table +=
-      "\nThe encoder's kernels, base-patch16-224 without the pooling head, then take as long as so "
-      "many images per second; on an H200 they were measured with it:\n\n"
+      "\nImages per second by the sum of the encoder's kernels, base-patch16-224 without the "
+      "pooling "
+      "head; what was measured on an H200 has the head. The cards' QKV and FC1 in int8 have no "
+      "scales "
+      "of rows, the encoder's have:\n\n"
       "| precision | B200 | H200 | H200, measured |\n| --- | --- | --- | --- |\n";
   for (const MeasuredEncoder& one : kMeasuredEncoders) {
     table += fmt::format("| `{}` | {:.0f} | {:.0f} | {:.0f} |\n", one.precision,

@@ -1,6 +1,7 @@
 """`fovea kernel emulate`, which runs one schedule of a case, and what `check` on the emulator says to run it again."""
 
 import json
+import re
 import shlex
 import shutil
 import subprocess
@@ -48,6 +49,23 @@ def test_plans_are_named(run_fovea):
     assert "no plan 'no such'; there are: " in told
     plan = told.split("there are: ")[1].split(";")[0].strip()
     assert run_fovea("kernel", "emulate", "gemm_out_bf16", "--case", "m1_n112_k16", "--plan", plan).stdout.startswith("pass gemm_out_bf16")
+
+
+@pytest.mark.parametrize(
+    ("plan", "copies"),
+    [
+        # Ten tiles of two blocks of K, of each of which two CTAs load their rows of A and their half of B.
+        ("pair 256x256, 4 stages, 4 CTAs", 10 * 2 * 2 * 2),
+        # Two pairs have five tiles each, in two columns: both begin or end within a row, and load three panels.
+        ("pair 256x256, 6 K blocks of A, 3 stages, 4 CTAs", 10 * 2 * 2 + 2 * 3 * 2 * 2),
+    ],
+)
+def test_a_panel_of_a_is_loaded_once_a_row(run_fovea, tmp_path, plan, copies):
+    trace = tmp_path / "trace.txt"
+    problem = ("--problem", "m=1100,n=320,k=208")
+    run_fovea("kernel", "emulate", "gemm_qkv_int8", "--device", "emu:sm_100a", *problem, "--plan", plan, "--trace", str(trace))
+    loads = re.findall(r"cp\.async\.bulk\.tensor\.3d\.shared::cluster\.\S*\.cta_group::2\S*cache_hint$", trace.read_text(), re.M)
+    assert len(loads) == copies
 
 
 def test_one_card_is_named(run_fovea):

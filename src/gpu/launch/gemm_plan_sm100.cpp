@@ -32,14 +32,19 @@ Support pair_can_be_made(const GemmPlan& plan) {
   if (plan.columns % 64 != 0 || plan.columns > 256 || plan.columns < 64) {
     return {fmt::format("tiles have 64, 128, 192 or 256 columns, not {}", plan.columns)};
   }
+  constexpr int kMostBlocks = 14;  // in shared memory
+  if (plan.k_blocks < 0 || plan.k_blocks > kMostBlocks) {
+    return {
+        fmt::format("a panel of A holds up to {} blocks of K, not {}", kMostBlocks, plan.k_blocks)};
+  }
   constexpr int kTensorColumns = 512;
   if (gemm::pair_tensor_columns(plan) > kTensorColumns) {
     return {
-        fmt::format("{} stages' scales of blocks and two tiles of {} columns do not fit tensor "
-                    "memory",
-                    plan.stages, plan.columns)};
+        fmt::format("the scales of {} blocks of A and {} stages of B, and two tiles of {} columns, "
+                    "do not fit tensor memory",
+                    gemm::pair_a_blocks(plan), plan.stages, plan.columns)};
   }
-  if (plan.k_blocks > 0 && plan.raster > 0) {
+  if (plan.k_blocks > 0 && plan.raster != 0) {
     return {"where a panel of A stays, tiles come row after row"};
   }
   return {};
@@ -55,19 +60,21 @@ bool always(const GemmProblem& /*problem*/, const GemmPlan& /*plan*/) {
 /// By the GPU's rates, none of which was measured here: the tensor cores of an SM take 128 rows,
 /// one column and a block of K in 2 clocks.
 double clocks_of_pair(const GemmProblem& problem, const GemmPlan& plan, const DeviceInfo& device) {
-  constexpr double kFill = 64;          // bytes a clock from L2 to each SM
-  constexpr double kOther = 0.05;       // of filling, that products do not hide
+  constexpr double kFill = 64;  // bytes a clock from L2 to each SM
+  // Of filling, that is added: of plans that products bound, the one that fills less is chosen.
+  constexpr double kShare = 0.05;
   constexpr double kLatency = 2500;     // of the first fill and the last store, as on Hopper
   constexpr double kEpilogueRate = 10;  // clocks for a column, of eight warps on four schedulers
-  const auto row = static_cast<double>(divide_up(problem.n, plan.columns));  // of tiles
-  const double rows = plan.k_blocks > 0 ? plan.rows() / row : plan.rows();
-  const double fill = (rows + plan.columns / 2.0) * gemm::kBlockBytes / kFill;
-  const double products =
-      static_cast<double>(k_blocks(problem)) * (std::max(2.0 * plan.columns, fill) + kOther * fill);
-  const double epilogue = kEpilogueRate * plan.columns;
   const int pairs = device.sm_count / plan.cluster();
   const double waves =
       std::ceil(static_cast<double>(tile_count(problem, plan)) / plan.cluster() / pairs);
+  const auto column_tiles = static_cast<double>(divide_up(problem.n, plan.columns));
+  const double panels = plan.k_blocks > 0 ? std::ceil(waves / column_tiles) : waves;
+  const double fill =
+      (plan.rows() * panels / waves + plan.columns / 2.0) * gemm::kBlockBytes / kFill;
+  const double products =
+      static_cast<double>(k_blocks(problem)) * (std::max(2.0 * plan.columns, fill) + kShare * fill);
+  const double epilogue = kEpilogueRate * plan.columns;
   return waves * std::max(products, epilogue) + std::min(products, epilogue) + kLatency;
 }
 
