@@ -12,17 +12,19 @@
 // of A stay in shared memory, a panel, for all tiles beside each other, and the stages bring B
 // alone: a pair then takes tiles that follow each other, and A comes from L2 once a row, or twice
 // where two pairs meet within it. A block of the next panel is loaded when the row's last products
-// with the same block of this one are done. A lane of the epilogue has
-// a row of 32 columns: stored by itself it would touch a line of memory for each lane, so rows pass
-// through shared memory. A residual comes there by TMA and gets its sum. Two warps share the 32
-// lanes of tensor memory that a warp can read, each with half of the columns.
+// with the same block of this one are done.
+//
+// A lane of the epilogue has a row of 32 columns: stored by itself it would touch a line of memory
+// for each lane, so rows pass through shared memory. A residual comes there by TMA and gets its
+// sum. Two warps share the 32 lanes of tensor memory that a warp can read, each with half of the
+// columns.
 //
 // Barriers, F of the first CTA, E of each:
 //   stages.full        F  its producer's arrival, then the bytes of both CTAs' copies
 //   stages.empty       E  the tensor cores', when the products that read the stage are done
 //   panel.full         F  as stages.full, of a block of the panel
-//   panel.empty        E  the tensor cores', when a row's last products that read the block are
-//   done accumulators.full  E  the tensor cores', when a tile's products are done
+//   panel.empty        E  the tensor cores', when a row's last products with the block are done
+//   accumulators.full  E  the tensor cores', when a tile's products are done
 //   accumulators.empty F  the warps of both epilogues, when they have what they need in registers
 //   residual           E  one a warp: the bytes of its part of the residual
 //

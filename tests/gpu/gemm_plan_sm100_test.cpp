@@ -83,9 +83,9 @@ TEST_F(BlackwellGemmPlans, KeepAPanelOfAWhereItHoldsK) {
     for (const GemmPlan& plan : gemm_plans(problem, blackwell(0))) {
       EXPECT_EQ(plan.k_blocks, 0) << to_string(plan);
     }
-    const Support support = tuned_gemm(problem, blackwell(0), fits.kernel, fits).support;
-    EXPECT_NE(support.why.find("holds 6 blocks of K, and the problem has 7"), std::string::npos)
-        << support.why;
+    const Support longer = tuned_gemm(problem, blackwell(0), fits.kernel, fits).support;
+    EXPECT_NE(longer.why.find("holds 6 blocks of K, and the problem has 7"), std::string::npos)
+        << longer.why;
     gemm::Tuning tuning = fits;
     tuning.raster = 4;
     problem.k -= 16;
