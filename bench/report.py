@@ -315,7 +315,8 @@ def operators_accepted_section(result: dict) -> str:
     left_out = [line["level"] for line in result["left_out"]]
     return (
         f"### Attention's acceptance: `python -m fovea.accept` on {result['device']}\n\n"
-        "\"Largest difference\" is that from torch in float32 over the five main cases in fp16; at most 1e-3 is accepted.\n\n"
+        "\"Largest difference\" is that from torch in float32 over the five main cases in fp16; at most 1e-3 is accepted, or\n"
+        "what rounding to fp16 costs where this is more ([operators.md](operators.md#acceptance-and-speed)).\n\n"
     ) + table(
         ["level", "passed", "largest difference", "sizes that the level does not support"],
         [[level, f"{passed}/{total}", f"{headline[level]:.1e}" if level in headline else "", str(left_out.count(level) or "")]

@@ -68,7 +68,8 @@ def _share(error: torch.Tensor, size: torch.Tensor) -> torch.Tensor:
     return torch.where(error == 0, 0.0, error / size)
 
 
-def _unit_in_last_place(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+def unit_in_last_place(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """The distance of neighbouring numbers of `dtype` at each of `values`."""
     info = torch.finfo(dtype)
     exponents = torch.frexp(values.abs().clamp(min=info.smallest_normal)).exponent - 1
     return torch.ldexp(torch.full_like(values, info.eps), exponents)
@@ -91,7 +92,7 @@ def judge(
     if got.shape != want.shape:
         return Verdict(failures=[f"shape {tuple(got.shape)}, {tuple(want.shape)} expected"])
     x, y, z = (t.double().reshape(-1, t.shape[-1]) for t in (got, want, peer))
-    unit = _unit_in_last_place(y, got.dtype)
+    unit = unit_in_last_place(y, got.dtype)
     error, framework = (x - y).abs(), (z - y).abs()
     squares, sizes = error.square(), x.square() + y.square()
     expected = y.square().sum()
