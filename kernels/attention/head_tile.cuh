@@ -38,16 +38,14 @@ struct HeadTile : HeadSpans<kHeadDim> {
 
   /// Loads `kRows` rows from `row` on; rows beyond the operand's become zero.
   __device__ __forceinline__ void load(const OperandMaps& maps, std::uint64_t* full, int row,
-                                       int head, int image, ptx::CacheHint hint) {
+                                       int head, int image) {
     ptx::mbarrier_arrive_expect_tx(full, kBytes);
 #pragma unroll
     for (int span = 0; span < Spans::kWide; ++span) {
-      ptx::tma_load_4d(bytes + span * kSpanBytes, &maps.wide, full, span * 64, row, head, image,
-                       hint);
+      ptx::tma_load_4d(bytes + span * kSpanBytes, &maps.wide, full, span * 64, row, head, image);
     }
     if constexpr (Spans::kRest != 0) {
-      ptx::tma_load_4d(bytes + kRestOffset, &maps.rest, full, Spans::kWide * 64, row, head, image,
-                       hint);
+      ptx::tma_load_4d(bytes + kRestOffset, &maps.rest, full, Spans::kWide * 64, row, head, image);
     }
   }
 };

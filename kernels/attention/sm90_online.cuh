@@ -109,14 +109,13 @@ __device__ __forceinline__ void produce(const Sm90Params& params, OnlineStorage<
     const auto load_keys = [&](const OperandMaps& maps, int block) {
       ptx::mbarrier_wait_parity(&shared.key_barriers.empty[key.stage], key.phase);
       shared.keys[key.stage].load(maps, &shared.key_barriers.full[key.stage], block * Cfg::kKeys,
-                                  key_head, at.image, ptx::CacheHint::kEvictNormal);
+                                  key_head, at.image);
       key.advance();
     };
     for (int i = 0; i < Cfg::kConsumers; ++i) {
       ptx::mbarrier_wait_parity(&shared.tile_barriers.empty[tile.stage], tile.phase);
       shared.tiles[tile.stage].load(params.q, &shared.tile_barriers.full[tile.stage],
-                                    at.row + i * kTileRows, at.head, at.image,
-                                    ptx::CacheHint::kEvictFirst);
+                                    at.row + i * kTileRows, at.head, at.image);
       tile.advance();
       if (i == 0) {
         load_keys(params.k, at.blocks - 1);

@@ -94,9 +94,7 @@ __device__ __forceinline__ void produce(const Sm90Params& params, SinglePassStor
   const auto load_keys = [&](const OperandMaps& maps, const SinglePassItem& at) {
     ptx::mbarrier_wait_parity(&shared.key_barriers.empty[key.stage], key.phase);
     shared.keys[key.stage].load(maps, &shared.key_barriers.full[key.stage], 0,
-                                at.head / params.head_group, params.last_image - at.image,
-                                params.parts * params.head_group > 1 ? ptx::CacheHint::kEvictNormal
-                                                                     : ptx::CacheHint::kEvictFirst);
+                                at.head / params.head_group, params.last_image - at.image);
     key.advance();
   };
   SinglePassItem at(params, blockIdx.x);
@@ -107,7 +105,7 @@ __device__ __forceinline__ void produce(const Sm90Params& params, SinglePassStor
       ptx::mbarrier_wait_parity(&shared.tile_barriers.empty[tile.stage], tile.phase);
       shared.tiles[tile.stage].load(params.q, &shared.tile_barriers.full[tile.stage],
                                     (at.part * params.tiles + i) * kTileRows, at.head,
-                                    params.last_image - at.image, ptx::CacheHint::kEvictFirst);
+                                    params.last_image - at.image);
       tile.advance();
       if (i == 0) {
         load_keys(params.v, at);
