@@ -34,7 +34,7 @@ struct GemmShared {
   DeviceBuffer scales{};        // f32 ones: for the rows of A, and as factors of whole tensors
   DeviceBuffer output_scale{};  // f32
   DeviceBuffer block_scales{};  // E8M0 ones, for both operands of the peer in MXFP8
-  DeviceBuffer scratch{};       // bf16 (m, n), what the remainder reads
+  DeviceBuffer scratch{};       // bf16 (m, n), what the remainder reads; or sums, s32
 };
 
 /// A library call and, when it leaves something undone, the kernel that does it.
@@ -42,7 +42,7 @@ struct Recipe {
   std::string name;
   MatmulProblem product;
   bool same_result = false;
-  bool to_scratch = false;  // its bf16 result does not fit the output, or is not the last step
+  bool to_scratch = false;  // its result does not fit the output, or is not the last step
   std::function<gpu::Launch(const GemmShared&, const gpu::GemmOperands&)> remainder{};
 };
 
@@ -79,6 +79,12 @@ gpu::Launch add(const GemmShared& shared, DevicePtr y, DevicePtr addend, DeviceP
   return launch;
 }
 
+/// The library's sums of 8-bit whole numbers are whole, and nothing follows them there.
+Recipe whole_product(const gpu::GemmProblem& problem) {
+  return {"cuBLASLt int8, product alone, s32",
+          product_of(problem, MatmulEpilogue::kNone, MatmulScale::kNone), false, true};
+}
+
 /// Whether the library can also multiply the problem's e4m3 operands as MXFP8, with scales of one.
 bool has_mxfp8_peer(const gpu::GemmProblem& problem, int arch) {
   constexpr int kFirstArchWithBlockScales = 100;
@@ -87,6 +93,9 @@ bool has_mxfp8_peer(const gpu::GemmProblem& problem, int arch) {
 
 /// From the plain product to the same result in one or two ways.
 std::vector<Recipe> recipes_for(const gpu::GemmProblem& problem, int arch) {
+  if (problem.a == DType::kI8) {
+    return {whole_product(problem)};
+  }
   const bool e4m3 = problem.a == DType::kE4M3;
   const std::string by_row = e4m3 ? " row-wise" : "";
   const std::int64_t all = problem.m * problem.n;
@@ -193,8 +202,8 @@ std::shared_ptr<GemmShared> share(gpu::KernelCache& kernels, const gpu::GemmProb
 
 std::vector<Peer> GemmWorkload::peers(gpu::KernelCache& kernels,
                                       std::vector<std::string>& missing) const {
-  if (problem_.b == DType::kI8) {
-    missing.emplace_back("cuBLASLt is asked for no products of 8-bit integers");
+  if (problem_.a == DType::kU8) {
+    missing.emplace_back("cuBLASLt has no products of unsigned by signed 8-bit integers");
     return {};
   }
   gpu::Device& device = kernels.device();
@@ -212,7 +221,8 @@ std::vector<Peer> GemmWorkload::peers(gpu::KernelCache& kernels,
       std::shared_ptr<gpu::MatmulPlan> plan = shared->cublaslt->prepare(recipe.product);
       if (recipe.to_scratch && shared->scratch.bytes() == 0) {
         shared->scratch =
-            DeviceBuffer(device, static_cast<std::size_t>(problem_.m * problem_.n) * 2);
+            DeviceBuffer(device, static_cast<std::size_t>(problem_.m * problem_.n) *
+                                     (problem_.a == DType::kI8 ? sizeof(std::int32_t) : 2));
       }
       Peer peer;
       peer.name = recipe.name;

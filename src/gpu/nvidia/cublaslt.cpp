@@ -17,7 +17,9 @@ namespace {
 constexpr int kStatusSuccess = 0;
 constexpr int kStatusNotSupported = 15;
 constexpr int kComputeF32 = 68;
+constexpr int kComputeS32 = 72;
 constexpr int kCudaF32 = 0;
+constexpr int kCudaS32 = 10;
 constexpr int kTransposed = 1;
 enum DescAttribute : int {
   kTransA = 3,
@@ -81,6 +83,8 @@ void check_lt(int status, std::string_view what) {
 
 int cuda_type(DType type) {
   switch (type) {
+    case DType::kI8:
+      return 3;
     case DType::kF32:
       return kCudaF32;
     case DType::kF16:
@@ -166,9 +170,11 @@ class LtPlan final : public MatmulPlan {
              fmt::format("setting attribute {}", int{attribute}));
   }
 
-  [[nodiscard]] Object layout(DType type, std::int64_t rows, std::int64_t columns) const {
+  [[nodiscard]] bool whole() const { return problem_.type == DType::kI8; }
+
+  [[nodiscard]] Object layout(int cuda_type, std::int64_t rows, std::int64_t columns) const {
     Handle made = nullptr;
-    check_lt(api_.layout_create(&made, cuda_type(type), static_cast<std::uint64_t>(rows),
+    check_lt(api_.layout_create(&made, cuda_type, static_cast<std::uint64_t>(rows),
                                 static_cast<std::uint64_t>(columns), rows),
              "describing a matrix");
     return {made, api_.layout_destroy};
@@ -178,7 +184,9 @@ class LtPlan final : public MatmulPlan {
   // A is our b.
   void describe() {
     Handle made = nullptr;
-    check_lt(api_.desc_create(&made, kComputeF32, kCudaF32), "describing a product");
+    check_lt(whole() ? api_.desc_create(&made, kComputeS32, kCudaS32)
+                     : api_.desc_create(&made, kComputeF32, kCudaF32),
+             "describing a product");
     desc_ = {made, api_.desc_destroy};
     set(kTransA, std::int32_t{kTransposed});
     if (problem_.epilogue != MatmulEpilogue::kNone) {
@@ -195,12 +203,13 @@ class LtPlan final : public MatmulPlan {
     if (problem_.type == DType::kE4M3) {
       set(kFastAccumulation, std::int8_t{1});  // on Hopper partial sums have fewer bits
     }
-    b_ = layout(problem_.type, problem_.k, problem_.n);
-    a_ = layout(problem_.type, problem_.k, problem_.m);
+    b_ = layout(cuda_type(problem_.type), problem_.k, problem_.n);
+    a_ = layout(cuda_type(problem_.type), problem_.k, problem_.m);
+    const int output = whole() ? kCudaS32 : cuda_type(problem_.output);
     // What is added to an e4m3 output is bf16.
-    c_ = layout(problem_.output == DType::kE4M3 ? DType::kBF16 : problem_.output, problem_.n,
+    c_ = layout(problem_.output == DType::kE4M3 ? cuda_type(DType::kBF16) : output, problem_.n,
                 problem_.m);
-    d_ = layout(problem_.output, problem_.n, problem_.m);
+    d_ = layout(output, problem_.n, problem_.m);
   }
 
   void choose_algorithms() {
@@ -249,14 +258,17 @@ class LtPlan final : public MatmulPlan {
 
   int launch(const MatmulOperands& operands, Stream& stream, std::size_t algorithm) {
     bind(operands);
-    const float alpha = 1.0F;
-    const float beta = problem_.accumulate ? 1.0F : 0.0F;
+    const float factors[2] = {1.0F, problem_.accumulate ? 1.0F : 0.0F};
+    const std::int32_t whole_factors[2] = {1, problem_.accumulate ? 1 : 0};
+    const auto factor = [&](int i) -> const void* {
+      return whole() ? static_cast<const void*>(&whole_factors[i]) : &factors[i];
+    };
     auto* const output = pointer<void>(operands.output);
     // C and D in one place must be of one type.
     const void* const addend = problem_.output == DType::kE4M3 ? nullptr : output;
-    return api_.matmul(handle_, desc_.get(), &alpha, pointer<const void>(operands.b), b_.get(),
-                       pointer<const void>(operands.a), a_.get(), &beta, addend, c_.get(), output,
-                       d_.get(), &results_[algorithm].algorithm,
+    return api_.matmul(handle_, desc_.get(), factor(0), pointer<const void>(operands.b), b_.get(),
+                       pointer<const void>(operands.a), a_.get(), factor(1), addend, c_.get(),
+                       output, d_.get(), &results_[algorithm].algorithm,
                        pointer<void>(workspace_.address()), workspace_.bytes(),
                        device_.native_handle(stream));
   }
@@ -319,11 +331,11 @@ std::string to_string(const MatmulProblem& problem) {
   constexpr std::array<std::string_view, 3> kEpilogues = {"", " + bias", " + bias, gelu"};
   constexpr std::array<std::string_view, 4> kScales = {"", ", scaled", ", scaled by row",
                                                        ", scaled by blocks of 32"};
-  return fmt::format("{} [{},{}] x [{},{}]^T -> {}{}{}{}", fovea::to_string(problem.type),
-                     problem.m, problem.k, problem.n, problem.k, fovea::to_string(problem.output),
-                     kEpilogues[static_cast<std::size_t>(problem.epilogue)],
-                     kScales[static_cast<std::size_t>(problem.scale)],
-                     problem.accumulate ? " + output" : "");
+  return fmt::format(
+      "{} [{},{}] x [{},{}]^T -> {}{}{}{}", fovea::to_string(problem.type), problem.m, problem.k,
+      problem.n, problem.k, problem.type == DType::kI8 ? "s32" : fovea::to_string(problem.output),
+      kEpilogues[static_cast<std::size_t>(problem.epilogue)],
+      kScales[static_cast<std::size_t>(problem.scale)], problem.accumulate ? " + output" : "");
 }
 
 Library open_cublaslt_library() {

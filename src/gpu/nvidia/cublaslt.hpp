@@ -20,13 +20,13 @@ enum class MatmulScale : std::uint8_t {
   kBlocks,  // a power of two for 32 values along k each, of both: E8M0, Blackwell's alone
 };
 
-/// output (m, n) = epilogue(a (m, k) b (n, k)^T [+ output]), row-major, in f32.
+/// output (m, n) = epilogue(a (m, k) b (n, k)^T [+ output]), row-major, in f32; of kI8 in s32.
 struct MatmulProblem {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
-  DType type = DType::kBF16;  // of a and b: kBF16, kF16 or kE4M3
-  DType output = DType::kBF16;
+  DType type = DType::kBF16;    // of a and b: kBF16, kF16, kE4M3 or kI8
+  DType output = DType::kBF16;  // nothing is asked for kI8: its sums stay whole, 32 bits each
   MatmulEpilogue epilogue = MatmulEpilogue::kNone;  // GELU is the tanh approximation
   DType bias = DType::kBF16;                        // cuBLASLt takes f32 only with f32 outputs
   MatmulScale scale = MatmulScale::kNone;
