@@ -105,7 +105,7 @@ def main():
                 rows.append({"precision": precision, "batch": options.batch, "engine": name,
                              "milliseconds": dict(engine(options, precision))})
     told = {"threads": options.threads, "ceilings": ceilings, "work": work(config, options.batch), "rows": rows}
-    machine.hand_over({"machine": machine.describe(), "cpu_times": told}, options.json)
+    machine.hand_over({"machine": machine.describe(options.programs / "bin/fovea"), "cpu_times": told}, options.json)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ model, is told. Figures of a comparison that did not pass are not measured, and 
 Rates, of four times as many images, each the best of --repeats: `features_images_per_second` of `Encoder.features` on decoded pixels [images, height, width, 3]
 with the result left on the device as f16; `photos_images_per_second` the same on the JPEG files; `written_images_per_second` of
 `fovea embed --features` on the JPEG files, which the program itself reports, and of the whole command; `transformers_*` of its
-bf16 model (fp32 on the CPU) on float pixels that are on the device already, without and with copying the result to the host as f16."""
+bf16 model (fp32 on the CPU) on float pixels that are on the device already, without and with copying the result to the host as f16; `compiled_*` the same
+of torch.compile."""
 
 import argparse
 import json
@@ -44,12 +45,14 @@ def log(*words):
 
 
 class Transformers:
-    """transformers' model, whose layers end where the features are."""
+    """transformers' model, whose layers end where the features are; or torch.compile's of it, for the batch size alone."""
 
-    def __init__(self, options, dtype):
+    def __init__(self, options, dtype, compiled=False):
         self.layer, self.device, self.dtype = options.layer, options.device, dtype
         model = SiglipVisionModel.from_pretrained(options.model, dtype=dtype, attn_implementation="sdpa")
         self.model = model.eval().to(options.device)
+        if compiled:
+            self.model = torch.compile(self.model, mode="max-autotune" if options.device == "cuda" else "default", dynamic=False)
 
     def values(self, pixels):
         """What it takes of uint8 [images, height, width, 3]."""
@@ -65,7 +68,8 @@ class Transformers:
 
     def rates(self, pixels, batch, repeats):
         """Images per second on values that are there, and with the result copied to the host as f16."""
-        parts = [self.values(pixels[at : at + batch]) for at in range(0, min(len(pixels), 4 * batch), batch)]
+        whole = min(len(pixels) // batch, 4) * batch or len(pixels)  # of one size, which a compiled model has
+        parts = [self.values(pixels[at : min(at + batch, whole)]) for at in range(0, whole, batch)]
         images = sum(map(len, parts))
         host = torch.empty((batch, *self.features(parts[0]).shape[1:]), dtype=torch.float16, pin_memory=self.device == "cuda")
 
@@ -176,7 +180,9 @@ def measure(options, folder):
             model = calibrated(options, folder) if precision == "int8" else pathlib.Path(options.model)
             encoder = fovea.load(model, options.device, precision)
         except (fovea.Error, subprocess.CalledProcessError) as reason:
-            log(f"skipped {precision}: {getattr(reason, 'stderr', '') or reason}")
+            why = str(getattr(reason, "stderr", "") or reason)
+            log(f"skipped {precision}: {why}")
+            rows.append({"precision": precision, "skipped": (why.splitlines() or [""])[0][:200]})
             continue
         if peer is None:
             peer = Transformers(options, torch.float32 if options.device == "cpu" else torch.bfloat16)
@@ -211,7 +217,13 @@ def measure(options, folder):
         if peer_figures:
             found["transformers_figures"] = peer_figures
         log(f"transformers {found['transformers_dtype']}: {alone:.0f} images/s, {copied:.0f} copied to the host")
-    return found, failed or not rows
+        try:
+            alone, copied = Transformers(options, peer.dtype, compiled=True).rates(pixels, options.batch, options.repeats)
+            found |= {"compiled_images_per_second": alone, "compiled_copied_images_per_second": copied}
+            log(f"torch.compile: {alone:.0f} images/s, {copied:.0f} copied to the host")
+        except Exception as reason:  # noqa: BLE001: whatever a compiler raises
+            found["compiled_skipped"] = (str(reason).splitlines() or [type(reason).__name__])[0][:200]
+    return found, failed or peer is None
 
 
 def main():
@@ -228,7 +240,7 @@ def main():
     options = parser.parse_args()
     options.precision = options.precision or ("bf16,int8" if options.device == "cuda" else "fp32")
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    where = machine.describe()
+    where = machine.describe(options.fovea)
     if options.device == "cuda":
         where["gpu"] = machine.gpu()
     with tempfile.TemporaryDirectory() as folder:

@@ -193,12 +193,12 @@ def resolved(options, model, work):
 
 
 def filed(options, corpus):
-    """The rows that the JSON has for this corpus already, each with the commit that it was measured at."""
+    """The rows that the JSON has already for this corpus, of the same program: those of another are of another run."""
     if not options.json or not options.json.exists():
         return []
     result = json.loads(options.json.read_text())
-    found = result.get("accuracy", {})
-    return [{"commit": result["machine"]["commit"]} | row for row in found["rows"]] if found.get("corpus") == corpus else []
+    found, measured = result.get("accuracy", {}), result.get("machine", {}).get("commit")
+    return found["rows"] if found.get("corpus") == corpus and measured == machine.commit(options.fovea) else []
 
 
 def main():
@@ -213,7 +213,7 @@ def main():
                         help="rows for the 8-bit precisions with the first N layers left in bf16")
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     parser.add_argument("--fovea", default=str(ROOT / "build/release/bin/fovea"))
-    parser.add_argument("--json", type=pathlib.Path, help="rows of other models that it has for these photos stay")
+    parser.add_argument("--json", type=pathlib.Path, help="rows of other models that this program left in it for these photos stay")
     options = parser.parse_args()
     options.precision = options.precision or {"cuda": "bf16,int8,fp8", "cpu": "fp32,bf16"}[options.device]
     options.failed = False
@@ -235,7 +235,7 @@ def main():
                 for row in study(model, name, options, photos, kinds, work):
                     rows.append(row)
                     if options.json:  # after each: a run that is ended keeps what it has
-                        where = machine.describe() | {"gpu": machine.gpu()}
+                        where = machine.describe(options.fovea) | {"gpu": machine.gpu()}
                         result = {"machine": where, "accuracy": {"corpus": corpus, "rows": rows}}
                         options.json.write_text(json.dumps(result, indent=1) + "\n")
     return int(options.failed)

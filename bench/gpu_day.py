@@ -119,7 +119,7 @@ def main():
         parser.error(f"there is no step {', '.join(unknown)}; there are {', '.join(STEPS)}")
     options.fovea, options.out = options.fovea.resolve(), options.out.resolve()
     steps = {"check": check, "capture": capture} | {name: section(name) for name in STEPS[2:]}
-    day = {"kind": "gpu_day", "machine": machine.describe() | {"gpu": machine.gpu()}, "steps": {}}
+    day = {"kind": "gpu_day", "machine": machine.describe(options.fovea) | {"gpu": machine.gpu()}, "steps": {}}
     options.out.parent.mkdir(parents=True, exist_ok=True)
     save(options, day)
     failed = False

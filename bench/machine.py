@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+PROGRAM = pathlib.Path(__file__).resolve().parent.parent / "build/release/bin/fovea"
 ISA_FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
 
 
@@ -33,7 +33,7 @@ def _memory_gib() -> float:
 
 def _versions() -> dict:
     found = {"python": platform.python_version()}
-    for package in ("torch", "transformers", "onnxruntime", "openvino", "nncf", "pillow", "numpy", "faiss-cpu", "usearch"):
+    for package in ("torch", "torchvision", "torchao", "transformers", "onnxruntime", "openvino", "nncf", "pillow", "numpy", "faiss-cpu", "usearch"):
         try:
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
@@ -58,32 +58,30 @@ def gpu() -> dict:
     return dict(zip(fields, (value.strip() for value in done.stdout.splitlines()[0].split(",")), strict=True))
 
 
-def commit() -> str:
-    """The measured commit, with '-modified' when the tree differs from it. On a machine without the
-    checkout FOVEA_BENCH_COMMIT names the commit."""
-    if "FOVEA_BENCH_COMMIT" in os.environ:
-        return os.environ["FOVEA_BENCH_COMMIT"]
-
-    def git(*arguments):
-        return subprocess.run(
-            ["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True
-        ).stdout.strip()
-
+def commit(program=PROGRAM) -> str:
+    """The commit that the measured program was built from, with "-modified" where its sources were others, as the program says
+    itself; "unknown" when it does not. bench/report.py shows no result but of a commit of this history."""
     try:
-        return git("rev-parse", "--short=12", "HEAD") + (
-            "-modified" if git("status", "--porcelain", "--untracked-files=no") else ""
-        )
+        said = subprocess.run([str(program), "--version"], check=True, capture_output=True, text=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
+    found = re.search(r"^commit\s+(\S+)$", said, re.M)
+    return found[1] if found else "unknown"
 
 
-def describe() -> dict:
+def host() -> str:
+    """Tells this machine, since it was started, from others of its kind: figures of two hosts are never one result."""
+    return pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()[:8]
+
+
+def describe(program=PROGRAM) -> dict:
     return {
         "date": datetime.date.today().isoformat(),
-        "commit": commit(),
+        "commit": commit(program),
         "cpu": _cpu(),
         "memory_gib": _memory_gib(),
         "kernel": platform.release(),
+        "host": host(),
         "versions": _versions(),
     }
 

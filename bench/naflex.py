@@ -1,13 +1,14 @@
 """Measures a NaFlex model's encoder beside transformers, which pads its images: same weights, sizes and batches, in turns.
 
     python3 bench/naflex.py MODEL [--device cpu] [--precision fp32,bf16] [--batch 1,8,32] [--rounds 3] [--seconds 3]
-                            [--threads 0] [--attention sdpa,eager] [--compile] [--fovea build/release/bin/fovea] [--json FILE]
+                            [--threads 0] [--attention sdpa,eager] [--no-compile] [--fovea build/release/bin/fovea] [--json FILE]
 
 Images have the proportions of photos, those that `fovea bench` takes (src/image/target_size.cpp), in its order. Before anything
 is timed, Fovea's embeddings of such photos, and transformers' in the type that is timed, are compared with transformers' in
 fp32 on the CPU. Both engines are timed without decoding, from patches in the host's memory to embeddings there: transformers'
 are float patches, padded to max_num_patches, with their mask, from page-locked memory. On a GPU `device_images_per_second` is
-the network alone, without the copies. --device cuda with --precision fp32 is refused by Fovea and left out."""
+the network alone, without the copies. torch.compile is that of transformers' first attention, for each batch size alone. An engine that is
+left out is listed with its reason, as Fovea is for --device cuda with --precision fp32."""
 
 import argparse
 import json
@@ -135,19 +136,28 @@ def made_photos(folder):
     return images
 
 
-def engines_of(options, precision):
-    """By name, those that work; the others are told of."""
+def left_out(rows, name, precision, reason):
+    why = (str(reason).splitlines() or [type(reason).__name__])[0][:200]
+    log(f"skipped {name} {precision}: {why}")
+    rows.append({"precision": precision, "engine": name, "skipped": why})
+
+
+def engines_of(options, precision, rows):
+    """By name, those that work; the others are rows with their reasons."""
     makers = {"fovea": lambda: Fovea(options, precision)}
     for attention in options.attention.split(","):
         makers[f"transformers {attention}"] = lambda attention=attention: Transformers(options, precision, attention)
-        if options.compile:
-            makers[f"torch.compile {attention}"] = lambda attention=attention: Transformers(options, precision, attention, True)
+    attention = options.attention.split(",")[0]
+    if options.compile:
+        makers[f"torch.compile {attention}"] = lambda: Transformers(options, precision, attention, True)
+    else:
+        left_out(rows, f"torch.compile {attention}", precision, "--no-compile")
     engines = {}
     for name, make in makers.items():
         try:
             engines[name] = make()
         except RuntimeError as reason:
-            log(f"skipped {name} {precision}: {reason}")
+            left_out(rows, name, precision, reason)
     return engines
 
 
@@ -162,15 +172,15 @@ def measure(options, folder):
     tokens = images["spatial_shapes"].prod(1)
     rows = []
     for precision in options.precision.split(","):
-        engines, cosines = engines_of(options, precision), {}
+        engines, cosines = engines_of(options, precision, rows), {}
         for name, engine in list(engines.items()):
             try:
                 found = engine.embed(photos, folder) if name == "fovea" else engine.embed(engine.inputs(images, len(SIZES)))
                 cosines[name] = cosine(found, truth)
                 if not cosines[name] >= MINIMUM_COSINE[precision]:
                     raise RuntimeError(f"its embeddings are off: cosine {cosines[name]}")
-            except RuntimeError as reason:
-                log(f"skipped {name} {precision}: {reason}")
+            except RuntimeError as reason:  # whatever a compiler raises is one
+                left_out(rows, name, precision, reason)
                 del engines[name]
         for batch in (int(item) for item in options.batch.split(",")):
             rates = {name: [] for name in engines}
@@ -211,14 +221,14 @@ def main():
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--threads", type=int, default=0, help="of both engines; 0: one per CPU")
     parser.add_argument("--attention", default="sdpa,eager", help="transformers' implementations")
-    parser.add_argument("--compile", action="store_true", help="torch.compile's beside them")
+    parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True, help="torch.compile's beside them")
     parser.add_argument("--fovea", default=str(ROOT / "build/release/bin/fovea"))
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     options.threads = options.threads or len(os.sched_getaffinity(0))
     torch.set_num_threads(options.threads)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    where = machine.describe()
+    where = machine.describe(options.fovea)
     if options.device == "cuda":
         where["gpu"] = machine.gpu()
     with tempfile.TemporaryDirectory() as folder:

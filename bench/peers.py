@@ -1,10 +1,11 @@
-"""Measures what other software reaches on the GPU: cuBLASLt through torch, transformers, torch.compile.
+"""Measures what other software reaches on the GPU: cuBLASLt through torch, transformers, torch.compile, torchao in 8 bits.
 
-    python3 bench/peers.py [--model MODEL] [--sections gemm,encoder] [--batch 1,8,32,256,1024]
-                           [--shapes patch_embed,qkv] [--no-compile] [--json FILE]
+    python3 bench/peers.py [--model MODEL] [--sections gemm,encoder] [--batch 1024,256,32,8,1]
+                           [--shapes patch_embed,qkv] [--no-compile] [--fovea PROGRAM] [--json FILE]
 
 Data is random, and outputs are compared with fp32 before anything is timed. Times are medians of device events over inputs of
-at least twice the L2 cache. `python -m fovea.bench_attention` measures the peers of attention. A peer that fails is listed with its reason.
+at least twice the L2 cache. `python -m fovea.bench_attention` measures the peers of attention. A peer that fails, or that is left out, is listed with its reason.
+What was measured is saved after each peer, so that a run that ends early keeps it; those that it did not reach are listed, too.
 It needs torch with CUDA; the encoder section also needs transformers and a model folder."""
 
 import argparse
@@ -14,6 +15,7 @@ import statistics
 import sys
 
 import torch
+import torch._inductor.config
 
 import machine
 
@@ -158,6 +160,7 @@ def gemms(results, shapes, compile_too):
         gemm = Gemm(name)
         for peer, (call, e4m3, whole, compiled) in gemm.peers().items():
             if compiled and not compile_too:
+                results.setdefault("gemm", []).append({"case": name, "peer": peer, "skipped": "torch.compile was left out"})
                 continue
 
             def check(call=call, e4m3=e4m3, whole=whole, peer=peer, gemm=gemm):
@@ -174,8 +177,33 @@ def gemms(results, shapes, compile_too):
         torch.cuda.empty_cache()
 
 
-def encoders(results, model_path, batches, compile_too):
-    """The vision tower with its pooling head in bf16; pixels already normalised and on the GPU."""
+def quantized(model, precision):
+    """The bf16 model with torchao's 8-bit products in the layers of its encoder: a scale for each row of what a layer reads, found while it runs,
+    and one for each column of the weights."""
+    from torchao.quantization import (
+        Float8DynamicActivationFloat8WeightConfig,
+        Int8DynamicActivationInt8WeightConfig,
+        PerRow,
+        quantize_,
+    )
+
+    config = {"int8": lambda: Int8DynamicActivationInt8WeightConfig(version=2),
+              "fp8": lambda: Float8DynamicActivationFloat8WeightConfig(granularity=PerRow())}[precision]()
+    quantize_(model.encoder if hasattr(model, "encoder") else model.vision_model.encoder, config)
+    return model
+
+
+# What a peer is called, its precision, how far the least cosine may be from 1, and whether it is compiled: for each size alone.
+ENCODERS = (
+    ("transformers eager", "bf16", 1e-3, False),
+    ("torch.compile max-autotune", "bf16", 1e-3, True),
+    ("torchao dynamic, torch.compile max-autotune", "int8", 0.05, True),
+    ("torchao dynamic, torch.compile max-autotune", "fp8", 0.05, True),
+)
+
+
+def encoders(results, model_path, batches, compile_too, save):
+    """The vision tower with its pooling head; pixels already normalised and on the GPU, in bf16."""
     from transformers import SiglipVisionModel
 
     reference = SiglipVisionModel.from_pretrained(model_path).eval().cuda()
@@ -185,7 +213,6 @@ def encoders(results, model_path, batches, compile_too):
     with torch.inference_mode():
         expected = reference(sample).pooler_output.float()
     del reference
-    model = SiglipVisionModel.from_pretrained(model_path, dtype=torch.bfloat16).eval().cuda()
 
     def off(run, values):
         """One less the least cosine; the sample's images lead the batch."""
@@ -193,26 +220,37 @@ def encoders(results, model_path, batches, compile_too):
         got = run(values).pooler_output[: len(sample)].float()
         return 1 - torch.nn.functional.cosine_similarity(got, expected[: len(got)]).min().item()
 
-    for batch in batches:
+    rows = results["encoder"] = [
+        {"case": f"{precision} batch {batch}", "peer": peer, "batch": batch, "precision": precision,
+         "skipped": "torch.compile was left out" if compiled and not compile_too else "the run ended before it"}
+        for batch in batches for peer, precision, _, compiled in ENCODERS]
+    save()
+    for place, (batch, (peer, precision, limit, compiled)) in enumerate((b, one) for b in batches for one in ENCODERS):
+        if compiled and not compile_too:
+            continue
         values = (torch.rand(batch, 3, side, side, device="cuda") * 2 - 1).bfloat16()
-        engines = {"transformers eager": model}
-        if compile_too:
-            torch._dynamo.reset()
-            engines["torch.compile max-autotune"] = torch.compile(model, mode="max-autotune", dynamic=False)
-        for peer, engine in engines.items():
+        found, engine = {}, []  # the engine is made by the first call, so that what it fails with is told
 
-            def run(x, engine=engine):
-                with torch.inference_mode():
-                    return engine(x)
+        def run(x, engine=engine, precision=precision, compiled=compiled):
+            with torch.inference_mode() if precision == "bf16" else torch.no_grad():  # torchao's tensors know no inference mode
+                if not engine:
+                    model = SiglipVisionModel.from_pretrained(model_path, dtype=torch.bfloat16).eval().cuda()
+                    model = quantized(model, precision) if precision != "bf16" else model
+                    torch._dynamo.reset()
+                    engine.append(torch.compile(model, mode="max-autotune", dynamic=False) if compiled else model)
+                return engine[0](x)
 
-            before = len(results.get("encoder", []))
-            record(results, "encoder", f"bf16 batch {batch}", peer, lambda run=run, values=values: run(values),
-                   lambda run=run, values=values: off(run, values), 1e-3,
-                   timer=lambda call, n=30 if batch < 64 else 8: device_seconds(call, n))
-            row = results["encoder"][before]
-            row |= {"batch": batch, "precision": "bf16"}
-            if "seconds" in row:
-                row["images_per_second"] = batch / row["seconds"]
+        settings = torch._inductor.config.save_config()  # torchao changes some, which are none of torch.compile's
+        record(found, "encoder", rows[place]["case"], peer, lambda run=run, values=values: run(values),
+               lambda run=run, values=values: off(run, values), limit,
+               timer=lambda call, n=30 if batch < 64 else 8: device_seconds(call, n))
+        rows[place] = {key: value for key, value in rows[place].items() if key != "skipped"} | found["encoder"][0]
+        if "seconds" in rows[place]:
+            rows[place]["images_per_second"] = batch / rows[place]["seconds"]
+        torch._inductor.config.load_config(settings)
+        engine.clear()
+        torch.cuda.empty_cache()
+        save()
 
 
 def main():
@@ -220,15 +258,16 @@ def main():
     parser.add_argument("--model", type=pathlib.Path, help="model folder, for the encoder section")
     parser.add_argument("--sections", default="gemm,encoder")
     parser.add_argument("--shapes", default=",".join(SHAPES), help="of the gemm section")
-    parser.add_argument("--batch", default="1,8,32,256,1024")
+    parser.add_argument("--batch", default="1024,256,32,8,1", help="of the encoder; the first is measured first")
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out: it takes minutes")
+    parser.add_argument("--fovea", default=machine.PROGRAM, help="the program beside whose figures these will stand")
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     sections = options.sections.split(",")
     if "encoder" in sections and options.model is None:
         parser.error("the encoder section needs --model")
 
-    results = {"machine": machine.describe() | {"gpu": machine.gpu()}}
+    results = {"machine": machine.describe(options.fovea) | {"gpu": machine.gpu()}}
 
     def save():
         if options.json:
@@ -240,7 +279,7 @@ def main():
         gemms(results, options.shapes.split(","), not options.no_compile)
         save()
     if "encoder" in sections:
-        encoders(results, options.model, [int(b) for b in options.batch.split(",")], not options.no_compile)
+        encoders(results, options.model, [int(b) for b in options.batch.split(",")], not options.no_compile, save)
     save()
     if not options.json:
         print(json.dumps(results, indent=1))

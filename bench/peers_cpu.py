@@ -7,14 +7,15 @@ pixels and threads, in the same run, in turns.
                                [--json FILE]
 
 OpenVINO runs in both of its forms: one request at a time on all threads (latency), and as many requests at once as it
-thinks best (throughput). So does Fovea, which takes the images of as many requests in one call. OpenVINO's int8 is NNCF's
+thinks best (throughput); and each with one model for all batch sizes, and with one compiled for each ("static"). Fovea, too, takes one batch at a
+time, and as many as OpenVINO takes in one call. torch.compile has static shapes, onnxruntime one model for all batch sizes. OpenVINO's int8 is NNCF's
 quantization for transformers, calibrated on --photos; Fovea's is what `fovea calibrate MODEL examples/photos --precision
 int8` left in the model's folder before.
 
 Before anything is timed, every engine's embeddings of the same pixels are compared with transformers' in fp32. Each
 round times each engine once; the figure is the median of the rounds, and --rounds 0 times nothing. --quality also
 compares the embeddings of all photos in a folder, such as `bench/gpu_accuracy.py --write FOLDER` makes, in the same
-figures as bench/gpu_accuracy.py. An engine that fails is skipped with its reason."""
+figures as bench/gpu_accuracy.py. An engine that fails, or that --skip names, is a row with the reason ("skipped")."""
 
 import argparse
 import functools
@@ -153,12 +154,13 @@ def quantized(model_folder, folder, photos):
 
 
 class OpenVino(Peer):
-    """OpenVINO on the exported model; `hint` is LATENCY or THROUGHPUT, `properties` are more of its settings."""
+    """OpenVINO on the exported model; `hint` is LATENCY or THROUGHPUT, `properties` are more of its settings. `static`: it is compiled
+    for each batch size alone."""
 
-    def __init__(self, options, precision, hint, **properties):
+    def __init__(self, options, precision, hint, static=False, **properties):
         import openvino
 
-        self.openvino, self.throughput = openvino, hint == "THROUGHPUT"
+        self.openvino, self.throughput, self.static = openvino, hint == "THROUGHPUT", static
         core = openvino.Core()
         # Both run oneDNN. OpenVINO itself does not ask what ONEDNN_MAX_CPU_ISA allows.
         bf16 = torch.ops.mkldnn._is_mkldnn_bf16_supported()
@@ -168,22 +170,35 @@ class OpenVino(Peer):
             model = quantized(options.model, options.folder, options.photos)
         else:
             model = core.read_model(exported(options.model, options.folder))
-        self.model = core.compile_model(model, "CPU", {
+        self.source = model
+        self.compile = lambda source: core.compile_model(source, "CPU", {
             "PERFORMANCE_HINT": hint, "INFERENCE_NUM_THREADS": options.threads,
             # Beside 8-bit products it computes in what is fastest here.
             "INFERENCE_PRECISION_HINT": "f32" if precision == "fp32" or not bf16 else "bf16",
         } | properties)
-        self.request = self.model.create_infer_request()
+        self.take(CHECKED_IMAGES)
         if self.throughput:
             self.requests = self.model.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS")
 
+    def take(self, batch):
+        """Compiles the model, if it is not there for so many images."""
+        if (taken := batch if self.static else "any") == getattr(self, "taken", None):
+            return
+        source = self.source.clone()
+        if self.static:
+            source.reshape([batch, *(dimension.get_length() for dimension in list(source.inputs[0].partial_shape)[1:])])
+        self.model, self.taken = self.compile(source), taken
+        self.request = self.model.create_infer_request()
+
     def embed(self, values):
+        self.take(len(values))
         return self.request.infer({0: values})[0].copy()
 
     def rate(self, pixels, seconds):
         if not self.throughput:
             return super().rate(pixels, seconds)
         values = values_of(pixels)
+        self.take(len(values))
         queue = self.openvino.AsyncInferQueue(self.model, self.requests)
         for _ in range(len(queue)):  # this batch size may be new to them
             queue.start_async({0: values})
@@ -234,7 +249,9 @@ ENGINES = {
     "torch.compile freezing": lambda o, p: Torch(o, p, compiled=True, freezing=True),
     "onnxruntime": Onnx,
     "OpenVINO latency": lambda o, p: OpenVino(o, p, "LATENCY"),
+    "OpenVINO latency static": lambda o, p: OpenVino(o, p, "LATENCY", static=True),
     "OpenVINO throughput": lambda o, p: OpenVino(o, p, "THROUGHPUT"),
+    "OpenVINO throughput static": lambda o, p: OpenVino(o, p, "THROUGHPUT", static=True),
 }
 
 
@@ -263,14 +280,20 @@ class Quality:
               flush=True)
 
 
-def attempt(engines, precision, what):
-    """What `what(name, engine)` returns of each engine. One that fails is left out of `engines` from then on."""
+def left_out(rows, name, precision, reason):
+    why = (str(reason).splitlines() or [type(reason).__name__])[0][:200]
+    log(f"skipped {name} {precision}: {why}")
+    rows.append({"precision": precision, "engine": name, "skipped": why})
+
+
+def attempt(engines, precision, rows, what):
+    """What `what(name, engine)` returns of each engine. One that fails is left out of `engines` from then on, and a row says why."""
     found = {}
     for name, engine in list(engines.items()):
         try:
             found[name] = what(name, engine)
         except Exception as reason:  # noqa: BLE001: whatever a peer's export or compiler raises
-            log(f"skipped {name} {precision}: {str(reason).splitlines()[0] if str(reason) else type(reason)}")
+            left_out(rows, name, precision, reason)
             del engines[name]
     return found
 
@@ -293,14 +316,16 @@ def measure(options):
             return least
 
         makers = {name: make for name, make in ENGINES.items() if name not in options.skip.split(",")}
-        engines = attempt(makers, precision, lambda _, make: make(options, precision))
-        cosines = attempt(engines, precision, minimum_cosine)
+        for name in (name for name in ENGINES if name not in makers):
+            left_out(results, name, precision, "--skip left it out")
+        engines = attempt(makers, precision, results, lambda _, make: make(options, precision))
+        cosines = attempt(engines, precision, results, minimum_cosine)
         if quality:
-            distinct = {name: engine for name, engine in engines.items() if "throughput" not in name}
-            attempt(distinct, precision, lambda name, engine: quality.add(name, engine, precision))
+            distinct = {name: engine for name, engine in engines.items() if "throughput" not in name and "static" not in name}
+            attempt(distinct, precision, results, lambda name, engine: quality.add(name, engine, precision))
         requests = max((engine.requests for engine in engines.values()), default=1)
-        if requests == 1:  # then nothing is done at once
-            engines.pop("fovea throughput", None)
+        if requests == 1 and engines.pop("fovea throughput", None):
+            left_out(results, "fovea throughput", precision, "no peer takes several batches at once here")
         if "fovea throughput" in engines:
             engines["fovea throughput"].requests = requests
         for batch in batches if options.rounds else []:
@@ -310,7 +335,7 @@ def measure(options):
                 log(f"{precision} batch {batch}: {name} {found:.2f} images/s")
                 return found
 
-            rounds = [attempt(engines, precision, rate) for _ in range(options.rounds)]
+            rounds = [attempt(engines, precision, results, rate) for _ in range(options.rounds)]
             rates = {name: [turn[name] for turn in rounds] for name in engines}
             medians = {name: statistics.median(found) for name, found in rates.items()}
             for name, engine in engines.items():
@@ -352,7 +377,7 @@ def main():
     torch.set_num_threads(options.threads)
     with tempfile.TemporaryDirectory(prefix="peers-") as options.folder:
         results, quality = measure(options)
-    result = {"machine": machine.describe(), "threads": options.threads, "results": results}
+    result = {"machine": machine.describe(options.bench.with_name("fovea")), "threads": options.threads, "results": results}
     if quality:
         result["accuracy"] = {"corpus": quality.corpus, "rows": quality.rows}
     machine.hand_over(result, options.json)

@@ -104,7 +104,7 @@ def main():
         entry = measure(options, work)
     finally:
         shutil.rmtree(work)
-    where = machine.describe()
+    where = machine.describe(options.fovea)
     if options.device.startswith("cuda"):
         where["gpu"] = machine.gpu()
     machine.hand_over({"machine": where, "python": [entry]}, options.json)

@@ -4,9 +4,11 @@
                              [--fovea build/release/bin/fovea] [--quick] [SECTION...]
 
 RUN counts the runs of a day: the newest figures of a section are those of the last file by name.
-Sections of that file: kernels (every card, beside cuBLASLt and cuDNN), bench (the encoder by batch size and precision), peers
-(torch), accuracy (--models, --photos), system (JPEGs to embeddings), operators (the Python package that this interpreter imports:
-acceptance, attention beside torch's, and with --model the Encoder's rate). What a section gave is saved before the next starts.
+Sections of that file: kernels (every card, beside cuBLASLt and cuDNN), bench (the encoder by --batch and precision), peers
+(torch, torch.compile, torchao: docs/performance.md shows bench beside the peers of the same file alone), accuracy (--models, --photos), system (JPEGs to
+embeddings), operators (the Python package that this interpreter imports: acceptance, attention beside torch's, and with --model the Encoder's rate),
+texts, features (both with that package, too), naflex and search. What a section gave is saved before the next starts.
+A file holds what one program measured on one host since it was started: nothing is added to that of another.
 Sections that file documents in the folder of the same name without .json: profiles, gates, sanitizers (all cards, or --cards), compare
 (--cards with the program --against, or with itself; and two saved profiles), and, only where they are named, evolve (--evolve), judge
 (--answers), planted (the causes of bench/planted.py, or --causes, under the profiler and compared), gate_planted (what gates and the choice
@@ -14,7 +16,7 @@ of kernels do about a planted slow-down), hostile (evolve with proposers that mi
 beside itself, and beside sources that are 2% slower, or a build of such, --slower).
 They are filed while they are measured; a document of what ended early says so ("partial"), and this script then fails.
 Nothing that is filed names a folder of the machine.
---quick: torch's products only where kernels have no peer, its encoder at two sizes; no DataLoader; fewer repetitions."""
+--quick: torch's products only where kernels have no peer; fewer repetitions."""
 
 import argparse
 import contextlib
@@ -100,6 +102,11 @@ def saved(options, *command):
         return json.loads(pathlib.Path(file.name).read_text() or "{}")
 
 
+def section_of(options, script, *words):
+    """What a script of this folder measured, without the machine, which this file has once."""
+    return {name: figures for name, figures in saved(options, HERE / script, *words).items() if name != "machine"}
+
+
 def kernels(options):
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         command = [options.fovea, "kernel", "bench", "--peers", f"--json={file.name}"]
@@ -112,7 +119,7 @@ def bench(options):
     figures = []
     for precision in ("bf16", "int8", "fp8"):
         command = [options.fovea, "bench", "-m", options.model, "--device", "cuda", "--precision", precision,
-                   "--batch-size", "1,8,32,256,1024", "--seconds", "1.5", "--json"]
+                   "--batch-size", options.batch, "--seconds", "1.5", "--json"]
         done = run(command, options.seconds, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         print(done.stdout, done.stderr, file=sys.stderr)
         if done.returncode == 0:
@@ -123,8 +130,10 @@ def bench(options):
 
 
 def peers(options):
-    quick = ["--shapes", "patch_embed", "--batch", "1,1024"] if options.quick else []
-    result = saved(options, HERE / "peers.py", "--model", options.model, *quick)
+    quick = ["--shapes", "patch_embed"] if options.quick else []
+    batches = ",".join(sorted(options.batch.split(","), key=int, reverse=True))  # what is worth most comes first
+    words = ["--fovea", options.fovea, "--batch", batches, "--sections", options.peers]
+    result = saved(options, HERE / "peers.py", "--model", options.model, *words, *quick)
     return {f"torch_{section}": found for section, found in result.items() if section != "machine"}
 
 
@@ -135,10 +144,31 @@ def accuracy(options):
 
 
 def system(options):
-    thorough = [] if options.quick else ["--dataloader"]
-    result = saved(options, HERE / "gpu_system.py", "--model", options.model, "--fovea", options.fovea, *thorough)
-    result.pop("machine", None)
-    return result
+    images = ["--images", "20000"] if options.quick else []
+    return section_of(options, "gpu_system.py", "--model", options.model, "--fovea", options.fovea, *images)
+
+
+def texts(options):
+    return section_of(options, "texts.py", options.model, "--program", options.fovea)
+
+
+def features(options):
+    return section_of(options, "features.py", "--model", options.model, "--fovea", options.fovea)
+
+
+def naflex(options):
+    with tempfile.TemporaryDirectory() as folder:
+        model = pathlib.Path(folder) / "base-patch16-naflex"
+        run([options.fovea, "init", "--preset", model.name, "--seed", "0", "-o", model], options.seconds, stdout=sys.stderr)
+        words = ["--device", "cuda", "--precision", "bf16", "--batch", "1,32,256", "--rounds", "2", "--seconds", "1", "--fovea", options.fovea]
+        return section_of(options, "naflex.py", model, *words)
+
+
+def search(options):
+    programs = pathlib.Path(options.fovea).parent.parent
+    with tempfile.TemporaryDirectory() as folder:
+        words = ["--rows", "4000000", "--repeats", "5", "--device", "cuda", "--programs", programs]
+        return section_of(options, "search_times.py", pathlib.Path(folder) / "rows", *words)
 
 
 def operators(options):
@@ -200,7 +230,7 @@ def laboratory(options, command, folder, patterns, cwd=None, codes=(0,), last=No
     """Runs a command of the laboratory, and files what it leaves in a folder of `patterns` ({its name: our name}).
     It has failed when it left nothing, when it did not end, or ended with none of these exit codes, or without the file
     that it writes `last`. What it had made by then stays, and what would have grown says so."""
-    described = machine.describe() | {"gpu": machine.gpu()}  # now: to ask during the measurement would disturb it
+    described = machine.describe(options.fovea) | {"gpu": machine.gpu()}  # now: to ask during the measurement would disturb it
     seen = {}
 
     def file(partial):
@@ -280,7 +310,7 @@ def gate_planted(options):
     """Gates beside a planted slow-down: whether they fail, and whether the record of it changes which kernel runs."""
     with tempfile.TemporaryDirectory() as folder:
         place = pathlib.Path(folder)
-        described = machine.describe() | {"gpu": machine.gpu()}
+        described = machine.describe(options.fovea) | {"gpu": machine.gpu()}
         store = causes.CAUSES["store"]
         causes.plant(store, place / "store")
         planted_slow.write_sources(place / "slow", LEVEL_CLOCKS, LEVEL_SOURCES)
@@ -320,7 +350,7 @@ def gate_planted(options):
 
 def hostile(options):
     """evolve with a proposer that does one misdeed and is honest then, each in a run of its own."""
-    described = machine.describe() | {"gpu": machine.gpu()}
+    described = machine.describe(options.fovea) | {"gpu": machine.gpu()}
     found = []
     for how, gate in MISDEEDS.items():
         with tempfile.TemporaryDirectory() as folder:
@@ -386,7 +416,7 @@ def verdicts(options):
 
 def verdicts_on(options, card):
     percent, truth = 2, {"truth": "SLOWER"}
-    described = machine.describe() | {"gpu": machine.gpu()}
+    described = machine.describe(options.fovea) | {"gpu": machine.gpu()}
     with tempfile.TemporaryDirectory() as folder:
         place = pathlib.Path(folder)
         slower = f"a build that is {percent}% slower", truth, ["--with-program", options.slower]
@@ -432,10 +462,10 @@ def judge(options):
 
 
 SECTIONS = {"kernels": kernels, "bench": bench, "peers": peers, "accuracy": accuracy, "system": system,
-            "operators": operators, "profiles": profiles, "gates": gates, "sanitizers": sanitizers, "compare": compare,
+            "texts": texts, "features": features, "naflex": naflex, "search": search, "operators": operators, "profiles": profiles, "gates": gates, "sanitizers": sanitizers, "compare": compare,
             "evolve": evolve, "judge": judge, "planted": planted, "verdicts": verdicts, "gate_planted": gate_planted, "hostile": hostile}
 ONLY_NAMED = {"evolve", "judge", "planted", "verdicts", "gate_planted", "hostile"}  # each takes as long as it is told
-WITHOUT_MODEL = {"kernels", "operators", "profiles", "gates", "sanitizers", "compare"} | ONLY_NAMED
+WITHOUT_MODEL = {"kernels", "naflex", "search", "operators", "profiles", "gates", "sanitizers", "compare"} | ONLY_NAMED
 
 
 def main():
@@ -445,6 +475,8 @@ def main():
     parser.add_argument("--photos", help="folder of the photos for it (bench/gpu_accuracy.py --write); made where there is none")
     parser.add_argument("--fovea", default=str(HERE.parent / "build/release/bin/fovea"))
     parser.add_argument("--json", type=pathlib.Path, required=True)
+    parser.add_argument("--batch", default="1,8,32,256,1024", help="images at once, of bench and peers")
+    parser.add_argument("--peers", default="gemm,encoder", help="sections of bench/peers.py that peers measures")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--seconds", type=float, default=1800, help="limit of one section's programs")
     parser.add_argument("--cards", default="",
@@ -477,6 +509,9 @@ def main():
     )
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # so that what it has started ends, too
     results = json.loads(options.json.read_text()) if options.json.exists() else {}
+    same = {"host": machine.host(), "commit": machine.commit(options.fovea)}
+    if results and (other := {key: results["machine"].get(key) for key in same}) != same:
+        parser.error(f"{options.json.name} was measured by {other}, and this is {same}; give another file")
     options.failed = False
     for section in options.sections:
         try:
@@ -485,7 +520,8 @@ def main():
             print(f"{section}: {error}", file=sys.stderr)
             options.failed, given = True, {}
         if given:
-            results |= {"machine": machine.describe() | {"gpu": machine.gpu()}} | without_paths(options, given)
+            options.json.parent.mkdir(parents=True, exist_ok=True)
+            results |= {"machine": machine.describe(options.fovea) | {"gpu": machine.gpu()}} | without_paths(options, given)
             options.json.write_text(json.dumps(results, indent=1) + "\n")
     return int(options.failed)
 

@@ -377,6 +377,9 @@ def engines_of(options, rows, skipped):
         skipped.append({"engine": name, "why": f"it needs {size / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are free"})
         return False
 
+    for peer in ("usearch", "numpy", "faiss"):
+        if peer not in peers:
+            skipped.append({"engine": peer, "why": "--peers left it out"})
     if "usearch" in peers:
         arrays, where = rows.halves(copy)
         yield f"usearch exact, f16 {where}", lambda: Usearch(options, arrays)
@@ -457,9 +460,9 @@ def main():
               for name, engine in engines.items() if isinstance(engine, Fovea)}
     for engine in engines.values():
         engine.close()
-    told = {"rows": rows.count, "dimension": rows.dimension, "k": options.k, "threads": options.threads, "device": options.device, "opened": opened,
+    told = {"checked_queries": CHECKED, "rows": rows.count, "dimension": rows.dimension, "k": options.k, "threads": options.threads, "device": options.device, "opened": opened,
             "results": results, "skipped": skipped}
-    machine.hand_over({"machine": machine.describe(), "search_times_gpu" if options.device == "cuda" else "search_times": [told]}, options.json)
+    machine.hand_over({"machine": machine.describe(options.programs / "bin/fovea"), "search_times_gpu" if options.device == "cuda" else "search_times": [told]}, options.json)
     if not all(row.get("is_exact", True) for row in results):
         sys.exit("Fovea's results differ from float64's")
 

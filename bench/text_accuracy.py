@@ -4,7 +4,7 @@
 
 Texts are sentences drawn from the corpus of the small tokenizer (src/text/small_corpus.cpp), cut and joined at random, so
 that they have few and many words in fifteen scripts. int8 is calibrated with 256 others of them, in a copy of the model.
-Also times Fovea beside transformers on the same texts, both padded to 64 tokens.
+bench/texts.py times them.
 """
 
 import argparse
@@ -14,7 +14,6 @@ import random
 import shutil
 import subprocess
 import tempfile
-import time
 
 import numpy
 import torch
@@ -40,27 +39,21 @@ def sentences(count, source):
 
 @torch.inference_mode()
 def reference(model, ids, device, dtype):
-    """[texts, dimension] and texts per second, computed together AT_ONCE."""
+    """[texts, dimension], computed together AT_ONCE."""
     tower = model.text_model.to(device, dtype)
     parts = [part.to(device) for part in ids.split(AT_ONCE)]
-    tower(input_ids=parts[0])
-    if device == "cuda":
-        torch.cuda.synchronize()
-    start = time.perf_counter()
-    rows = torch.cat([tower(input_ids=part).pooler_output for part in parts]).double().cpu().numpy()
-    return rows, len(ids) / (time.perf_counter() - start)
+    return torch.cat([tower(input_ids=part).pooler_output for part in parts]).double().cpu().numpy()
 
 
 def fovea(program, model, texts, device, precision, folder):
-    """The same of the program, whose time is that of the whole command after the model was loaded once."""
+    """The same of the program."""
     lists = folder / "texts.jsonl"
     lists.write_text("".join(json.dumps(text) + "\n" for text in texts))
     out = folder / "texts.npy"
     command = [program, "embed", "--text", f"@{lists}", "-m", model, "--device", device, "--precision", precision, "--no-normalize",
-               "--progress", "json", "-o", out]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    last = json.loads(done.stderr.splitlines()[-1])
-    return numpy.load(out).astype(numpy.float64), last["images_per_second"]
+               "--quiet", "-o", out]
+    subprocess.run(command, check=True, capture_output=True, text=True)
+    return numpy.load(out).astype(numpy.float64)
 
 
 def unit(rows):
@@ -97,10 +90,9 @@ def main():
     tokenizer = Siglip2Tokenizer.from_pretrained(options.model)
     rows = [tokenizer(" ".join(text.split()), add_special_tokens=False)["input_ids"][: TOKENS - 1] + [1] for text in texts]
     ids = torch.tensor([row + [0] * (TOKENS - len(row)) for row in rows])
-    want, _ = reference(model, ids, options.device, torch.float32)
+    want = reference(model, ids, options.device, torch.float32)
     results = {}
-    got, rate = reference(model, ids, options.device, torch.bfloat16)
-    results["transformers bf16"] = compared(got, want) | {"texts_per_second": rate}
+    results["transformers bf16"] = compared(reference(model, ids, options.device, torch.bfloat16), want)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         copy = folder / "model"
@@ -110,11 +102,10 @@ def main():
         subprocess.run([options.program, "calibrate", copy, *photos, "--precision", "int8", "--text", f"@{folder}/others.jsonl"],
                        check=True, capture_output=True)
         for precision in ("bf16", "int8"):
-            got, rate = fovea(options.program, copy, texts, options.device, precision, folder)
-            results[f"fovea {precision}"] = compared(got, want) | {"texts_per_second": rate}
+            results[f"fovea {precision}"] = compared(fovea(options.program, copy, texts, options.device, precision, folder), want)
     machine.hand_over(
         {
-            "machine": machine.describe() | ({"gpu": found} if (found := machine.gpu()) else {}),
+            "machine": machine.describe(options.program) | ({"gpu": found} if (found := machine.gpu()) else {}),
             "text_accuracy": {"model": options.model.name, "device": options.device, "texts": len(texts), "seed": options.seed,
                               "precisions": results},
         },

@@ -34,7 +34,6 @@ constexpr EngineVariable kEngineVariables[] = {
     {"FOVEA_LIBHEIF", "path of libheif, which reads HEIC and AVIF"},
     {"FOVEA_LIBRARY", "path of libfovea.so, for the Python package"},
     {"FOVEA_PYTHON", "Python with torch and Fovea's package, for `fovea kernel judge`"},
-    {"FOVEA_BENCH_COMMIT", "commit to write into results of `fovea kernel bench` and captures"},
 };
 
 // Variables of the project's scripts and tests, which say nothing to the program.

@@ -7,12 +7,12 @@
 
 #include <fmt/format.h>
 
+#include "core/commit.hpp"
 #include "core/error.hpp"
 #include "gpu/device/cuda_device.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "gpu/emulated/emu_device.hpp"
 #include "lab/captures/hash.hpp"
-#include "lab/machine.hpp"
 
 namespace fovea::lab {
 namespace {
@@ -134,7 +134,7 @@ CaseRecorder::CaseRecorder(const gpu::DeviceInfo& device, std::size_t words)
     : arch_(device.arch()), words_(words) {
   results_.device = device.name;
   results_.driver = std::to_string(device.driver_version);
-  results_.commit = measured_commit();
+  results_.commit = built_from_commit;
   results_.assembler = device.is_emulated ? "none" : "ptxas";
 }
 

@@ -1,4 +1,4 @@
-// The machine of a measurement: what git, /proc and the driver say.
+// The machine of a measurement: what /proc and the driver say, and which program measures.
 #include "lab/machine.hpp"
 
 #include <array>
@@ -7,15 +7,14 @@
 #include <ctime>
 #include <fstream>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <sys/utsname.h>
 
+#include "core/commit.hpp"
 #include "core/thread_pool.hpp"
 #include "lab/nvml.hpp"
-#include "lab/process.hpp"
 
 namespace fovea::lab {
 namespace {
@@ -29,16 +28,6 @@ std::string today() {
   std::array<char, 16> text{};
   std::strftime(text.data(), text.size(), "%Y-%m-%d", &parts);
   return text.data();
-}
-
-/// What git prints, without the line's end; empty when it fails.
-std::string output_of_git(std::vector<std::string> arguments) {
-  if (find_program("git").empty()) {
-    return {};
-  }
-  arguments.insert(arguments.begin(), "git");
-  const std::string text = run_process(arguments).output;
-  return text.substr(0, text.find('\n'));
 }
 
 /// The value of a line "key : value" of a file in /proc.
@@ -60,18 +49,6 @@ double rounded_to(double value, double unit) {
 
 }  // namespace
 
-std::string measured_commit() {
-  if (const char* const named = std::getenv("FOVEA_BENCH_COMMIT"); named != nullptr) {
-    return named;
-  }
-  const std::string head = output_of_git({"rev-parse", "--short=12", "HEAD"});
-  if (head.empty()) {
-    return "unknown";
-  }
-  const bool changed = !output_of_git({"status", "--porcelain", "--untracked-files=no"}).empty();
-  return head + (changed ? "-modified" : "");
-}
-
 std::string machine_json(const gpu::DeviceInfo& device, const std::string& driver_version,
                          const std::string& cublaslt_version) {
   utsname system{};
@@ -90,7 +67,7 @@ std::string machine_json(const gpu::DeviceInfo& device, const std::string& drive
   }
   const Json json = {
       {"date", today()},
-      {"commit", measured_commit()},
+      {"commit", built_from_commit},
       {"cpu",
        {{"model", proc_value("/proc/cpuinfo", "model name")},
         {"cores", available_threads()},

@@ -7,10 +7,7 @@
 
 namespace fovea::lab {
 
-/// The commit measured: FOVEA_BENCH_COMMIT on a machine without the checkout, else git's.
-[[nodiscard]] std::string measured_commit();
-
-/// A JSON object: date, commit, CPU, memory, GPU and versions. The driver's is asked for where it
+/// A JSON object: date, the commit that this program was built from, CPU, memory, GPU and versions. The driver's is asked for where it
 /// is empty here; of versions that are unknown nothing is said.
 [[nodiscard]] std::string machine_json(const gpu::DeviceInfo& device,
                                        const std::string& driver_version = {},

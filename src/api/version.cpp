@@ -2,11 +2,10 @@
 #include "fovea/version.hpp"
 
 #include "backends.hpp"
+#include "core/commit.hpp"
 #include "image/versions.hpp"
 
 namespace fovea {
-
-extern const char* const built_from_commit;  // cmake/Commit.cmake writes it
 
 BuildInfo build_info() {
   return {.version = FOVEA_VERSION,

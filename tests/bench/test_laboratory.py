@@ -15,9 +15,11 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BENCH = ROOT / "bench"
 sys.path.append(str(BENCH))
+import ages
 import laboratory
-import plots
+import machine as bench_machine
 import report
+import runs
 import variants
 from run_gpu import FOREIGN
 
@@ -26,6 +28,8 @@ from run_gpu import FOREIGN
 STAND_IN = '''#!{python}
 import json, os, pathlib, subprocess, sys
 words = sys.argv[1:]
+if words == ["--version"]:
+    sys.exit(print("fovea 0.1.0\\ncommit     decaf"))
 def after(option): return pathlib.Path(words[words.index(option) + 1])
 def misbehave():
     if "crashes" in words:
@@ -108,6 +112,12 @@ def stand_in(tmp_path):
     return program_of(tmp_path)
 
 
+@pytest.fixture(autouse=True)
+def young(monkeypatch):
+    """Whatever commit a result names, three others came since."""
+    monkeypatch.setattr(ages, "commits", lambda measured, until, folders: 3)
+
+
 def command_of(stand_in, *words):
     place = stand_in.parent / "results" / "nvidia-x" / "2026-11-24-1-c0ffee.json"
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -116,8 +126,7 @@ def command_of(stand_in, *words):
 
 def run_gpu(stand_in, *words, code=0, **variables):
     place, command = command_of(stand_in, *words)
-    environment = os.environ | {"FOVEA_BENCH_COMMIT": "decaf"} | variables
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=os.environ | variables)
     assert done.returncode == code, done.stderr
     return place, done.stderr
 
@@ -139,7 +148,7 @@ def test_sections_are_filed_and_become_tables(stand_in, monkeypatch):
     assert machine["commit"] == "decaf" and machine["cpu"]
     assert json.loads((folder / "gates.json").read_text())["machine"]["commit"] == "c0ffee"  # what the program says counts
     monkeypatch.setattr(report, "RESULTS", place.parent.parent)
-    page = report.page({})
+    page = report.page({}, "HEAD")
     for part in ("| attention | b2 | wmma | tensor | at least 40.0% | 8.7% | MISSED | half of the roof |", "0 of 1 kernels",
                  "| attention | b2 | wmma | dram bytes | at most 200 MB | 100 MB | passed | once |", "what was reached of: registers (1);",
                  "| pool | c |  | 5 us | dram 31.0% | barrier 43% | Roles are out of step. (barrier 43.0%) |",
@@ -147,6 +156,14 @@ def test_sections_are_filed_and_become_tables(stand_in, monkeypatch):
                  "| attention | c | wmma | `proposer.py` | 1 | 100% | 1.250x | 1.250x | - | stages 4 | 2 | "
                  "it was interrupted |"):
         assert part in page
+
+
+@pytest.mark.parametrize("other", [{"commit": "beef"}, {"host": "12345678"}])
+def test_nothing_is_added_to_what_another_program_or_host_measured(stand_in, other):
+    place, _ = command_of(stand_in)
+    place.write_text(json.dumps({"machine": {"commit": "decaf", "host": bench_machine.host()} | other}))
+    _, told = run_gpu(stand_in, "gates", code=2)
+    assert f"{place.name} was measured by {{" in told and next(iter(other.values())) in told
 
 
 def test_nothing_that_is_filed_names_a_folder_of_the_machine(stand_in, tmp_path):
@@ -171,7 +188,7 @@ def test_planted_causes_and_verdicts_become_tables(stand_in, monkeypatch):
     assert json.loads(slower.read_text())["what"] == "a build that is 2% slower"
     place, _ = run_gpu(stand_in, "planted", "verdicts", "--runs", "2")
     monkeypatch.setattr(report, "RESULTS", place.parent.parent)
-    page = report.page({})
+    page = report.page({}, "HEAD")
     assert "| banks | bank conflicts | r | SLOWER | 1.021 | l2 hits 50.0% to 40 |" in page
     assert page.count("| SLOWER | 1.021 |") == 5 and "### Profiles" not in page and "### Comparisons" not in page
     for b, truth in (("the program beside itself", "SAME"), ("sources that are 2% slower", "SLOWER by 2.00%")):
@@ -183,7 +200,7 @@ def test_each_hostile_proposer_costs_one_candidate(stand_in, monkeypatch):
     folder = place.with_suffix("")
     assert sorted(path.name for path in (folder / "hostile").iterdir()) == ["endless.jsonl", "garbage.jsonl", "hang.jsonl"]
     monkeypatch.setattr(report, "RESULTS", place.parent.parent)
-    page = report.page({})
+    page = report.page({}, "HEAD")
     assert "### Evolution" not in page
     for how, gate in (("hang", "proposal"), ("garbage", "proposal"), ("endless", "process")):
         assert re.search(rf"\| {how} \| 1 \| {gate}: &lt;\?> this program \| 1 \| that was all \| 0 \| [\d.]+ \| passed \| 2026", page)
@@ -211,7 +228,7 @@ def test_gates_and_a_planted_slow_down(stand_in, tmp_path, monkeypatch):
     found = json.loads((place.with_suffix("") / "gate_planted.json").read_text())
     assert found["gates"]["after"]["exit_code"] == 1 and found["gates"]["after"]["levels"][0]["passed"] is False
     monkeypatch.setattr(report, "RESULTS", place.parent.parent)
-    page = report.page({})
+    page = report.page({}, "HEAD")
     for row in ('| gemm_qkv_bf16 | sources with the planted cause "store" | 1 | wmma: tensor 8.7%, at least 40.0% asked |', "| none | wgmma | `k` | 5 | 0 | - |",
                 "| with that slow-down | mma | `k` | 5 | 1 | it runs at mma |"):
         assert row in page, page
@@ -276,7 +293,7 @@ def test_what_did_not_end_is_partial_and_leaves_nothing_running(stand_in, monkey
         assert [json.loads(line)["kind"] for line in lines] == ["run", "candidate"]
         assert json.loads(lines[0])["partial"] == why
     monkeypatch.setattr(report, "RESULTS", place.parent.parent)
-    assert "2026-11-24 at c0ffee, stopped early: no end within 4 s |" in report.page({})
+    assert "2026-11-24 at c0ffee, stopped early: no end within 4 s, 3 commits ago |" in report.page({}, "HEAD")
 
 
 def test_gates_that_are_stopped_keep_what_they_measured(stand_in):
@@ -308,7 +325,7 @@ def test_answers_are_judged_and_become_a_table(fovea_bin, tmp_path, monkeypatch)
     verdict = json.loads((place.with_suffix("") / "judge/right_plain.json").read_text())
     assert (verdict["task"], verdict["answer"]) == ("task.py", "right_plain.py")
     monkeypatch.setattr(report, "RESULTS", place.parent.parent)
-    assert re.search(r"\| `task.py` \| `right_plain.py` \| RIGHT \| - \| \d[\d.]*x.* \(spread \d+%, Model's \d+%\) \| 20", report.page({}))
+    assert re.search(r"\| `task.py` \| `right_plain.py` \| RIGHT \| - \| \d[\d.]*x.* \(spread \d+%, Model's \d+%\) \| 20", report.page({}, "HEAD"))
 
 
 @pytest.mark.parametrize("words, told", [(["bench"], "--model is needed"), (["evolve"], "needs --evolve"), (["gate"], "no section gate")])
@@ -348,7 +365,7 @@ def test_within_a_day_the_tenth_run_is_after_the_second(tmp_path):
         write(tmp_path / f"2026-11-24-{run}-ab12.json", {"machine": {}, "memory": run})
     found = laboratory.documents(tmp_path)["sanitizers"]
     assert [document["tools"][0]["seconds"] for document in found] == [2, 10]
-    assert plots.newest(tmp_path)["memory"] == (10, {})
+    assert runs.newest(tmp_path)["memory"] == (10, {})
 
 
 @pytest.mark.parametrize("name, text", [("a.json", "[]"), ("a.json", "{"), ("a.jsonl", "[]\n"), ("a.jsonl", "")])
@@ -366,23 +383,9 @@ def test_kernels_that_no_sanitizer_saw_are_named_when_they_are_added(tmp_path, m
     assert f"| racecheck | 1 | {len(shipped)}/{len(shipped)} | 0 |" in text and "Not launched" not in text
     monkeypatch.setattr(variants, "shipped_for", lambda arch: shipped | {"new_kernel"})
     assert "Not launched under every tool: `new_kernel`.\n" in laboratory.section(laboratory.documents(tmp_path))
-
-
-def test_a_partial_run_of_sanitizers_does_not_take_the_place_of_a_complete_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(report, "RESULTS", tmp_path)
-    shipped = variants.shipped_for(90)
-    machine = {"cpu": {"cores": 1, "model": "a CPU", "isa": []}, "memory_gib": 1, "versions": {}}
-    machine |= {"date": "2026-11-23", "commit": "a"}
-    old = {"version": "2025.3", "runs": sanitized(shipped, arch=90, clean=True)}
-    write(tmp_path / "nvidia-x/2026-11-23-1-a.json", {"machine": machine, "sanitizer": old})
-    before, complete = "### compute-sanitizer 2025.3", f"| memcheck | {len(shipped)}/{len(shipped)} |"
-    newer = tmp_path / "nvidia-x/2026-11-24-1-b/sanitizers.json"
-    write(newer, document_of(sanitized(["pool_mean"])))
-    page = report.page({})
-    assert before in page and complete in page and "| memcheck | 1 | 1/" in page
-    write(newer, document_of(sanitized(shipped)))
-    page = report.page({})
-    assert before not in page and f"| memcheck | 1 | {len(shipped)}/{len(shipped)} |" in page
+    monkeypatch.setattr(variants, "shipped_for", lambda arch: shipped | {f"new_{number}" for number in range(20)})
+    told = laboratory.section(laboratory.documents(tmp_path))
+    assert f"Not launched under every tool: 20 of {len(shipped) + 20} kernels.\n" in told and "new_1" not in told
 
 
 @pytest.mark.parametrize("confirmation, shown", [

@@ -13,7 +13,7 @@ def test_both_engines_are_compared_and_timed_on_photos_of_many_proportions(run_f
     run_fovea("init", "--preset", "tiny-naflex", "-o", model)
     command = [sys.executable, ROOT / "bench/naflex.py", model, "--fovea", fovea_bin, "--precision", "fp32,int8", "--batch", "1,9"]
     done = subprocess.run(
-        [*command, "--rounds", "2", "--seconds", "0.01", "--attention", "sdpa", "--json", file],
+        [*command, "--rounds", "2", "--seconds", "0.01", "--attention", "sdpa", "--no-compile", "--json", file],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -21,7 +21,9 @@ def test_both_engines_are_compared_and_timed_on_photos_of_many_proportions(run_f
     assert "skipped transformers sdpa int8: only its fp32 and bf16 are measured" in done.stderr
     (result,) = json.loads(file.read_text())["naflex"]
     assert result["most_tokens"] == 64 and 48 < result["mean_tokens"] < 64
-    rows = {(row["engine"], row["precision"], row["batch"]): row for row in result["rates"]}
+    skipped = {(row["engine"], row["precision"]): row["skipped"] for row in result["rates"] if "skipped" in row}
+    assert skipped["torch.compile sdpa", "fp32"] == "--no-compile" and skipped["fovea", "int8"]
+    rows = {(row["engine"], row["precision"], row["batch"]): row for row in result["rates"] if "skipped" not in row}
     assert set(rows) == {(engine, "fp32", batch) for engine in ("fovea", "transformers sdpa") for batch in (1, 9)}
     for row in rows.values():
         assert len(row["rounds"]) == 2 and row["images_per_second"] > 0 and row["minimum_cosine"] > 0.99999
