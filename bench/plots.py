@@ -3,11 +3,10 @@
 Plain SVG, 700 units wide, for light and dark pages. Colours are Okabe and Ito's, which colour-blind readers can tell apart; what a
 colour says is also written beside it. Titles are findings: their figures are computed here, too."""
 
-import json
 import math
-import pathlib
-import re
 from html import escape
+
+import sections
 
 WIDTH = 700
 STYLE = """\
@@ -128,43 +127,40 @@ def rate(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def encoder_on_gpu(name: str, fovea: list[dict], fovea_date: str, torch: list[dict], torch_date: str) -> Picture:
-    """Images per second by batch size, by the GPU's own time, with pixels in its memory."""
-    lines: dict[str, dict[int, float]] = {}
-    for entry in fovea:
-        lines.setdefault(entry["precision"], {})[entry["batch_size"]] = entry["device_images_per_second"]
-    peers: dict[str, dict[int, float]] = {}
-    for entry in torch:
-        if "images_per_second" in entry:
-            peer = entry["peer"].removesuffix(" max-autotune")
-            peers.setdefault(peer, {})[int(entry["case"].split()[-1])] = entry["images_per_second"]
-    factors = {batch: ours / max(peer.get(batch, 0) for peer in peers.values())
-               for batch, ours in lines["bf16"].items() if any(batch in peer for peer in peers.values())}
-    high = max(factors)
-    best = max((peer for peer in peers if high in peers[peer]), key=lambda peer: peers[peer][high])
-    int8 = factors[high] * lines["int8"][high] / lines["bf16"][high]
-    title = f"On an {name}: {factors[high]:.1f}x {best} in bf16, {int8:.1f}x in int8"
-    note = f"base-patch16-224, factors at batch {high:,}; peers in bf16. Fovea measured {fovea_date}, peers {torch_date}."
+def encoder_on_gpu(name: str, run: dict, machine: dict) -> Picture:
+    """Images per second by batch size, by the GPU's own time, with pixels in its memory; factors are of all batch sizes that both sides have."""
+    lines: dict[tuple[str, str], dict[int, float]] = {}
+    for row in sections.gpu_encoder_rows(run["ours"], run["peers"]):
+        lines.setdefault((row["engine"].removesuffix(" max-autotune"), row["precision"]), {})[row["batch"]] = row["rate"]
+    factors = []
+    for precision in ("bf16", "int8", "fp8"):
+        rivals = {engine: line for (engine, of), line in lines.items() if of == precision and engine != "fovea"}
+        found = [rate / max(line.get(batch, 0) for line in rivals.values()) for batch, rate in lines.get(("fovea", precision), {}).items()
+                 if any(batch in line for line in rivals.values())]
+        if found:
+            factors.append(f"{min(found):.2f} to {max(found):.2f}x the best peer in {precision}")
+    title = f"On an {name}, Fovea is {', '.join(factors)}" if factors else f"On an {name}, without peers"
+    batches = sorted({batch for line in lines.values() for batch in line})
+    note = f"base-patch16-224, batches of {batches[0]} to {batches[-1]:,}; all of one run, {machine['date']} at {machine['commit'][:12]}."
     picture = Picture(title, note, 440)
-    batches = sorted(lines["bf16"])
-    rates = [value for line in [*lines.values(), *peers.values()] for value in line.values()]
-    axes = LogAxes(picture, (88, 70, 478, 385), (1, batches[-1]),
+    rates = [value for line in lines.values() for value in line.values()]
+    axes = LogAxes(picture, (88, 70, 428, 385), (1, max(batches[-1], 2)),
                    (10 ** math.floor(math.log10(min(rates))), 10 ** math.ceil(math.log10(max(rates) / 5)) * 5))
     decades = range(int(math.log10(axes.ranges[1][0])), 6)
     steps = [step * 10**decade for decade in decades for step in (1, 2, 5) if step * 10**decade <= axes.ranges[1][1]]
     axes.ticks(batches, steps, "images per batch", "images per second, pixels on the GPU")
-    shown = [("int8", "orange", "Fovea, int8"), ("bf16", "blue", "Fovea, bf16")]
-    drawn = [(lines[key], colour, label) for key, colour, label in shown if key in lines]
-    drawn += [(peer, "gray", label) for label, peer in peers.items()]
     ends = []
-    for line, colour, label in drawn:
+    for (engine, precision), line in lines.items():
+        ours = engine == "fovea"
+        colour = "gray" if not ours else "blue" if precision == "bf16" else "orange"
+        label = f"{'Fovea' if ours else engine.split(',')[0]}, {precision}"
         points = [(axes.x(batch), axes.y(value)) for batch, value in sorted(line.items())]
         picture.path(points, f"line {colour}" + (" between" if set(line) != set(batches) else ""))
         for (batch, value), (x, y) in zip(sorted(line.items()), points, strict=True):
             picture.dot(x, y, colour, f"{label}, batch {batch}: {value:,.0f} images/s")
         ends.append((points[-1], colour, f"{label}: {rate(line[max(line)])}"))
     for ((x, _), colour, label), y in zip(ends, apart([end[0][1] for end in ends], 17, 70, 385), strict=True):
-        picture.text(x + 10, y + (4 if x > 470 else -6), label, f"word {colour}")
+        picture.text(x + 10, y + (4 if x > 420 else -6), label, f"word {colour}")
     return picture
 
 
@@ -235,77 +231,49 @@ def roofline(name: str, kernels: dict, date: str) -> Picture:
 
 
 def encoder_on_cpus(machines: dict[str, tuple[list[dict], dict]]) -> Picture:
-    """Bars per machine and precision in which Fovea has a peer, at the largest batch: Fovea, then its peers from fast to slow."""
-    groups, without = [], []
+    """A row per machine, precision and form in which Fovea has a peer, with a dot for each batch size: the ratio to the best peer of that run."""
+    groups = []
     for name, (entries, machine) in machines.items():
-        if not any("OpenVINO" in entry["engine"] for entry in entries):
-            without.append(name)
-        for precision in sorted({entry["precision"] for entry in entries}):
-            rows = [entry for entry in entries if entry["precision"] == precision]
-            largest = max(entry["batch"] for entry in rows)
-            rows = [entry for entry in rows if entry["batch"] == largest]
-            if any(entry["engine"] == "fovea throughput" for entry in rows):  # beside peers that take many at once, too
-                rows = [entry for entry in rows if entry["engine"] != "fovea"]
-            rows.sort(key=lambda entry: (not entry["engine"].startswith("fovea"), -entry["images_per_second"]))
-            model = machine["cpu"]["model"].replace("(R)", "").replace(" Processor", "")
-            if rows[0]["engine"].startswith("fovea") and len(rows) > 1:
-                groups.append((f"{precision}, batch {largest}, on {name} ({model})", rows, machine["date"]))
-    best = [rows[0]["images_per_second"] / rows[1]["images_per_second"] for _, rows, _ in groups]
-    height = 66 + sum(34 + 22 * len(rows) for _, rows, _ in groups)
-    nowhere = len(without) == len(machines)
-    peers = "torch.compile and onnxruntime" if nowhere else "the best of torch.compile, onnxruntime and OpenVINO"
-    title = f"On CPUs, Fovea is {min(best):.1f} to {max(best):.1f}x {peers}"
-    dates = sorted({date for _, _, date in groups})
-    missing = f" OpenVINO is not measured{'' if nowhere else ' on ' + ', '.join(without)}." if without else ""
-    picture = Picture(title, f"base-patch16-224, images/s, a scale per group.{missing} {' and '.join(dates)}.", height)
-    y = 72
-    for heading, rows, _ in groups:
-        picture.text(16, y + 6, heading, "note")
-        y += 16
-        for entry in rows:
-            ours = entry["engine"].startswith("fovea")
-            width = 400 * entry["images_per_second"] / max(row["images_per_second"] for row in rows)
-            picture.text(178, y + 13, "Fovea" if ours else entry["engine"], "word blue" if ours else "", "end")
-            picture.bar(186, y + 1, width, 16, "blue" if ours else "gray")
-            picture.text(192 + width, y + 14, rate(entry["images_per_second"]), "word blue" if ours else "")
-            y += 22
-        y += 18
+        entries = [entry for entry in entries if "skipped" not in entry]
+        for precision, engine in sorted({(entry["precision"], entry["engine"]) for entry in entries if entry["engine"].startswith("fovea")}):
+            many, ratios, peers = engine == "fovea throughput", {}, {}
+            for ours in (entry for entry in entries if (entry["precision"], entry["engine"]) == (precision, engine)):
+                rivals = [entry for entry in entries if not entry["engine"].startswith("fovea") and (many or entry.get("requests", 1) == 1)
+                          and (entry["precision"], entry["batch"]) == (precision, ours["batch"])]
+                if rivals:
+                    ratios[ours["batch"]] = ours["images_per_second"] / max(entry["images_per_second"] for entry in rivals)
+                    peers |= {entry["engine"].split()[0]: None for entry in rivals}
+            if ratios:
+                groups.append((f"{name}, {precision}{', many batches' if many else ''}", ratios, f"beside {', '.join(peers)}", machine["date"]))
+    every = [ratio for _, ratios, _, _ in groups for ratio in ratios.values()]
+    title = f"On CPUs, Fovea is {min(every):.2f} to {max(every):.2f}x the best peer of the same run" if every else "On CPUs, without peers"
+    dates = " and ".join(sorted({date for *_, date in groups}))
+    bottom = 76 + 40 * len(groups)
+    picture = Picture(title, f"base-patch16-224; a dot for each batch size, left of 1 Fovea is slower. {dates}.", bottom + 50)
+    low, high = min([0.8, *every]) * 0.97, max([1.25, *every]) * 1.03
+    axes = LogAxes(picture, (300, 66, 680, bottom), (low, high), (1, 10))
+    axes.ticks([tick for tick in (0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 3) if low < tick < high], [], "Fovea's rate to that of its best peer", "")
+    axes.line([(1, 1), (1, 10)], "roof ink")
+    for number, (label, ratios, peers, _) in enumerate(groups):
+        y = 84 + 40 * number
+        picture.text(16, y + 4, label)
+        picture.text(16, y + 19, peers, "note")
+        for batch, ratio in ratios.items():
+            picture.dot(axes.x(ratio), y + 4, "blue" if ratio >= 1 else "orange", f"batch {batch}: {ratio:.2f}x")
     return picture
 
 
-def run_of(name: str) -> tuple[str, int]:
-    """Date and number of a run, DATE-RUN-COMMIT: as text, the tenth run of a day would come before its second."""
-    found = re.match(r"(\d{4}-\d\d-\d\d)(?:-(\d{1,4})-)?", name)
-    return (found[1], int(found[2] or 0)) if found else ("", 0)
-
-
-def in_order(paths) -> list[pathlib.Path]:
-    """Results from the oldest to the newest."""
-    return sorted(paths, key=lambda path: (run_of(path.name), path))
-
-
-def newest(folder: pathlib.Path) -> dict[str, tuple]:
-    """The newest result of each section of a machine, and the machine as it was then."""
-    found = {}
-    for path in in_order(folder.glob("*.json")):
-        result = json.loads(path.read_text())
-        found |= {name: (value, result["machine"]) for name, value in result.items()}
-    return found
-
-
-def pictures(results: pathlib.Path) -> dict[str, Picture]:
-    """By the names of their files."""
+def pictures(machines: dict[str, dict[str, tuple]]) -> dict[str, Picture]:
+    """By the names of their files, of what the page shows of each machine."""
     drawn, cpus = {}, {}
-    for folder in sorted(path for path in results.glob("*") if path.is_dir()):
-        sections = newest(folder)
-        name = folder.name.removeprefix("nvidia-").upper()
-        if "gpu_bench" in sections and "torch_encoder" in sections:
-            (ours, machine), (torch, then) = sections["gpu_bench"], sections["torch_encoder"]
-            drawn[f"encoder-{folder.name}.svg"] = encoder_on_gpu(name, ours, machine["date"], torch, then["date"])
-        if "kernels" in sections:
-            drawn[f"roofline-{folder.name}.svg"] = roofline(name, sections["kernels"][0], sections["kernels"][1]["date"])
-        if "encoder" in sections:
-            cpus[folder.name] = sections["encoder"]
+    for folder, shown in machines.items():
+        name = folder.removeprefix("nvidia-").upper()
+        if "gpu_bench" in shown and shown["gpu_bench"][0]["peers"]:
+            drawn[f"encoder-{folder}.svg"] = encoder_on_gpu(name, *shown["gpu_bench"])
+        if "kernels" in shown:
+            drawn[f"roofline-{folder}.svg"] = roofline(name, shown["kernels"][0], shown["kernels"][1]["date"])
+        if "encoder" in shown:
+            cpus[folder] = shown["encoder"]
     if cpus:
         drawn["encoder-cpus.svg"] = encoder_on_cpus(cpus)
     return drawn

@@ -1,4 +1,4 @@
-"""bench/report.py: what falls short of the bars of accuracy is said in the guide."""
+"""bench/report.py: what falls short is told, what is too old is not shown, and a peer that is missing has its reason."""
 
 import json
 import pathlib
@@ -7,7 +7,9 @@ import sys
 import pytest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+import ages
 import report
+import sections
 
 
 def row(engine, precision, mean, recall, calibration="", **more):
@@ -28,7 +30,7 @@ def table(bf16=0.9997, int8=0.98, fp8=0.975):
     ({"fp8": 0.973}, ["recall@10 of fp8 of m calibrated on examples/photos is 0.0110 below"]),
 ])
 def test_what_falls_short_is_told(change, told):
-    found = report.shortfalls(table(**change))
+    found = sections.shortfalls(table(**change))
     assert len(found) == len(told) and all(part in line for part, line in zip(told, found, strict=True))
 
 
@@ -37,30 +39,142 @@ def test_what_falls_short_is_told(change, told):
 def test_layers_in_bf16_are_told_and_judged_as_the_others(recall, told):
     result = table()
     result["rows"].append(row("fovea", "int8", 0.9994, recall, "examples/photos", bf16_layers=4))
-    assert report.shortfalls(result) == told
-    assert "| m | fovea | int8, first 4 layers bf16 | examples/photos | 0.99940 |" in report.accuracy_section(result)
+    assert sections.shortfalls(result) == told
+    assert "| m | fovea | int8, first 4 layers bf16 | examples/photos | 0.99940 |" in sections.accuracy_section(result)
 
 
-def test_the_guide_has_the_newest_table(tmp_path, monkeypatch):
+MACHINE = {"date": "2026-11-24", "gpu": {"name": "a GPU"}, "versions": {"torch": "2.11.0"}, "memory_gib": 1,
+           "cpu": {"cores": 1, "model": "a CPU", "isa": []}}
+
+
+@pytest.fixture
+def aged(tmp_path, monkeypatch):
+    """aged(where, name, result, commits): files a result that is so many commits old."""
+    counts = {}
     monkeypatch.setattr(report, "RESULTS", tmp_path)
+    monkeypatch.setattr(ages, "commits", lambda measured, until, folders: counts[measured] + (until == "HEAD"))
+
+    def file(where, name, result, commits):
+        commit = f"c{len(counts)}"
+        counts[commit] = commits
+        (tmp_path / where).mkdir(exist_ok=True)
+        machine = MACHINE | {"commit": commit} if where.startswith("nvidia") else {k: v for k, v in MACHINE.items() if k != "gpu"} | {"commit": commit}
+        (tmp_path / where / f"2026-11-24-{len(counts)}-{commit}.json").write_text(json.dumps({"machine": machine} | result))
+
+    return file
+
+
+def test_the_guide_has_the_newest_table_that_is_not_too_old(aged):
     empty = f"before\n{report.BEGIN}{report.END}after\n"
-    text = report.guide(empty)
-    assert "has not been run" in text and text.startswith("before\n") and text.endswith("after\n")
-    (tmp_path / "nvidia-x").mkdir()
-    for day, int8 in ((1, 0.9), (2, 0.98)):
-        (tmp_path / "nvidia-x" / f"{day}.json").write_text(json.dumps({"accuracy": table(int8=int8)}))
-    text = report.guide(text)
-    assert "has not been run" not in text and "0.9800" in text and "0.9000" not in text and "falls short" not in text
-    assert report.guide(text) == text
-    assert "fog" in report.accuracy_section(table())
+    text = report.guide(empty, "then")
+    assert "is recent enough" in text and text.startswith("before\n") and text.endswith("after\n")
+    for int8, commits in ((0.9, 5), (0.98, 4), (0.95, 81)):
+        aged("nvidia-x", "accuracy", {"accuracy": table(int8=int8)}, commits)
+    text = report.guide(text, "then")
+    assert "is recent enough" not in text and "0.9800" in text and "0.9000" not in text and "0.9500" not in text and "falls short" not in text
+    assert "commit c1, 4 commits to" in text
+    assert report.guide(text, "then") == text
+    assert "fog" in sections.accuracy_section(table())
+
+
+def test_rows_that_another_program_left_are_of_another_run(aged):
+    result = table()
+    result["rows"].append(row("fovea", "int8", 0.5, 0.5, "examples/photos", commit="e069c17e49b5"))
+    assert "0.5000" not in sections.accuracy_section(result) and len(sections.shortfalls(result)) == 0
+
+
+IMAGE = [{"images": "JPEG", "operation": "decode", "engine": engine, "images_per_second": rate} for engine, rate in (("fovea", 9), ("pillow", 10))]
+
+
+def test_what_is_too_old_is_named_and_not_shown(aged):
+    aged("zen", "image", {"image": IMAGE}, 20)
+    aged("zen", "robustness", {"robustness": {}}, 101)
+    text = report.page({}, "then")
+    assert "0.90x" in text and "20 commits to `src/image/` ago (20 are allowed)" in text
+    assert "Too old to be shown: robustness (c1: 101 commits to `src/` ago (100 are allowed))." in text
+    assert report.too_old("then") == ["zen: image"]  # one commit later it is
+
+
+def test_a_result_of_no_commit_of_this_history_ends_it(aged, monkeypatch):
+    aged("zen", "image", {"image": IMAGE}, 1)
+    monkeypatch.setattr(ages, "commits", lambda measured, until, folders: None)
+    with pytest.raises(SystemExit, match="measured at commit c0, which is none before then"):
+        report.page({}, "then")
+
+
+@pytest.mark.parametrize("commit", ["unknown", "d202b969dd3c-modified", "0123456789ab"])
+def test_commits_that_are_none_have_no_age(commit):
+    assert ages.commits(commit, "HEAD", ("src",)) is None
+
+
+def test_a_name_without_a_limit_ends_it():
+    with pytest.raises(SystemExit, match="does not say how old `novelty` may be on a CPU"):
+        ages.age("novelty", {"commit": "abc"}, "HEAD")
+
+
+def test_every_section_has_a_limit():
+    known = {name for _, name in ages.limits()}
+    assert set(sections.SECTIONS) | set(report.laboratory.SECTIONS) | {"gate_record"} <= known
+
+
+def bench_row(precision, batch, rate):
+    return {"precision": precision, "batch_size": batch, "device_images_per_second": rate, "images_per_second": rate / 2}
+
+
+def test_the_encoder_stands_beside_the_peers_of_its_own_run_in_the_same_precision(aged):
+    peers = [{"case": "bf16 batch 8", "peer": "torch.compile max-autotune", "precision": "bf16", "batch": 8, "images_per_second": 100.0},
+             {"case": "int8 batch 8", "peer": "torchao dynamic, torch.compile max-autotune", "precision": "int8", "batch": 8, "skipped": "no torchao"}]
+    aged("nvidia-x", "gpu_bench", {"gpu_bench": [bench_row("bf16", 8, 90), bench_row("int8", 8, 200)], "torch_encoder": peers}, 3)
+    text = report.page(pictures := report.drawn("then"), "then")
+    assert "| fovea | bf16 | 8 | 90 | 0.90x |" in text and "| fovea | int8 | 8 | 200 | no peer | 2.00x |" in text
+    assert "torchao dynamic, torch.compile max-autotune int8 batch 8: no torchao; transformers eager bf16: the run has neither" in text
+    assert pictures["encoder-nvidia-x.svg"].title == "On an X, Fovea is 0.90 to 0.90x the best peer in bf16"
+    aged("nvidia-x", "gpu_bench", {"gpu_bench": [bench_row("bf16", 8, 95)]}, 2)
+    text = report.page(pictures := report.drawn("then"), "then")
+    assert "| fovea | bf16 | 8 | 95 | no peer |" in text and not pictures  # those of the run before are none of this one
+
+
+def test_the_readme_has_the_picture_of_a_gpu_or_else_of_cpus():
+    class Drawn:
+        title = "0.9 to 2x"
+
+    text = f"a\n{report.BEGIN}{report.END}b\n"
+    assert report.readme(text, {"encoder-cpus.svg": Drawn, "encoder-nvidia-x.svg": Drawn}) == (
+        f"a\n{report.BEGIN}![0.9 to 2x](docs/plots/encoder-nvidia-x.svg)\n{report.END}b\n")
+    assert "encoder-cpus.svg" in report.readme(text, {"encoder-cpus.svg": Drawn}) and report.readme(text, {}) == text
+
+
+def test_a_search_or_text_that_loses_is_told_as_one_that_wins():
+    times = [{"queries": 1, "engine": engine, "seconds": seconds, "least_seconds": seconds} for engine, seconds in (("Fovea", 2.0), ("torch", 1.0))]
+    text = sections.search_times_section([{"rows": 4, "dimension": 2, "k": 1, "threads": 1, "results": times,
+                                           "skipped": [{"engine": "faiss", "why": "it is too large"}]}])
+    assert "| 1 | Fovea | 2.000 | 0.50x |" in text and "| 1 | torch | 1.000 | 1.00x |" in text and "faiss: it is too large" in text
+    assert "first 16 queries" in text
+    rows = [{"engine": "fovea, Encoder.embed_text", "precision": "bf16", "batch": 32, "from_texts_per_second": 50.0},
+            {"engine": "transformers sdpa", "precision": "bf16", "batch": 32, "from_texts_per_second": 100.0, "from_tokens_per_second": 200.0},
+            {"engine": "transformers sdpa", "precision": "int8", "skipped": "only its fp32 and bf16 are measured"},
+            {"engine": "fovea embed --text", "precision": "bf16", "batch": "all", "from_texts_per_second": 80.0}]
+    text = sections.texts_section([{"model": "m", "device": "cuda", "texts": 9, "tokens": 64, "rows": rows}])
+    assert "| 32 | 50 | 0.50x |" in text and "| all | 80 | 0.80x |" in text and "transformers sdpa int8: only its fp32" in text
 
 
 def test_cards_that_there_are_no_longer_are_left_out(tmp_path, monkeypatch):
-    monkeypatch.setattr(report, "CARDS", tmp_path)
+    monkeypatch.setattr(sections, "CARDS", tmp_path)
     (tmp_path / "pool.cpp").write_text('Card card = {.name = "pool"};')
     figure = {"description": "a problem", "seconds": 1e-5, "sustained": 1e-5, "sm_mhz": 1980, "watts": 400, "flops": 1e9,
               "bytes": 1e6, "matrix_ceiling": 8e14, "peers": []}
     result = {"copy_bytes_per_second": 4e12, "bf16_flops": 8e14, "e4m3_flops": 1.5e15,
               "figures": [figure | {"card": card} for card in ("pool", "pool_e4m3")]}
-    text = report.kernels_section(result)
-    assert "| pool | a problem |" in text and "pool_e4m3" not in text
+    text = sections.kernels_section(result)
+    assert "| pool | a problem | no peer | - |" in text and "pool_e4m3" not in text
+
+
+def test_a_kernel_that_misses_its_gate_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(sections, "CARDS", tmp_path)
+    (tmp_path / "attention.cpp").write_text('"attention"')
+    peer = {"name": "cuDNN", "seconds": 6e-6, "ratio": 0.65, "sustained_ratio": 0.7, "wrong": "", "ambiguous": False, "same_result": True}
+    figure = {"card": "attention", "description": "(256,16,256,72)", "seconds": 1e-5, "sustained": 1e-5, "sm_mhz": 1980, "watts": 400, "flops": 1e9,
+              "bytes": 1e6, "matrix_ceiling": 8e14, "peers": [peer],
+              "gates": [{"peer": "cuDNN", "limit": 0.9, "reading": 0.65, "passed": False}]}
+    text = sections.kernels_section({"copy_bytes_per_second": 4e12, "bf16_flops": 8e14, "e4m3_flops": 1.5e15, "figures": [figure]})
+    assert "| attention | (256,16,256,72) | 0.65x | cuDNN: 0.65x of 0.90x, MISSED |" in text

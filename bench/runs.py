@@ -1,0 +1,28 @@
+"""The committed results of a machine, from the oldest to the newest."""
+
+import json
+import pathlib
+import re
+
+
+def run_of(name: str) -> tuple[str, int]:
+    """Date and number of a run, DATE-RUN-COMMIT: as text, the tenth run of a day would come before its second."""
+    found = re.match(r"(\d{4}-\d\d-\d\d)(?:-(\d{1,4})-)?", name)
+    return (found[1], int(found[2] or 0)) if found else ("", 0)
+
+
+def in_order(paths) -> list[pathlib.Path]:
+    """Results from the oldest to the newest."""
+    return sorted(paths, key=lambda path: (run_of(path.name), path))
+
+
+def newest(folder: pathlib.Path) -> dict[str, tuple]:
+    """The newest result of each section of a machine, and the machine as it was then. The encoder's on a GPU has the peers of its own run."""
+    found = {}
+    for path in in_order(folder.glob("*.json")):
+        result = json.loads(path.read_text())
+        peers = result.pop("torch_encoder", [])
+        if "gpu_bench" in result:
+            result["gpu_bench"] = {"ours": result["gpu_bench"], "peers": peers}
+        found |= {name: (value, result["machine"]) for name, value in result.items()}
+    return found
