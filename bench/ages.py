@@ -10,6 +10,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TABLE = ROOT / "CONTRIBUTING.md"
+GRACE = 10  # commits more until what a page shows fails: not each commit near a limit has to write the page anew
 ROW = re.compile(r"^\| (GPU|CPU|any) \| [^|]+ \| ((?:`\w+` ?)+) \| ((?:`[\w/]+/` ?)+) \| (\d+) \|", re.M)
 
 
@@ -44,6 +45,10 @@ class Age:
     @property
     def allowed(self) -> bool:
         return self.count <= self.most
+
+    @property
+    def overdue(self) -> bool:
+        return self.count > self.most + GRACE
 
     def __str__(self) -> str:
         *others, last = (f"`{folder}/`" for folder in self.folders)

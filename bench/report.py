@@ -150,7 +150,7 @@ def too_old(until: str) -> list[str]:
         shown, documents, _ = results_of(folder, until)
         dated = [(name, machine) for name, (_, machine) in shown.items()]
         dated += [(kind, one["machine"]) for kind, group in documents.items() for one in group]
-        found += [f"{folder.name}: {titled(name)}" for name, machine in dated if not ages.age(name, machine, "HEAD").allowed]
+        found += [f"{folder.name}: {titled(name)}" for name, machine in dated if ages.age(name, machine, "HEAD").overdue]
     return list(dict.fromkeys(found))
 
 
@@ -160,7 +160,7 @@ def old_records() -> list[str]:
     for path in sorted(RECORDS.glob("*.json")):
         age = ages.age("gate_record", json.loads(path.read_text())["machine"], "HEAD")
         print(f"{path.relative_to(ROOT)}: measured {age}")
-        old += [] if age.allowed else [f"{path.relative_to(ROOT)} is too old: measure it again (fovea kernel profile --gate --record), or remove it"]
+        old += [f"{path.relative_to(ROOT)} is too old: measure it again (fovea kernel profile --gate --record), or remove it"] if age.overdue else []
     return old
 
 

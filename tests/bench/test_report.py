@@ -52,7 +52,7 @@ def aged(tmp_path, monkeypatch):
     """aged(where, name, result, commits): files a result that is so many commits old."""
     counts = {}
     monkeypatch.setattr(report, "RESULTS", tmp_path)
-    monkeypatch.setattr(ages, "commits", lambda measured, until, folders: counts[measured] + (until == "HEAD"))
+    monkeypatch.setattr(ages, "commits", lambda measured, until, folders: counts[measured] + {"then": 0, "later": 10, "HEAD": 11}[until])
 
     def file(where, name, result, commits):
         commit = f"c{len(counts)}"
@@ -86,13 +86,15 @@ def test_rows_that_another_program_left_are_of_another_run(aged):
 IMAGE = [{"images": "JPEG", "operation": "decode", "engine": engine, "images_per_second": rate} for engine, rate in (("fovea", 9), ("pillow", 10))]
 
 
-def test_what_is_too_old_is_named_and_not_shown(aged):
+def test_what_is_too_old_is_named_and_not_shown(aged, monkeypatch):
     aged("zen", "image", {"image": IMAGE}, 20)
     aged("zen", "robustness", {"robustness": {}}, 101)
     text = report.page({}, "then")
     assert "0.90x" in text and "20 commits to `src/image/` ago (20 are allowed)" in text
     assert "Too old to be shown: robustness (c1: 101 commits to `src/` ago (100 are allowed))." in text
-    assert report.too_old("then") == ["zen: image"]  # one commit later it is
+    assert report.too_old("then") == ["zen: image"]  # by now
+    monkeypatch.setattr(ages, "GRACE", 11)
+    assert report.too_old("then") == []
 
 
 def test_a_result_of_no_commit_of_this_history_ends_it(aged, monkeypatch):
