@@ -95,6 +95,8 @@ def results_of(folder: pathlib.Path, until: str) -> tuple[dict, dict, dict]:
         else:
             old[name] = machine["commit"], age
     for kind, group in laboratory.documents(folder).items():
+        if kind not in laboratory.SECTIONS:
+            continue
         dated = [(one, ages.age(kind, one.get("machine") or {}, until)) for one in group]
         documents[kind] = [one | {"when": f"{one['when']}, {age.count} commits ago"} for one, age in dated if age.allowed]
         if not documents[kind]:
@@ -115,7 +117,7 @@ def machine_section(folder: pathlib.Path, until: str) -> str:
         if gpu := machine.get("gpu"):
             forms = {"driver": "driver {}", "power_limit_w": "{} W", "max_sm_clock_mhz": "up to {} MHz"}
             text += ", ".join([gpu["name"], *(form.format(gpu[key]) for key, form in forms.items() if key in gpu)]) + ".\n\n"
-    missing = [f"{titled(name)} ({commit}: {age})" for name, (commit, age) in old.items()]
+    missing = [f"{titled(name)} ({commit[:12]}: {age.count} commits, {age.most} are allowed)" for name, (commit, age) in old.items()]
     on_gpu = any("gpu" in machine for _, machine in found.values()) or documents or folder.name.startswith("nvidia-")
     never = [titled(name) for name in ON_GPUS if name not in found and name not in documents and name not in old] if on_gpu else []
     if missing:

@@ -149,7 +149,8 @@ def system(options):
 
 
 def texts(options):
-    return section_of(options, "texts.py", options.model, "--program", options.fovea)
+    batches = ["--batch", "1,32,1024"] if options.quick else []
+    return section_of(options, "texts.py", options.model, "--program", options.fovea, *batches)
 
 
 def features(options):

@@ -5,7 +5,7 @@
 
 Texts are bench/text_accuracy.py's, which fill 1 to 64 tokens; everybody computes 64 for each. "from texts" is from strings to embeddings in the host's
 memory, tokenizer included; "from tokens" is what transformers takes from token ids in the host's memory on, which Fovea does not offer.
-Before anything is timed, embeddings of the first texts are compared with transformers' in fp32. Rates are of the median call; `fovea embed --text`
+What was measured is saved after each engine. Before anything is timed, embeddings of the first texts are compared with transformers' in fp32. Rates are of the median call; `fovea embed --text`
 is one process over all texts, and its rate is that between a short and a long run, so that start-up cancels. A peer that is left out is listed with
 its reason. int8 is calibrated with other texts, in a copy of the model."""
 
@@ -115,7 +115,7 @@ def of_program(options, precision, texts, folder):
     return (len(texts) - len(texts) // SHARE) / (many - few)
 
 
-def measure(options, folder):
+def measure(options, folder, save):
     texts = sentences(options.texts + CALIBRATION_TEXTS, random.Random(1))
     texts, others = texts[CALIBRATION_TEXTS:], texts[:CALIBRATION_TEXTS]
     options.calibrated = folder / "model"
@@ -128,7 +128,7 @@ def measure(options, folder):
     exact = Transformers(options, "fp32", False)
     want = unit(exact.from_tokens(exact.tokens(texts[:CHECKED])))
     del exact
-    rows = []
+    found = {"model": options.model.name, "device": options.device, "texts": len(texts), "tokens": TOKENS, "rows": (rows := [])}
     for precision in options.precision.split(","):
         for name, make in ENGINES.items():
             row = {"engine": name, "precision": precision}
@@ -142,10 +142,12 @@ def measure(options, folder):
             except Exception as reason:  # noqa: BLE001: whatever a peer raises for what it does not support
                 rows.append(row | {"skipped": (str(reason).splitlines() or [type(reason).__name__])[0][:200]})
                 print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
+            save(found)
         rows.append({"engine": "fovea embed --text", "precision": precision, "batch": "all",
                      "from_texts_per_second": of_program(options, precision, texts, folder)})
         print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
-    return {"model": options.model.name, "device": options.device, "texts": len(texts), "tokens": TOKENS, "rows": rows}
+        save(found)
+    return found
 
 
 def main():
@@ -161,10 +163,16 @@ def main():
     options = parser.parse_args()
     options.model = options.model.resolve()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    with tempfile.TemporaryDirectory() as name:
-        found = measure(options, pathlib.Path(name))
     where = machine.describe(options.program) | ({"gpu": gpu} if (gpu := machine.gpu()) else {})
-    machine.hand_over({"machine": where, "texts": [found]}, options.json)
+
+    def save(found):
+        if options.json:
+            machine.hand_over({"machine": where, "texts": [found]}, options.json)
+
+    with tempfile.TemporaryDirectory() as name:
+        found = measure(options, pathlib.Path(name), save)
+    if not options.json:
+        machine.hand_over({"machine": where, "texts": [found]}, None)
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ def test_what_is_too_old_is_named_and_not_shown(aged, monkeypatch):
     aged("zen", "robustness", {"robustness": {}}, 101)
     text = report.page({}, "then")
     assert "0.90x" in text and "20 commits to `src/image/` ago (20 are allowed)" in text
-    assert "Too old to be shown: robustness (c1: 101 commits to `src/` ago (100 are allowed))." in text
+    assert "Too old to be shown: robustness (c1: 101 commits, 100 are allowed)." in text
     assert report.too_old("then") == ["zen: image"]  # by now
     monkeypatch.setattr(ages, "GRACE", 11)
     assert report.too_old("then") == []
