@@ -1,12 +1,11 @@
 """What `fovea kernel profile|profile --gate|compare|evolve|sanitize` and `python -m fovea.judge` left below bench/results/<machine>/,
 as tables of docs/performance.md. Of the same measurement the newest counts."""
 
-import json
 import pathlib
 import sys
 
 import planted as causes
-from runs import run_of
+from runs import parsed, run_of
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "kernels"))
 import variants  # noqa: E402
@@ -51,7 +50,7 @@ def words(values: dict) -> str:
 
 def read_ledger(path: pathlib.Path) -> dict:
     """A ledger as one document; a last line that was cut is none of it."""
-    lines = [json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
+    lines = [parsed(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
     document = {"candidates": [line for line in lines if line["kind"] == "candidate"]}
     document |= {line["kind"]: line for line in lines if line["kind"] in ("confirmation", "end")}
     return next(line for line in lines if line["kind"] == "run") | document | {"kind": "ledger"}
@@ -59,7 +58,7 @@ def read_ledger(path: pathlib.Path) -> dict:
 
 def read(path: pathlib.Path) -> dict:
     try:
-        document = read_ledger(path) if path.suffix == ".jsonl" else json.loads(path.read_text())
+        document = read_ledger(path) if path.suffix == ".jsonl" else parsed(path.read_text())
     except (ValueError, KeyError, TypeError, StopIteration) as error:
         sys.exit(f"{path} is no result: {type(error).__name__}: {error}")
     if not isinstance(document, dict):

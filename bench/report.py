@@ -54,7 +54,7 @@ def titled(name: str) -> str:
 
 def guide(text: str, until: str) -> str:
     """The guide with its table of accuracy, of the newest result on a GPU that is not too old."""
-    results = [json.loads(path.read_text()) for path in runs.in_order(RESULTS.glob("nvidia-*/*.json"))]
+    results = [runs.parsed(path.read_text()) for path in runs.in_order(RESULTS.glob("nvidia-*/*.json"))]
     results = [result for result in results if "accuracy" in result and ages.age("accuracy", result["machine"], until).allowed]
     told = "No result of `bench/gpu_accuracy.py` on a GPU is recent enough to be shown.\n"
     for result in results[-1:]:

@@ -11,6 +11,18 @@ def run_of(name: str) -> tuple[str, int]:
     return (found[1], int(found[2] or 0)) if found else ("", 0)
 
 
+def parsed(text: str):
+    """A document of results. ValueError for a number that nothing measures: what is made of it would be infinite."""
+
+    def measured(digits: str) -> float:
+        value = float(digits)
+        if not (value == 0 or 1e-30 <= abs(value) <= 1e30):
+            raise ValueError(f"{digits} is nothing that is measured")
+        return value
+
+    return json.loads(text, parse_float=measured, parse_constant=measured)
+
+
 def in_order(paths) -> list[pathlib.Path]:
     """Results from the oldest to the newest."""
     return sorted(paths, key=lambda path: (run_of(path.name), path))
@@ -20,7 +32,7 @@ def newest(folder: pathlib.Path) -> dict[str, tuple]:
     """The newest result of each section of a machine, and the machine as it was then. The encoder's on a GPU has the peers of its own run."""
     found = {}
     for path in in_order(folder.glob("*.json")):
-        result = json.loads(path.read_text())
+        result = parsed(path.read_text())
         peers = result.pop("torch_encoder", [])
         if "gpu_bench" in result:
             result["gpu_bench"] = {"ours": result["gpu_bench"], "peers": peers}

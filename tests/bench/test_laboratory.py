@@ -368,7 +368,8 @@ def test_within_a_day_the_tenth_run_is_after_the_second(tmp_path):
     assert runs.newest(tmp_path)["memory"] == (10, {})
 
 
-@pytest.mark.parametrize("name, text", [("a.json", "[]"), ("a.json", "{"), ("a.jsonl", "[]\n"), ("a.jsonl", "")])
+@pytest.mark.parametrize("name, text", [("a.json", "[]"), ("a.json", "{"), ("a.jsonl", "[]\n"), ("a.jsonl", ""),
+                                        ("a.json", '{"seconds": NaN}'), ("a.json", '{"seconds": 1e300}'), ("a.jsonl", '{"kind": "run", "seconds": -Infinity}\n')])
 def test_what_is_no_result_is_named(tmp_path, name, text):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / name).write_text(text)
