@@ -1,7 +1,6 @@
 // `fovea kernel sass`: the machine code of the kernels, against what their cards demand of it; or
 // one kernel's, to a file.
 #include <algorithm>
-#include <array>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -20,6 +19,7 @@
 #include "io/atomic_file.hpp"
 #include "io/nearest.hpp"
 #include "lab/card.hpp"
+#include "lab/instruction_kinds.hpp"
 #include "lab/kernel_sources.hpp"
 #include "lab/machine_code.hpp"
 #include "lab/resources.hpp"
@@ -89,14 +89,11 @@ void print_regions(const lab::ImageReport& report) {
         lined.compiler, lined.same ? "are" : "DIFFER from");
   }
   for (const auto& [region, counts] : report.regions) {
-    constexpr std::array<std::string_view, 12> kTold = {"STG",   "LDG",    "STS",   "FENCE",
-                                                        "BAR",   "MEMBAR", "SYNCS", "UTMA",
-                                                        "HGMMA", "QGMMA",  "IGMMA", "HMMA"};
     int all = 0;
     std::string told;
     for (const auto& [name, count] : counts) {
       all += count;
-      if (std::ranges::any_of(kTold, [&](auto kind) { return name.starts_with(kind); })) {
+      if (lab::kind_of(name) != lab::InstructionKind::kOther) {
         told += fmt::format(", {} {}", count, name);
       }
     }

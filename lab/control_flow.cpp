@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "lab/instruction_kinds.hpp"
 
 namespace fovea::lab {
 namespace {
@@ -39,12 +40,6 @@ bool is_any_of(const Instruction& one, std::span<const std::string_view> names) 
 
 constexpr std::array<std::string_view, 6> kIndirect = {"BRX",  "JMX", "BRXU",
                                                        "JMXU", "JMP", "RPCMOV"};
-/// What roles may not do together, once they have met again: read, write and multiply.
-constexpr std::array<std::string_view, 26> kWork = {
-    "LD",   "LDG",     "LDS",      "LDL",    "LDSM",  "LDGSTS", "ST",    "STG",   "STS",
-    "STL",  "STSM",    "ATOM",     "ATOMG",  "ATOMS", "RED",    "REDG",  "REDUX", "UTMALDG",
-    "HMMA", "UTMASTG", "UTMAREDG", "UBLKCP", "HGMMA", "QGMMA",  "IGMMA", "IMMA"};
-
 /// Whether every thread of the block, or of the cluster, has to come there.
 bool is_barrier_of_all(const Instruction& one) {
   return one.is("UCGABAR_WAIT") || (one.is("BAR.SYNC") && one.operands == "0x0") ||
@@ -339,7 +334,8 @@ RoleParts find_roles(std::span<const Instruction> instructions, std::span<const 
             "roles never come",
             one.name, at(one), own->role->name));
       }
-      if (result.parts[block] == kEpilogue && is_any_of(one, kWork)) {
+      // Once roles have met again, they may not multiply, touch memory or reduce together.
+      if (result.parts[block] == kEpilogue && is_work(kind_of(one.name))) {
         result.faults.push_back(
             fmt::format("{} at {:#x} is carried out by several roles, which only barriers may join",
                         one.name, at(one)));
@@ -373,10 +369,6 @@ RoleParts find_roles(std::span<const Instruction> instructions, std::span<const 
 
 std::string to_dot(std::string_view kernel, std::span<const Instruction> instructions,
                    std::span<const BasicBlock> blocks, const RoleParts& roles) {
-  constexpr std::array<std::string_view, 17> kTold = {
-      "BAR",   "UCGABAR_ARV", "UCGABAR_WAIT", "SYNCS", "UTMALDG", "UTMASTG",
-      "HGMMA", "QGMMA",       "IGMMA",        "HMMA",  "LDGSTS",  "STG",
-      "FENCE", "USETMAXREG",  "MEMBAR",       "CALL",  "EXIT"};
   constexpr std::array<std::string_view, 5> kColours = {"#cfe2f3", "#d9ead3", "#fff2cc", "#f4cccc",
                                                         "#d9d2e9"};
   std::string text = fmt::format(
@@ -399,7 +391,7 @@ std::string to_dot(std::string_view kernel, std::span<const Instruction> instruc
           instructions.subspan(blocks[block].first, blocks[block].last - blocks[block].first);
       std::map<std::string_view, int> told;
       for (const Instruction& one : own) {
-        if (is_any_of(one, kTold)) {
+        if (kind_of(one.name) != InstructionKind::kOther) {
           ++told[one.name];
         }
       }

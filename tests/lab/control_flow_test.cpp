@@ -119,6 +119,36 @@ TEST(Roles, EachPlantedMistakeIsNamed) {
   }
 }
 
+// Work of any architecture, and what is told of it in the drawing.
+TEST(Roles, MayNotWorkTogetherOnceTheyHaveMet) {
+  for (const std::string_view work :
+       {"HGMMA.64x64x16.F32.BF16 R24, gdesc[UR4], R24", "UTCHMMA.2CTA gdesc[UR10], gdesc[UR12]",
+        "UTCQMMA.2CTA gdesc[UR10], gdesc[UR12]", "UTCIMMA gdesc[UR10], gdesc[UR12]",
+        "UTCOMMA.4X gdesc[UR10], gdesc[UR12]", "UTCCP.T.S.2CTA.4x32dp128bit tmem[UR4], gdesc[UR6]",
+        "LDTM.x32 R4, tmem[UR4]", "STTM.x8 tmem[UR4], R4", "UBLKCP.S.G [UR4], [UR6], UR8",
+        "UTMAREDG.2D [UR4], [UR8]", "REDG.E.ADD.STRONG.GPU desc[UR4][R2.64], R4", "QMMA.16832 R4",
+        "STAS [R2], R4", "LDS R4, [R2]"}) {
+    const std::string listing = kernel_with(13, work);
+    const RoleParts roles = roles_in(listing);
+    const std::string name(work.substr(0, work.find(' ')));
+    const bool is_of_role = name.starts_with("HGMMA");  // that makes it a role's instruction, too
+    EXPECT_TRUE(std::ranges::any_of(roles.faults,
+                                    [&](const std::string& fault) {
+                                      return fault.starts_with(
+                                          is_of_role ? "a path leads from the producer"
+                                                     : name + " at 0xd0 is carried out by several");
+                                    }))
+        << work << ", but: " << fmt::format("{}", fmt::join(roles.faults, "; "));
+    const auto instructions = read_instructions(listing);
+    const auto blocks = control_flow(instructions);
+    EXPECT_NE(to_dot("k", instructions, blocks, roles).find("1 " + name), std::string::npos) << work;
+  }
+  for (const std::string_view harmless : {"UCGABAR_WAIT", "FENCE.VIEW.ASYNC.S", "IMAD R2, R3, R4",
+                                          "UTCATOMSWS.AND URZ, UR4", "LDC R2, c[0x0][0x0]"}) {
+    EXPECT_EQ(roles_in(kernel_with(13, harmless)).faults, Faults{}) << harmless;
+  }
+}
+
 TEST(Roles, AreBoxesOfTheGraph) {
   const std::string listing = kernel_with();
   const auto instructions = read_instructions(listing);
