@@ -11,6 +11,7 @@
 
 #include "core/thread_pool.hpp"
 #include "lab/control_flow.hpp"
+#include "lab/instruction_kinds.hpp"
 #include "lab/machine_code.hpp"
 
 namespace fovea::lab {
@@ -167,6 +168,13 @@ std::vector<std::string> check_instructions(std::span<const Card* const> cards,
     faults.emplace_back("no instruction was read");
   }
   std::ranges::for_each(kNever, must_lack);
+  for (const auto& [name, number] : instructions) {
+    if (is_unknown(name, image.arch)) {
+      faults.push_back(fmt::format(
+          "{} {}, of which the table in lab/instruction_kinds.cpp does not say what it does", number,
+          name));
+    }
+  }
   for_limits(cards, image, [&](const KernelLimits& limits) {
     std::ranges::for_each(limits.sass_lacks, must_lack);
     for (const std::string& name : limits.sass_has) {
@@ -282,6 +290,11 @@ void check_machine_code_by_line(std::span<const Card* const> cards,
         const auto lined = std::make_shared<const LinedKernel>(with_lines(images[index], sources));
         ImageReport one = check_resources(cards, std::span(&lined->image, 1)).front();
         one.lined = lined;
+        if (&sources == &KernelSources::built_in() && !lined->same) {
+          one.faults.push_back(fmt::format(
+              "{} makes other machine code than this program has, so regions of that say nothing",
+              lined->compiler));
+        }
         const gpu::KernelImage* const code = &lined->image;
         check_listing(cards, disassemble(std::span(&code, 1)).front(), one);
         check_regions(cards, lined->regions, one);

@@ -204,16 +204,24 @@ struct PairGemm {
 
   // The products
 
-  /// Scales of a block of A to its columns of tensor memory.
-  __device__ __forceinline__ void copy_a_scales(std::uint32_t block) {
-    ptx::tcgen05_cp_32x128b_pair(
-        shared.tensor_memory + Cfg::kFirstAScale + block * kAtomColumns,
-        tile::umma_descriptor_atom(ptx::shared_address(shared.scales.a[block])));
+  // The address of tensor memory comes in a register: shared memory is not read in the loop of the
+  // products, which every copy and commit would make the compiler do again.
+
+  /// Scales of a block of A to its columns of tensor memory, which are returned.
+  __device__ __forceinline__ std::uint32_t copy_a_scales(std::uint32_t tensor_memory,
+                                                         std::uint32_t block, bool is_new) {
+    const std::uint32_t to = tensor_memory + Cfg::kFirstAScale + block * kAtomColumns;
+    if (is_new) {
+      ptx::tcgen05_cp_32x128b_pair(
+          to, tile::umma_descriptor_atom(ptx::shared_address(shared.scales.a[block])));
+    }
+    return to;
   }
   /// Of a stage of B; the first atom may begin with what is not the tile's.
-  __device__ __forceinline__ std::uint32_t copy_b_scales(std::uint32_t stage) {
+  __device__ __forceinline__ std::uint32_t copy_b_scales(std::uint32_t tensor_memory,
+                                                         std::uint32_t stage) {
     const std::uint32_t to =
-        shared.tensor_memory + Cfg::kFirstBScale + stage * Cfg::kBAtoms * kAtomColumns;
+        tensor_memory + Cfg::kFirstBScale + stage * Cfg::kBAtoms * kAtomColumns;
 #pragma unroll
     for (int atom = 0; atom < Cfg::kBAtoms; ++atom) {
       ptx::tcgen05_cp_32x128b_pair(to + atom * kAtomColumns,
@@ -248,12 +256,10 @@ struct PairGemm {
         const std::uint32_t a = ptx::shared_address(shared.a[a_block]);
         const std::uint32_t b = ptx::shared_address(shared.b[state.stage]);
         if constexpr (Cfg::kBlockScaled) {
-          if (!kPanel || is_new) {
-            copy_a_scales(a_block);
-          }
-          Product::multiply_block(sums, a, b,
-                                  tensor_memory + Cfg::kFirstAScale + a_block * kAtomColumns,
-                                  copy_b_scales(state.stage) + column % kAtomRows / 32, block > 0);
+          const std::uint32_t a_scales = copy_a_scales(tensor_memory, a_block, !kPanel || is_new);
+          const std::uint32_t b_scales = copy_b_scales(tensor_memory, state.stage);
+          Product::multiply_block(sums, a, b, a_scales, b_scales + column % kAtomRows / 32,
+                                  block > 0);
         } else {
           Product::multiply_block(sums, a, b, block > 0);
         }

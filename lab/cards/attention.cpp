@@ -69,7 +69,7 @@ std::vector<KernelLimits> limits_of(DType type) {
   KernelLimits wgmma;
   wgmma.registers = 168;  // 384 or 512 threads share an SM's 65,536
   wgmma.sass_has = {"HGMMA", "UTMALDG", "UTMASTG", "MUFU.EX2", "USETMAXREG", "STSM"};
-  wgmma.sass_lacks = {"HMMA", "LDG", "ATOM"};
+  wgmma.sass_lacks = {"HMMA", "LDG", "ATOM", "ATOMG", "ATOMS"};
   wgmma.roles = {{"producer", "UTMALDG"}, {"consumers", "HGMMA"}};
   // The output leaves by TMA, behind one fence, in two forms: of the last item, and of others.
   wgmma.regions = {{"producer", {at_most("LDS", 0), at_most("STS", 0), at_most("STG", 0)}},
@@ -85,7 +85,7 @@ std::vector<KernelLimits> limits_of(DType type) {
 
   KernelLimits mma;
   mma.sass_has = {"HMMA", "LDGSTS", "LDSM", "MUFU.EX2"};
-  mma.sass_lacks = {"LDG.E.128", "ATOM"};  // operands come past the registers
+  mma.sass_lacks = {"LDG.E.128", "ATOM", "ATOMG", "ATOMS"};  // operands come past registers
   add("mma_{}_*", mma);
 
   KernelLimits wmma = mma;
@@ -97,7 +97,7 @@ std::vector<KernelLimits> limits_of(DType type) {
   scalar.registers = 72;
   scalar.shared_bytes = 98304;
   scalar.sass_has = {"FFMA", "LDGSTS", "MUFU.EX2"};
-  scalar.sass_lacks = {"HMMA", "HGMMA", "LDG.E.128", "ATOM"};
+  scalar.sass_lacks = {"HMMA", "HGMMA", "LDG.E.128", "ATOM", "ATOMG", "ATOMS"};
   add("scalar_{}_*", scalar);
   return all;
 }
@@ -361,8 +361,6 @@ Card long_card(const CardOf& of) {
     add(card, of, problem_of(4, 16, 4096, 4096, 128, causal), AttentionLayout::kSeparate, true);
   }
   card.gates = {filled_gate("wgmma", problem_of(4, 16, 4096, 4096, 128))};
-  card.speed_gates.front().least_ratio = 0.85;
-  card.speed_gates.front().reason = "the encoder has none so long; a loss of more is a fault";
   return card;
 }
 

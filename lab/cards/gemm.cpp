@@ -85,14 +85,16 @@ RegionLimits epilogue_loop(int forms) {
 }
 
 /// Of pairs of CTAs: a thread's products, and what eight warps do to them, 16 bytes of the output
-/// at once, with no barrier but a warp's own.
+/// at once, with no barrier but a warp's own. Where rows may have scales, the epilogue has a form
+/// with them and one without, of which a grid carries out one: each stores every 16 bytes once.
 KernelLimits pair_limits(const GemmProblem& problem, const std::string& operation) {
   const std::string product = problem.b == DType::kI8   ? "UTCIMMA.2CTA"
                               : size_of(problem.a) == 1 ? "UTCQMMA.2CTA"
                                                         : "UTCHMMA.2CTA";
   const int unit_columns = 16 / static_cast<int>(size_of(problem.output));
-  const auto units = [unit_columns](const ParameterValues& values) {
-    return value_of(values, "columns") / 2 / unit_columns;
+  const int forms = size_of(problem.a) == 1 && problem.a != DType::kMXFP8 ? 2 : 1;
+  const auto units = [unit_columns, forms](const ParameterValues& values) {
+    return forms * value_of(values, "columns") / 2 / unit_columns;
   };
   KernelLimits limits;
   limits.kernel = "gemm_sm100_pair_" + operation + "_*";
@@ -223,7 +225,6 @@ Case gemm_with(GemmProblem problem, ProblemFields& fields) {
 Card gemm_card(std::string name, std::string operation, const GemmProblem& bench) {
   Card card{.name = std::move(name),
             .operation = std::move(operation),
-            .arch = bench.a == DType::kMXFP8 ? 100 : 90,
             .cases = odd_sizes(bench),
             .tolerance = tolerance_of(bench.output),
             .problem = [bench](ProblemFields& fields) { return gemm_with(bench, fields); },

@@ -27,12 +27,21 @@ def test_list_of_one_card(run_fovea):
     assert len(listed) > 1
 
 
+def test_list_names_all_architectures_of_a_card(run_fovea):
+    rows = {line.split()[0]: line for line in run_fovea("kernel", "list").stdout.splitlines()}
+    assert "sm_90, sm_100 " in rows["gemm_qkv_int8"] and "sm_80, sm_90, sm_100 " in rows["attention"]
+    assert " sm_100 " in rows["gemm_qkv_mxfp8"] and "sm_90" not in rows["gemm_qkv_mxfp8"]
+    assert json.loads(run_fovea("kernel", "list", "gemm_qkv_int8", "--json").stdout)[0]["archs"] == [90, 100]
+
+
 @pytest.mark.skipif(has_gpu, reason="this machine has a GPU")
 @pytest.mark.parametrize("command", [["check"], ["bench"], ["run", "layer_norm"]])
 def test_without_a_driver_the_message_says_so(run_fovea, command):
     result = run_fovea("kernel", *command, code=1)
     assert result.stderr.startswith("fovea: ")
     assert "NVIDIA driver" in result.stderr
+    for without in ("`fovea kernel check --device emu`", "`emulate`", "`mutate`", "list, parameters, predict"):
+        assert without in result.stderr
     assert "passed" not in result.stdout
 
 
@@ -283,6 +292,47 @@ def test_machine_code_of_one_kernel_goes_to_files_by_role_and_by_region(run_fove
     words.write_text(words.read_text().replace(store, first + store))
     planted = run_fovea("kernel", "sass", "gemm_qkv_bf16", "--kernel", kernel, "--sources", tmp_path, code=1).stdout
     assert "epilogue loop: 16 STG, exactly 8" in planted
+
+
+PAIR = "gemm_sm100_pair_s8s8_bias_bf16_64"
+PLANTED = {
+    # Of each 16 bytes four are stored twice, in both forms of the epilogue.
+    "a store": (
+        "epilogue/words.cuh",
+        "  *static_cast<Type*>(to) = value;",
+        "  *static_cast<volatile std::uint32_t*>(to) = from[0];\n  *static_cast<Type*>(to) = value;",
+        "epilogue loop: 16 STS, exactly 8",
+    ),
+    # A product of another type than the kernel's own, by all threads.
+    "a product where roles have met": (
+        "gemm/sm100_pair.cuh",
+        "      leave();\n    }\n  }\n",
+        "      leave();\n    }\n    ptx::tcgen05_mma_f16_pair(shared.tensor_memory, 0, 0, 0, true);\n  }\n",
+        "UTCHMMA.2CTA at 0x",
+    ),
+    "a read in the loop of the products": (
+        "gemm/sm100_pair.cuh",
+        "        const std::uint32_t a_block = kPanel ? block : state.stage;",
+        "        const std::uint32_t a_block = (kPanel ? block : state.stage) +\n"
+        "            (*static_cast<volatile std::uint32_t*>(&shared.tensor_memory) >> 31);",
+        "product loop: 1 LDS, at most 0",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", PLANTED)
+def test_work_that_is_planted_in_a_blackwell_kernel_fails_its_card(run_fovea, with_kernels, tmp_path, what):
+    shutil.copytree(ROOT / "kernels", tmp_path / "kernels")
+    command = ["kernel", "sass", "gemm_qkv_int8", "--kernel", PAIR, "--arch", "100", "--sources", tmp_path]
+    found = run_fovea(*command, code=None)
+    if "nvdisasm is neither" in found.stderr or "no compiler" in found.stderr:
+        pytest.skip(found.stderr)
+    assert found.returncode == 0, found.stdout + found.stderr
+    file, line, instead, told = PLANTED[what]
+    source = tmp_path / "kernels" / file
+    assert source.read_text().count(line) == 1
+    source.write_text(source.read_text().replace(line, instead))
+    assert told in run_fovea(*command, code=1).stdout
 
 
 def test_sass_prints_kernels_as_they_are_read(run_fovea, fovea_bin, with_kernels, tool, tmp_path):
