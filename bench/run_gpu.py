@@ -4,7 +4,9 @@
                              [--fovea build/release/bin/fovea] [--quick] [SECTION...]
 
 RUN counts the runs of a day: the newest figures of a section are those of the last file by name.
-Sections of that file: kernels (every card, beside cuBLASLt and cuDNN), bench (the encoder by --batch and precision), peers
+Times of kernels and of bench are compared with the earlier results of this GPU in bench/results (fovea kernel bench --against): what became more than
+5% slower while its peer did not is told and kept, and this script then fails.
+Sections of that file: kernels (every card, beside cuBLASLt and cuDNN; speed_gates says what is missed), bench (the encoder by --batch and precision), peers
 (torch, torch.compile, torchao: docs/performance.md shows bench beside the peers of the same file alone), accuracy (--models, --photos), system (JPEGs to
 embeddings), operators (the Python package that this interpreter imports: acceptance, attention beside torch's, and with --model the Encoder's rate),
 texts, features (both with that package, too), naflex and search. What a section gave is saved before the next starts.
@@ -35,6 +37,7 @@ import time
 import machine
 import planted as causes
 import planted_slow
+import speed_gates
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -108,24 +111,24 @@ def section_of(options, script, *words):
 
 
 def kernels(options):
-    with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        command = [options.fovea, "kernel", "bench", "--peers", f"--json={file.name}"]
+    with tempfile.NamedTemporaryFile(suffix=".json") as file, speed_gates.earlier_results(options.json) as earlier:
+        command = [options.fovea, "kernel", "bench", "--peers", "--against", earlier, f"--json={file.name}"]
         done = run(command, options.seconds, stdout=sys.stderr)
-        options.failed |= done.returncode != 0  # of a kernel that was wrong there is no figure; the others stay
-        return {"kernels": json.loads(pathlib.Path(file.name).read_text())["kernels"]}
+        # Of a kernel that was wrong there is no figure, and the others stay; what became slower is told in them.
+        options.failed |= done.returncode != 0
+        measured = json.loads(pathlib.Path(file.name).read_text())["kernels"]
+        return {"kernels": measured, "speed_gates": speed_gates.summary(measured)}
 
 
 def bench(options):
     figures = []
     for precision in ("bf16", "int8", "fp8"):
-        command = [options.fovea, "bench", "-m", options.model, "--device", "cuda", "--precision", precision,
-                   "--batch-size", options.batch, "--seconds", "1.5", "--json"]
-        done = run(command, options.seconds, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        print(done.stdout, done.stderr, file=sys.stderr)
-        if done.returncode == 0:
-            figures += json.loads(done.stdout)["figures"]
-        else:
-            options.failed = True
+        with tempfile.NamedTemporaryFile(suffix=".json") as file, speed_gates.earlier_results(options.json) as earlier:
+            command = [options.fovea, "bench", "-m", options.model, "--device", "cuda", "--precision", precision, "--batch-size",
+                       options.batch, "--seconds", "1.5", "--against", earlier, f"--json={file.name}"]
+            options.failed |= run(command, options.seconds, stdout=sys.stderr).returncode != 0
+            # What became slower is kept, too.
+            figures += json.loads(pathlib.Path(file.name).read_text() or '{"figures": []}')["figures"]
     return {"gpu_bench": figures}
 
 

@@ -5,6 +5,7 @@ import pathlib
 import re
 
 import laboratory
+import speed_gates
 from laboratory import number, table
 
 CARDS = pathlib.Path(__file__).resolve().parent.parent / "lab" / "cards"
@@ -190,7 +191,7 @@ def kernels_section(result: dict) -> str:
     )
     if result.get("missing"):
         text += "\nNot measured: " + "; ".join(result["missing"]) + ".\n"
-    return text
+    return text + speed_gates.told(result)
 
 
 def gates_of(figure: dict) -> str:

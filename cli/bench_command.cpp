@@ -1,9 +1,13 @@
 // `fovea bench`: throughput and latency by batch size and precision.
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -15,7 +19,12 @@
 #include "cli/options.hpp"
 #include "cli/progress_line.hpp"
 #include "cli/terminal.hpp"
+#include "cli/time_gate.hpp"
+#include "core/device_name.hpp"
 #include "fovea/bench.hpp"
+#include "fovea/error.hpp"
+#include "gpu/device/device.hpp"
+#include "lab/ceilings.hpp"
 
 namespace fovea::cli {
 namespace {
@@ -55,6 +64,33 @@ nlohmann::ordered_json to_json(const BenchFigure& figure) {
           {"gflop_per_second", figure.gflop_per_second}};
 }
 
+/// The GPU that all figures are of; null when they are of another device.
+std::unique_ptr<gpu::Device> gpu_of(const BenchOptions& options) {
+  const std::optional<DeviceName> name = parse_device(options.device);
+  if (!name || (name->kind != DeviceKind::kAuto && name->kind != DeviceKind::kCuda)) {
+    return nullptr;
+  }
+  try {
+    return gpu::open_cuda_device(name->number);
+  } catch (const Error&) {
+    return nullptr;  // the encoder's own search for a device says what it takes, and why
+  }
+}
+
+/// How fast the GPU is by itself, for the gate of times: the encoder has no peer in this run.
+nlohmann::ordered_json ceilings_of(gpu::Device& device) {
+  std::string cublaslt_version;
+  std::vector<std::string> missing;
+  const lab::Ceilings ceilings = lab::measure_ceilings(
+      device, lab::Nvml(device.info().pci_bus_id), cublaslt_version, missing);
+  for (const std::string& one : missing) {
+    say("not measured: " + one);
+  }
+  return {{"copy_bytes_per_second", ceilings.copy_bytes_per_second},
+          {"bf16_flops", ceilings.bf16_flops},
+          {"e4m3_flops", ceilings.e4m3_flops}};
+}
+
 nlohmann::ordered_json to_json(const BenchReport& report) {
   nlohmann::ordered_json json = {{"model", report.model},
                                  {"gflop_per_image", report.gflop_per_image},
@@ -66,7 +102,13 @@ nlohmann::ordered_json to_json(const BenchReport& report) {
   return json;
 }
 
-int run_bench(BenchOptions& options, const JsonOutput& json, const ProgressArguments& progress) {
+int run_bench(BenchOptions& options, const std::string& against, const JsonOutput& json,
+              const ProgressArguments& progress) {
+  // The encoder is to have the GPU to itself: of this device the name alone is kept.
+  const auto name_of = [](const std::unique_ptr<gpu::Device>& device) {
+    return device == nullptr ? std::string() : device->info().name;
+  };
+  const lab::EarlierFigures earlier = earlier_figures_of(against, name_of(gpu_of(options)));
   ProgressLine line(progress);
   options.on_device = tell_device;
   options.on_progress = [&](std::string_view /*next*/, std::int64_t done, std::int64_t total) {
@@ -85,15 +127,33 @@ int run_bench(BenchOptions& options, const JsonOutput& json, const ProgressArgum
     print_row(figure);
   });
   ProgressLine::clear();
-  json.write(to_json(report));
+  nlohmann::ordered_json result = to_json(report);
+  std::vector<lab::TimeChange> changes;
+  const bool is_of_gpu = std::ranges::any_of(report.figures, [](const BenchFigure& figure) {
+    return figure.device_images_per_second > 0;
+  });
+  if (is_of_gpu && (!earlier.empty() || json.is_wanted())) {
+    if (const std::unique_ptr<gpu::Device> device = gpu_of(options)) {
+      const nlohmann::ordered_json ceilings = ceilings_of(*device);
+      for (nlohmann::ordered_json& figure : result["figures"]) {
+        figure["ceilings"] = ceilings;
+      }
+    }
+  }
+  if (!earlier.empty()) {
+    changes = lab::compare_times(lab::timed_figures(result.dump(), "this run"), earlier);
+    result["times"] = nlohmann::ordered_json::parse(lab::to_json(changes));
+  }
+  json.write(result);
   for (const std::string& reason : report.refused) {
     say("not measured: " + reason);
   }
-  return kDone;
+  return pass_time_gate(changes, against, json.leaves_text()) ? kDone : kFailed;
 }
 
 struct BenchArguments {
   BenchOptions options;
+  std::string against;
   std::vector<std::string> precisions;
   JsonOutput json;
   ProgressArguments progress;
@@ -114,6 +174,7 @@ void add_bench(CLI::App& app, Run& run) {
   add_real(*command, "--seconds", "SECONDS", {0, HUGE_VAL, true}, options.seconds,
            "Time to spend on each figure")
       ->group(kComputeGroup);
+  add_against(*command, arguments->against);
   add_progress_options(*command, arguments->progress);
   arguments->json.add_to(*command);
   explain(
@@ -128,7 +189,8 @@ void add_bench(CLI::App& app, Run& run) {
       for (const std::string& name : arguments->precisions) {
         arguments->options.precisions.push_back(parse_precision(name));
       }
-      return run_bench(arguments->options, arguments->json, arguments->progress);
+      return run_bench(arguments->options, arguments->against, arguments->json,
+                       arguments->progress);
     };
   });
 }

@@ -120,6 +120,7 @@ struct KernelArguments {
   EvolveArguments evolve;
   MutateArguments mutate;
   PredictArguments predict;
+  std::string against;  // earlier results, which `bench` compares times with; empty: committed ones
 };
 
 /// Values of tuning parameters, as --parameters takes them; none unless it is an object of whole

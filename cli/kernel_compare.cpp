@@ -14,6 +14,7 @@
 #include "cli/job_report.hpp"
 #include "cli/kernel_arguments.hpp"
 #include "cli/terminal.hpp"
+#include "cli/time_gate.hpp"
 #include "core/error.hpp"
 #include "io/atomic_file.hpp"
 #include "io/file.hpp"
@@ -212,17 +213,27 @@ int compare_files(const KernelArguments& arguments) {
     }
   }
   csv.write(arguments.compare.csv);
-  arguments.json.write({{"kind", "compare"},
-                        {"version", 1},
-                        {"machine", Json::parse(result.machine)},
-                        {"a", {{"what", a}}},
-                        {"b", {{"what", b}}},
-                        {"verdict", to_string(result.speed)},
-                        {"ratio", result.ratio},
-                        {"times", std::move(times)},
-                        {"counters", to_json(result.figures)},
-                        {"unmatched", result.unmatched}});
-  return exit_code(arguments, result.speed);
+  Json json = {{"kind", "compare"},
+               {"version", 1},
+               {"machine", Json::parse(result.machine)},
+               {"a", {{"what", a}}},
+               {"b", {{"what", b}}},
+               {"verdict", to_string(result.speed)},
+               {"ratio", result.ratio},
+               {"times", std::move(times)},
+               {"counters", to_json(result.figures)},
+               {"unmatched", result.unmatched}};
+  int code = exit_code(arguments, result.speed);
+  if (arguments.gate && !result.is_profile) {
+    // Peers are in the reports, and say whether the machine was the same.
+    const std::vector<lab::TimeChange> changes =
+        lab::compare_times(lab::timed_figures(of_b, b),
+                           lab::earlier_figures(a, lab::gpu_of_result(of_b, b)));
+    json["changes"] = Json::parse(lab::to_json(changes));
+    code = pass_time_gate(changes, a, arguments.json.leaves_text()) ? kDone : kFailed;
+  }
+  arguments.json.write(json);
+  return code;
 }
 
 void print_side(const Side& side, const lab::StepSide& measured) {

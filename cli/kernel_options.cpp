@@ -16,6 +16,7 @@
 #include "cli/describe.hpp"
 #include "cli/kernel_arguments.hpp"
 #include "cli/options.hpp"
+#include "cli/time_gate.hpp"
 #include "core/device_name.hpp"
 #include "lab/card.hpp"
 
@@ -270,6 +271,7 @@ void add_kernel(CLI::App& app, Run& run) {
   add_flag(*bench, "--gate", arguments->gate,
            "Exit with 1 when a card is slower beside a peer than its speed gate asks")
       ->group(kInputGroup);
+  add_against(*bench, arguments->against);
   explain(*bench, {"--json=FILE keeps what FILE already holds of other measurements."},
           {"fovea kernel bench gemm_qkv_bf16 --no-peers"});
 
@@ -323,7 +325,9 @@ void add_kernel(CLI::App& app, Run& run) {
       ->group(kReportGroup);
   add_text(*compare, "--csv", "FILE", with.csv, "Write what was compared to FILE, a row each")
       ->group(kReportGroup);
-  add_flag(*compare, "--gate", arguments->gate, "Exit with 1 when B is SLOWER")
+  add_flag(*compare, "--gate", arguments->gate,
+           "Exit with 1 when B is SLOWER; of two bench reports when a time of B fails the gate that "
+           "`fovea kernel bench --against A` has")
       ->group(kReportGroup);
   explain(
       *compare,

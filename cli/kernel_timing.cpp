@@ -15,6 +15,7 @@
 #include "cli/commands.hpp"
 #include "cli/kernel_arguments.hpp"
 #include "cli/terminal.hpp"
+#include "cli/time_gate.hpp"
 #include "fovea/error.hpp"
 #include "gpu/device/device.hpp"
 #include "lab/bench_cards.hpp"
@@ -92,8 +93,9 @@ int run_kernel_bench(const KernelArguments& arguments) {
   const bool prints = arguments.json.leaves_text();
   const std::unique_ptr<gpu::Device> device = open_gpu(arguments);
   say(device->info().name);
+  const lab::EarlierFigures earlier = earlier_figures_of(arguments.against, device->info().name);
   lab::Ceilings ceilings;
-  const lab::BenchReport report = lab::bench(
+  lab::BenchReport report = lab::bench(
       *device, cards, arguments.bench,
       [&](const lab::Ceilings& measured) {
         ceilings = measured;
@@ -118,6 +120,10 @@ int run_kernel_bench(const KernelArguments& arguments) {
   for (const std::string& missing : report.missing) {
     say("not measured: " + missing);
   }
+  if (!earlier.empty()) {
+    report.times =
+        lab::compare_times(lab::timed_figures(lab::to_json(report), "this run"), earlier);
+  }
   if (!file.empty()) {
     lab::write_json(report, file);
   } else {
@@ -132,7 +138,8 @@ int run_kernel_bench(const KernelArguments& arguments) {
     std::cout << fmt::format("{}/{} cases reach all of their speed gates\n", asked - missed, asked);
   }
   const bool gate_failed = arguments.gate && (asked == 0 || missed > 0);
-  return report.failed == 0 && !gate_failed ? kDone : kFailed;
+  const bool is_as_fast = pass_time_gate(report.times, arguments.against, prints);
+  return report.failed == 0 && !gate_failed && is_as_fast ? kDone : kFailed;
 }
 
 std::vector<const lab::Card*> cards_to_run(const KernelArguments& arguments) {

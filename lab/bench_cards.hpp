@@ -12,6 +12,7 @@
 #include "lab/card.hpp"
 #include "lab/check_cards.hpp"
 #include "lab/judge.hpp"
+#include "lab/time_gate.hpp"
 #include "lab/timer.hpp"
 
 namespace fovea::lab {
@@ -73,6 +74,7 @@ struct BenchReport {
   std::vector<BenchFigure> figures;
   std::vector<std::string> missing;  // peers and readings that this machine has not, and why
   int failed = 0;                    // kernels whose output was wrong: not timed
+  std::vector<TimeChange> times;     // beside earlier results; empty: they were not compared
 };
 
 /// `report` is called with each figure as it is there, `failed` with each kernel that was wrong.

@@ -85,6 +85,7 @@ Json whole(const BenchReport& report) {
             {"bf16_flops", report.ceilings.bf16_flops},
             {"e4m3_flops", report.ceilings.e4m3_flops},
             {"missing", report.missing},
+            {"times", Json::parse(to_json(report.times))},
             {"figures", std::move(figures)}}}};
 }
 

@@ -10,6 +10,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
 import ages
 import report
 import sections
+import speed_gates
 
 
 def row(engine, precision, mean, recall, calibration="", **more):
@@ -180,3 +181,34 @@ def test_a_kernel_that_misses_its_gate_says_so(tmp_path, monkeypatch):
               "gates": [{"peer": "cuDNN", "limit": 0.9, "reading": 0.65, "passed": False}]}
     text = sections.kernels_section({"copy_bytes_per_second": 4e12, "bf16_flops": 8e14, "e4m3_flops": 1.5e15, "figures": [figure]})
     assert "| attention | (256,16,256,72) | 0.65x | cuDNN: 0.65x of 0.90x, MISSED |" in text
+
+
+def test_missed_gates_and_longer_times_are_told():
+    gate = {"peer": "cuDNN", "limit": 0.9, "reading": 0.65, "passed": False}
+    change = {"what": "attention b1", "verdict": "SLOWER", "change": 0.4, "peer": "cuDNN 9", "peer_change": 0.01, "file": "2026.json", "reason": ""}
+    kernels = {
+        "figures": [{"card": "attention", "case": "b1", "gates": [gate]}, {"card": "attention", "case": "b2", "gates": [gate | {"passed": True}]},
+                    {"card": "pool", "case": "b1", "gates": []}],
+        "times": [change, change | {"what": "pool b1", "verdict": "not judged", "reason": "there is no earlier figure of it"},
+                  change | {"what": "pool b2", "verdict": "steady"}],
+    }  # fmt: skip
+    found = speed_gates.summary(kernels)
+    assert found["cases"] == 2 and found["missed"] == [{"card": "attention", "case": "b1", "peer": "cuDNN", "reading": 0.65, "limit": 0.9}]
+    assert [one["what"] for one in found["slower"]] == ["attention b1"] and len(found["not_judged"]) == 1
+    text = speed_gates.told(kernels)
+    for part in ("1 of 2 cases reach all", "attention b1 misses: 0.65x of cuDNN, at least 0.90x asked", "1 of 3 times are more than 5% longer",
+                 "attention b1: +40.0%, cuDNN 9 +1.0% (2026.json)", "Not judged: pool b1, there is no earlier figure of it"):  # fmt: skip
+        assert part in text
+    assert speed_gates.told({"figures": [{"card": "pool"}]}) == ""
+
+
+def test_times_are_compared_with_the_results_of_the_same_gpu_but_with_no_own(tmp_path, monkeypatch):
+    for name, gpu in (("old", "GPU A"), ("own", "GPU A"), ("other", "GPU B")):
+        path = tmp_path / "results/gpu" / f"2026-01-01-1-{name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"machine": {"gpu": {"name": gpu}}}))
+    monkeypatch.setattr(speed_gates, "RESULTS", tmp_path / "results")
+    for gpu, names in (("GPU A", ["2026-01-01-1-old.json"]), ("GPU C", None), (None, None)):
+        monkeypatch.setattr(speed_gates.machine, "gpu", lambda gpu=gpu: {"name": gpu} if gpu else {})
+        with speed_gates.earlier_results(tmp_path / "results/gpu/2026-01-01-1-own.json") as earlier:
+            assert ([path.name for path in pathlib.Path(earlier).iterdir()] if names else earlier) == (names or "none")
