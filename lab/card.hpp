@@ -117,7 +117,6 @@ struct SpeedGate {
 struct Card {
   std::string name;       // "patch_embed": what the commands take
   std::string operation;  // in words: "patches x weights^T + position table"
-  int arch = 90;          // compute capability that the kernels are for
   std::vector<Case> cases{};
   Tolerance tolerance{};
   std::vector<std::string> levels{};  // of its operator, the plainest first; empty: it has none
@@ -135,6 +134,9 @@ struct Card {
 
 /// All of them, in the order in which they are listed.
 [[nodiscard]] const std::vector<Card>& cards();
+
+/// The architectures that the card's kernels are compiled to machine code for, in order: {90, 100}.
+[[nodiscard]] std::vector<int> archs_of(const Card& card);
 
 /// Those named, or all without names. Throws fovea::Error that lists the names there are.
 [[nodiscard]] std::vector<const Card*> find_cards(std::span<const std::string> names);

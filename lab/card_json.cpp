@@ -129,7 +129,7 @@ Json peers_of(const Card& card, gpu::Device& device) {
 
 std::string to_json(const Card& card, gpu::Device* device, bool problems) {
   Json json = {{"name", card.name},
-               {"arch", card.arch},
+               {"archs", archs_of(card)},
                {"operation", card.operation},
                {"levels", card.levels},
                {"tolerance",

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 
 #include <fmt/ranges.h>
 
@@ -34,6 +35,22 @@ std::vector<Card> gather() {
 const std::vector<Card>& cards() {
   static const std::vector<Card> all = gather();
   return all;
+}
+
+std::vector<int> archs_of(const Card& card) {
+  std::set<int> archs;
+  for (const gpu::KernelInfo& info : gpu::kKernels) {
+    for (const KernelLimits& limits : card.kernels) {
+      for (const gpu::Target& target : info.targets) {
+        const bool is_machine_code = target.arch != 0 && target.code != gpu::Code::kPtx;
+        if (is_machine_code && limits.covers(info.name) &&
+            (limits.arch == 0 || limits.arch == target.arch)) {
+          archs.insert(target.arch);
+        }
+      }
+    }
+  }
+  return {archs.begin(), archs.end()};
 }
 
 std::vector<const Card*> find_cards(std::span<const std::string> names) {

@@ -91,7 +91,7 @@ class PixelsWorkload final : public OperatorWorkload<PixelsWorkload, PixelsProbl
 
 Card pixels_card(std::string name, std::string operation, const std::vector<PixelsProblem>& checked,
                  const PixelsProblem& timed) {
-  Card card{.name = std::move(name), .operation = std::move(operation), .arch = 80};
+  Card card{.name = std::move(name), .operation = std::move(operation)};
   const auto case_with = [](const PixelsProblem& problem) {
     return case_of<PixelsWorkload>(fmt::format("rows{}_width{}", problem.rows, problem.width),
                                    problem);
