@@ -228,14 +228,12 @@ CLI::Option* add_overwrite(CLI::App& command, bool& overwrite) {
       ->group(kOutputGroup);
 }
 
+// The emulator's names are taken as well (docs/emulator.md), and offered where kernels are the
+// subject.
 CLI::Option* add_device(CLI::App& command, std::string& device, const char* help) {
-  CLI::Option* option =
-      add_text(command, "--device", "auto|cpu|cuda|cuda:N|emu|emu:ARCH", device, help);
-  option->description(
-      option->get_description() +
-      "; emu runs the kernels of an sm_90a on the CPU, slowly, and tells what is wrong "
-      "with them");
-  return checked(option, "", check_device)->group(kComputeGroup);
+  return checked(add_text(command, "--device", "auto|cpu|cuda|cuda:N", device, help), "",
+                 check_device)
+      ->group(kComputeGroup);
 }
 
 CLI::Option* add_batch_size(CLI::App& command, int& images) {

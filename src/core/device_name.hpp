@@ -19,9 +19,9 @@ struct DeviceName {
   }
 };
 
-/// For messages that refuse a name.
-inline constexpr std::string_view kDeviceNames =
-    "auto, cpu, cuda, cuda:N, or emu, emu:sm_80, emu:sm_90a or emu:sm_100a, the emulator of a GPU";
+/// For messages that refuse a name. The emulator's names are for those who work on kernels, and
+/// told by the commands that do.
+inline constexpr std::string_view kDeviceNames = "auto, cpu, cuda or cuda:N";
 
 /// "cuda" is the first GPU, "emu" the emulator of an sm_90a. None: it is no name of a device.
 [[nodiscard]] std::optional<DeviceName> parse_device(std::string_view name);

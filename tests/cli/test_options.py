@@ -63,6 +63,18 @@ def test_an_option_means_the_same_in_every_command(commands):
     assert EXCEPTIONS.keys() <= first.keys()
 
 
+def test_the_emulator_is_offered_where_kernels_are_the_subject(commands, run_fovea):
+    """Every other command takes its names, too (tests/model/test_emulated.py), and does not speak of them."""
+    offering = set()
+    for path, command in commands.items():
+        texts = [text for option in command["options"] for text in (option["value"], option["help"])]
+        if any(re.search(r"\bemu\b", text) for text in texts):
+            offering.add(path)
+    assert offering == {"kernel check", "kernel emulate", "kernel capture", "kernel mutate"}
+    message = run_fovea("embed", "x", "y", "-o", "out", "--device", "gpu", code=2).stderr
+    assert "use auto, cpu, cuda or cuda:N" in message
+
+
 def test_commands_that_print_data_print_json(commands):
     for path in DATA:
         assert any("--json" in option["names"] for option in commands[path]["options"]), path
