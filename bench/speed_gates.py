@@ -27,7 +27,7 @@ def summary(kernels: dict) -> dict:
     """Of the section `kernels` of a result: how many cases have speed gates, the gates that they miss, and what became slower."""
     asked = [figure for figure in kernels["figures"] if figure.get("gates")]
     missed = [
-        {"card": figure["card"], "case": figure["case"]} | {key: gate[key] for key in ("peer", "reading", "limit")}
+        {"card": figure["card"], "case": figure.get("case", "")} | {key: gate[key] for key in ("peer", "reading", "limit")}
         for figure in asked
         for gate in figure["gates"]
         if not gate["passed"]

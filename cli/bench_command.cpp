@@ -81,8 +81,8 @@ std::unique_ptr<gpu::Device> gpu_of(const BenchOptions& options) {
 nlohmann::ordered_json ceilings_of(gpu::Device& device) {
   std::string cublaslt_version;
   std::vector<std::string> missing;
-  const lab::Ceilings ceilings = lab::measure_ceilings(
-      device, lab::Nvml(device.info().pci_bus_id), cublaslt_version, missing);
+  const lab::Ceilings ceilings =
+      lab::measure_ceilings(device, lab::Nvml(device.info().pci_bus_id), cublaslt_version, missing);
   for (const std::string& one : missing) {
     say("not measured: " + one);
   }

@@ -30,10 +30,11 @@ std::unique_ptr<gpu::Device> open_gpu(const KernelArguments& arguments, const Op
     return open(arguments.device);
   } catch (const gpu::NoGpu& error) {
     const std::string reason = error.what();
-    throw Error(reason.substr(0, reason.find(';')) +
-                "; this command needs an NVIDIA GPU. Without one `fovea kernel check --device emu`, "
-                "`emulate` and `mutate` run kernels on the emulator; list, parameters, predict, try, "
-                "evolve, resources, sass, export, judge and report do without, too");
+    throw Error(
+        reason.substr(0, reason.find(';')) +
+        "; this command needs an NVIDIA GPU. Without one `fovea kernel check --device emu`, "
+        "`emulate` and `mutate` run kernels on the emulator; list, parameters, predict, try, "
+        "evolve, resources, sass, export, judge and report do without, too");
   }
 }
 
@@ -73,9 +74,9 @@ int run_list(const KernelArguments& arguments) {
     if (!arguments.json.leaves_text()) {
       continue;
     }
-    std::cout << fmt::format(
-        "{:<24} {:<20} {}\n", card->name,
-        fmt::format("sm_{}", fmt::join(lab::archs_of(*card), ", sm_")), card->operation);
+    std::cout << fmt::format("{:<24} {:<20} {}\n", card->name,
+                             fmt::format("sm_{}", fmt::join(lab::archs_of(*card), ", sm_")),
+                             card->operation);
     for (const lab::Case& one : card->cases) {
       if (arguments.verbose) {
         std::cout << fmt::format("    {:<28}{}{}{}\n", one.name, one.check ? " check" : "",

@@ -226,9 +226,8 @@ int compare_files(const KernelArguments& arguments) {
   int code = exit_code(arguments, result.speed);
   if (arguments.gate && !result.is_profile) {
     // Peers are in the reports, and say whether the machine was the same.
-    const std::vector<lab::TimeChange> changes =
-        lab::compare_times(lab::timed_figures(of_b, b),
-                           lab::earlier_figures(a, lab::gpu_of_result(of_b, b)));
+    const std::vector<lab::TimeChange> changes = lab::compare_times(
+        lab::timed_figures(of_b, b), lab::earlier_figures(a, lab::gpu_of_result(of_b, b)));
     json["changes"] = Json::parse(lab::to_json(changes));
     code = pass_time_gate(changes, a, arguments.json.leaves_text()) ? kDone : kFailed;
   }

@@ -325,9 +325,10 @@ void add_kernel(CLI::App& app, Run& run) {
       ->group(kReportGroup);
   add_text(*compare, "--csv", "FILE", with.csv, "Write what was compared to FILE, a row each")
       ->group(kReportGroup);
-  add_flag(*compare, "--gate", arguments->gate,
-           "Exit with 1 when B is SLOWER; of two bench reports when a time of B fails the gate that "
-           "`fovea kernel bench --against A` has")
+  add_flag(
+      *compare, "--gate", arguments->gate,
+      "Exit with 1 when B is SLOWER; of two bench reports when a time of B fails the gate that "
+      "`fovea kernel bench --against A` has")
       ->group(kReportGroup);
   explain(
       *compare,

@@ -41,10 +41,11 @@ void print_change(const lab::TimeChange& one) {
 }  // namespace
 
 CLI::Option* add_against(CLI::App& command, std::string& against) {
-  return add_text(command, "--against", "FILE|FOLDER|none", against,
-                  "Earlier results of the same GPU: exit with 1 when a time is more than 5% longer, "
-                  "while that of its peer moved by less than 2%; of a FOLDER the newest (without "
-                  "it: bench/results of the sources that this program was built in)")
+  return add_text(
+             command, "--against", "FILE|FOLDER|none", against,
+             "Earlier results of the same GPU: exit with 1 when a time is more than 5% longer, "
+             "while that of its peer moved by less than 2%; of a FOLDER the newest (without "
+             "it: bench/results of the sources that this program was built in)")
       ->group(kInputGroup);
 }
 
@@ -61,9 +62,9 @@ lab::EarlierFigures earlier_figures_of(const std::string& against, const std::st
     earlier = lab::earlier_figures(place, gpu);
   }
   if (earlier.empty()) {
-    const std::string why =
-        place.empty() ? std::string("no folder bench/results was found")
-                      : fmt::format("{} has no result of {}", io::printable(place), gpu);
+    const std::string why = place.empty()
+                                ? std::string("no folder bench/results was found")
+                                : fmt::format("{} has no result of {}", io::printable(place), gpu);
     if (!against.empty()) {
       throw Error(why + ", so there is nothing to compare times with");
     }

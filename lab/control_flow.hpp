@@ -56,8 +56,8 @@ struct RoleParts {
 [[nodiscard]] RoleParts find_roles(std::span<const Instruction> instructions,
                                    std::span<const BasicBlock> blocks, std::span<const Role> roles);
 
-/// The graph for graphviz's dot: a box a part, a node a block, with its instructions that are listed
-/// (lab/instruction_kinds.hpp): products, accesses to memory, barriers.
+/// The graph for graphviz's dot: a box a part, a node a block, with its instructions that are
+/// listed (lab/instruction_kinds.hpp): products, accesses to memory, barriers.
 [[nodiscard]] std::string to_dot(std::string_view kernel, std::span<const Instruction> instructions,
                                  std::span<const BasicBlock> blocks, const RoleParts& roles);
 

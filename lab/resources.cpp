@@ -171,8 +171,8 @@ std::vector<std::string> check_instructions(std::span<const Card* const> cards,
   for (const auto& [name, number] : instructions) {
     if (is_unknown(name, image.arch)) {
       faults.push_back(fmt::format(
-          "{} {}, of which the table in lab/instruction_kinds.cpp does not say what it does", number,
-          name));
+          "{} {}, of which the table in lab/instruction_kinds.cpp does not say what it does",
+          number, name));
     }
   }
   for_limits(cards, image, [&](const KernelLimits& limits) {

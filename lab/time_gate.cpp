@@ -89,7 +89,7 @@ void add_kernel_figures(const TimesJson& kernels, std::vector<TimedFigure>& figu
 
 /// The encoder's, by the device's own clock: the host's differs with the machine.
 void add_encoder_figures(const TimesJson& rows, const std::map<std::string, double>& ceilings,
-                 std::vector<TimedFigure>& figures) {
+                         std::vector<TimedFigure>& figures) {
   for (const TimesJson& one : rows) {
     const double batch = number_in(one, "batch_size");
     const double rate = number_in(one, "device_images_per_second");
@@ -126,8 +126,8 @@ void require_gpu(const TimesJson& json, const std::string& file, const std::stri
   }
 }
 
-/// The result files of a folder, the oldest first: names begin with the date and the run of the day,
-/// as those of no document do that lies beside them.
+/// The result files of a folder, the oldest first: names begin with the date and the run of the
+/// day, as those of no document do that lies beside them.
 std::vector<fs::path> results_below(const std::string& folder) {
   std::vector<fs::path> files;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
@@ -266,7 +266,7 @@ std::string_view to_string(TimeVerdict verdict) {
 }
 
 std::vector<TimeChange> compare_times(std::span<const TimedFigure> now,
-                                    const EarlierFigures& earlier) {
+                                      const EarlierFigures& earlier) {
   std::vector<TimeChange> changes;
   for (const TimedFigure& one : now) {
     changes.push_back(judge_change(one, earlier));

@@ -25,8 +25,8 @@ struct TimedFigure {
   double seconds = 0.0;  // the median
   double spread = 0.0;   // from the 10th to the 90th percentile, in seconds
   std::map<std::string, double> peers{};  // seconds of others on the same problem
-  /// Seconds that the run's own GPU took for a unit of each ceiling: what stands in for a peer where
-  /// there is none.
+  /// Seconds that the run's own GPU took for a unit of each ceiling: what stands in for a peer
+  /// where there is none.
   std::map<std::string, double> ceilings{};
 };
 
@@ -61,11 +61,11 @@ enum class TimeVerdict : std::uint8_t { kSteady, kSlower, kNotJudged };
 
 struct TimeChange {
   std::string what;
-  std::string file{};     // of the earlier figure; empty: there is none
-  double earlier = 0.0;   // seconds
-  double now = 0.0;       // seconds
-  double change = 0.0;    // 0.4: it takes 40% longer
-  std::string peer{};     // whose time says whether the machine is the same; empty: there is none
+  std::string file{};    // of the earlier figure; empty: there is none
+  double earlier = 0.0;  // seconds
+  double now = 0.0;      // seconds
+  double change = 0.0;   // 0.4: it takes 40% longer
+  std::string peer{};    // whose time says whether the machine is the same; empty: there is none
   double peer_change = 0.0;
   TimeVerdict verdict = TimeVerdict::kNotJudged;
   std::string reason{};  // why it was not judged
@@ -73,7 +73,7 @@ struct TimeChange {
 
 /// Each of the figures, in their order.
 [[nodiscard]] std::vector<TimeChange> compare_times(std::span<const TimedFigure> now,
-                                                  const EarlierFigures& earlier);
+                                                    const EarlierFigures& earlier);
 
 /// A JSON array.
 [[nodiscard]] std::string to_json(std::span<const TimeChange> changes);

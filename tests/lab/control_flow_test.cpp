@@ -141,7 +141,8 @@ TEST(Roles, MayNotWorkTogetherOnceTheyHaveMet) {
         << work << ", but: " << fmt::format("{}", fmt::join(roles.faults, "; "));
     const auto instructions = read_instructions(listing);
     const auto blocks = control_flow(instructions);
-    EXPECT_NE(to_dot("k", instructions, blocks, roles).find("1 " + name), std::string::npos) << work;
+    EXPECT_NE(to_dot("k", instructions, blocks, roles).find("1 " + name), std::string::npos)
+        << work;
   }
   for (const std::string_view harmless : {"UCGABAR_WAIT", "FENCE.VIEW.ASYNC.S", "IMAD R2, R3, R4",
                                           "UTCATOMSWS.AND URZ, UR4", "LDC R2, c[0x0][0x0]"}) {

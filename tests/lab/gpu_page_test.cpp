@@ -47,8 +47,10 @@ TEST(GpuPage, TableIsThatOfTheKernels) {
     std::string_view begin;
     std::string_view part;
   };
-  const std::vector<Column> columns = {{1, "layer_norm_", "bf16"}, {2, "gemm_", "_bf16_bias_"},
-                                       {3, "gemm_", "_s8s8_"},     {4, "gemm_", "_mxfp8_"},
+  const std::vector<Column> columns = {{1, "layer_norm_", "bf16"},
+                                       {2, "gemm_", "_bf16_bias_"},
+                                       {3, "gemm_", "_s8s8_"},
+                                       {4, "gemm_", "_mxfp8_"},
                                        {5, "attention_", "bf16"}};
   int compared = 0;
   const std::regex version("\\b(\\d+)\\.(\\d)\\b");

@@ -28,7 +28,8 @@ TEST(InstructionKinds, AreByWholeNamesAndArchitectures) {
 }
 
 TEST(InstructionKinds, WhatLooksLikeWorkAndIsNotListedIsAFault) {
-  for (const char* const name : {"UTCZMMA.2CTA", "XGMMA.64x64x16", "LDXM.x4", "STZ", "UTMANEW.2D"}) {
+  for (const char* const name :
+       {"UTCZMMA.2CTA", "XGMMA.64x64x16", "LDXM.x4", "STZ", "UTMANEW.2D"}) {
     EXPECT_TRUE(is_unknown(name, 100)) << name;
   }
   EXPECT_TRUE(is_unknown("UTCHMMA", 90)) << "there is none on this architecture";
@@ -48,10 +49,8 @@ TEST(InstructionKinds, CardsForbidAndCountWhatThereIs) {
   for (const Card& card : cards()) {
     const std::vector<int> archs = archs_of(card);
     const auto expect_known = [&](const std::string& name) {
-      EXPECT_TRUE(std::ranges::any_of(archs,
-                                      [&](int arch) {
-                                        return kind_of(name, arch) != InstructionKind::kOther;
-                                      }))
+      EXPECT_TRUE(std::ranges::any_of(
+          archs, [&](int arch) { return kind_of(name, arch) != InstructionKind::kOther; }))
           << card.name << ": " << name;
     };
     for (const KernelLimits& limits : card.kernels) {
