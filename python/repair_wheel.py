@@ -160,6 +160,7 @@ def main(wheel: pathlib.Path, out: pathlib.Path) -> None:
     (info,) = unpacked.glob("*.dist-info")
     expression = re.search(r"^License-Expression: (.*)$", (info / "METADATA").read_text(), re.MULTILINE)
     libraries = sorted((unpacked / "fovea.libs").iterdir())
+    shutil.copy(pathlib.Path(__file__).parent.parent / "NOTICE", info / "licenses")
     licences_of(libraries, info / "licenses", expression[1] if expression else "")
     run(sys.executable, "-m", "wheel", "pack", "--dest-dir", out, unpacked)
 

@@ -77,7 +77,7 @@ def test_what_is_installed(installed, library):
     files = {str(path.relative_to(installed)) for path in installed.rglob("*") if not path.is_dir()}
     roots = (ROOT / "include", ROOT / "emulator/include")
     public = {f"include/{path.relative_to(root)}" for root in roots for path in root.rglob("*.h*")}
-    assert public | {"bin/fovea", "share/doc/fovea/LICENSE", "share/man/man1/fovea-embed.1"} <= files
+    assert public | {"bin/fovea", "share/doc/fovea/LICENSE", "share/doc/fovea/NOTICE", "share/man/man1/fovea-embed.1"} <= files
     assert {"share/bash-completion/completions/fovea", "share/zsh/site-functions/_fovea"} <= files
     assert "share/fish/vendor_completions.d/fovea.fish" in files
     assert "SONAME" in (dynamic := output("readelf", "-d", library)) and "[libfovea.so.0]" in dynamic
