@@ -49,6 +49,18 @@ def test_ids_are_those_of_siglip2(seed, small, small_json, siglip2, tokenize):
         assert_equal(given, tokenize(small, given, "--length", str(length)), expected_ids(siglip2, given, length))
 
 
+@pytest.mark.parametrize("space", ["\t", "\n", "\r\n", "\u00a0", "\u2003", "\u3000", "  ", "\x1c"])
+def test_white_space_is_one_space_here_and_kept_by_siglip2(space, small, siglip2, tokenize):
+    def by_siglip2(text):
+        return siglip2(text, padding="max_length", max_length=LENGTH, truncation=True)["input_ids"]
+
+    plain = by_siglip2("a red cat")
+    given = [f"a{space}red cat", f"a red cat{space}", f"{space}a red{space}cat"]
+    assert tokenize(small, ["a red cat", *given]) == [plain] * 4
+    assert all(by_siglip2(text) != plain for text in given)
+    assert tokenize(small, given, "--text-clean", "none") == [by_siglip2(text) for text in given]
+
+
 def greedy(vocabulary, text):
     """Longest match from the left."""
     ids, text = [], text.lower().replace(" ", "▁")
