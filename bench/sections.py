@@ -21,6 +21,11 @@ def ratio(ours: float, rivals) -> str:
     return f"{ours / best:.2f}x" if best else "no peer"
 
 
+def ratio_in(precision: str, ours: float, rivals: list[float], theirs: str) -> str:
+    """The same where all rivals are in one precision: beside those of another nothing is won, and it says which that is."""
+    return ratio(ours, rivals) if precision == theirs or not rivals else f"no peer ({ratio(ours, rivals)} those in {theirs})"
+
+
 def left_out(reasons) -> str:
     """Those without a figure, each with the reason: {who: why}. One reason of many is told once."""
     by_reason: dict = {}
@@ -313,7 +318,7 @@ def shortfalls(result: dict) -> list[str]:
 def gpu_end_to_end_section(entries: list[dict]) -> str:
     peers = [peer for entry in entries for peer in entry.get("peers", [])]
     best = [peer["images_per_second"] for peer in peers if "skipped" not in peer]
-    rows = [["fovea embed", entry["precision"], number(entry["end_to_end"]), ratio(entry["end_to_end"], best), number(entry["decode_only"]),
+    rows = [["fovea embed", entry["precision"], number(entry["end_to_end"]), ratio_in(entry["precision"], entry["end_to_end"], best, "bf16"), number(entry["decode_only"]),
              number(entry["gpu_only"]), f"{entry['minimum_cosine_to_cpu']:.5f}"] for entry in entries]
     rows += [[peer["peer"], "bf16", number(peer["images_per_second"]), ratio(peer["images_per_second"], best), "", "", ""]
              for peer in peers if "skipped" not in peer]
@@ -464,14 +469,14 @@ def features_section(results: list[dict]) -> str:
     rows, reasons = [], []
     for result in results:
         model = f"{result['model']}, {result['layer']}"
-        peer, dtype = result.get("transformers_figures", {}), result["transformers_dtype"]
+        peer, dtype = result.get("transformers_figures", {}), {"bfloat16": "bf16", "float32": "fp32"}[result["transformers_dtype"]]
         rivals = [result[key] for key in ("transformers_images_per_second", "compiled_images_per_second") if key in result]
         for row in result["rows"]:
             if "skipped" in row:
                 reasons.append((f"fovea {row['precision']}", row["skipped"]))
                 continue
             rows.append([model, f"fovea {row['precision']}", f"{row['cosine_least']:.6f}", f"{row['cosine_mean']:.6f}",
-                         number(row["features_images_per_second"]), ratio(row["features_images_per_second"], rivals),
+                         number(row["features_images_per_second"]), ratio_in(row["precision"], row["features_images_per_second"], rivals, dtype),
                          number(row["photos_images_per_second"]), number(row["written_images_per_second"])])
         rows.append([model, f"transformers {dtype}", f"{peer['cosine_least']:.6f}" if peer else "", f"{peer['cosine_mean']:.6f}" if peer else "",
                      number(rivals[0]), ratio(rivals[0], rivals), "", ""])
@@ -482,7 +487,7 @@ def features_section(results: list[dict]) -> str:
     return (
         f"### Features of patches\n\n{results[0]['images']:,} photos, f16. Cosines of tokens to transformers in fp32. Images per second "
         "from pixels with the result left on the device, from JPEG files the same, and from JPEG files to an output folder. Peers start from float pixels on "
-        "the device, and are those of all rows: none is in 8 bits.\n\n"
+        "the device.\n\n"
     ) + table(["model", "engine", "least cosine", "mean", "from pixels", "to the best peer", "from files", "written"], rows) + left_out(reasons)
 
 

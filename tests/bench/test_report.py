@@ -137,6 +137,19 @@ def test_the_encoder_stands_beside_the_peers_of_its_own_run_in_the_same_precisio
     assert "| fovea | bf16 | 8 | 95 | no peer |" in text and not pictures  # those of the run before are none of this one
 
 
+def test_eight_bits_win_nothing_beside_sixteen():
+    entry = {"images": 9, "mean_bytes": 46e3, "decode_only": 9.0, "gpu_only": 9.0, "minimum_cosine_to_cpu": 1.0}
+    peers = [{"peer": "nvJPEG, torch.compile bf16", "images_per_second": 100.0}, {"peer": "DataLoader, torch.compile bf16", "skipped": "it broke"}]
+    text = sections.gpu_end_to_end_section([entry | {"precision": "bf16", "end_to_end": 90.0, "peers": peers}, entry | {"precision": "int8", "end_to_end": 200.0}])
+    assert "| fovea embed | bf16 | 90 | 0.90x |" in text and "| fovea embed | int8 | 200 | no peer (2.00x those in bf16) |" in text
+    assert "DataLoader, torch.compile bf16: it broke" in text
+    rate = {"cosine_least": 1.0, "cosine_mean": 1.0, "photos_images_per_second": 1.0, "written_images_per_second": 1.0}
+    text = sections.features_section([{
+        "model": "m", "layer": "last", "images": 9, "transformers_dtype": "bfloat16", "transformers_images_per_second": 50.0, "compiled_images_per_second": 100.0,
+        "rows": [rate | {"precision": "bf16", "features_images_per_second": 80.0}, rate | {"precision": "int8", "features_images_per_second": 150.0}]}])
+    assert "| 80 | 0.80x |" in text and "| 150 | no peer (1.50x those in bf16) |" in text and "| torch.compile bf16 |  |  | 100 | 1.00x |" in text
+
+
 def test_the_readme_has_the_picture_of_a_gpu_or_else_of_cpus():
     class Drawn:
         title = "0.9 to 2x"
