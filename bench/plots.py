@@ -251,7 +251,7 @@ def encoder_on_cpus(machines: dict[str, tuple[list[dict], dict]]) -> Picture:
     bottom = 76 + 40 * len(groups)
     picture = Picture(title, f"base-patch16-224; a dot for each batch size, left of 1 Fovea is slower. {dates}.", bottom + 50)
     low, high = min([0.8, *every]) * 0.97, max([1.25, *every]) * 1.03
-    axes = LogAxes(picture, (300, 66, 680, bottom), (low, high), (1, 10))
+    axes = LogAxes(picture, (390, 66, 680, bottom), (low, high), (1, 10))
     axes.ticks([tick for tick in (0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 3) if low < tick < high], [], "Fovea's rate to that of its best peer", "")
     axes.line([(1, 1), (1, 10)], "roof ink")
     for number, (label, ratios, peers, _) in enumerate(groups):
