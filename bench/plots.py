@@ -138,8 +138,8 @@ def encoder_on_gpu(name: str, run: dict, machine: dict) -> Picture:
         found = [rate / max(line.get(batch, 0) for line in rivals.values()) for batch, rate in lines.get(("fovea", precision), {}).items()
                  if any(batch in line for line in rivals.values())]
         if found:
-            factors.append(f"{min(found):.2f} to {max(found):.2f}x the best peer in {precision}")
-    title = f"On an {name}, Fovea is {', '.join(factors)}" if factors else f"On an {name}, without peers"
+            factors.append(f"{precision} {min(found):.2f}–{max(found):.2f}x")
+    title = f"On an {name}, to the best peer: {', '.join(factors)}" if factors else f"On an {name}, without peers"
     batches = sorted({batch for line in lines.values() for batch in line})
     note = f"base-patch16-224, batches of {batches[0]} to {batches[-1]:,}; all of one run, {machine['date']} at {machine['commit'][:12]}."
     picture = Picture(title, note, 440)
