@@ -63,14 +63,28 @@ def c_example(build_c):
 
 
 @pytest.fixture(scope="module")
-def cpp_example(installed, tmp_path_factory):
-    """Built as a project outside of the source tree."""
+def examples(installed, tmp_path_factory):
+    """The folder of what the examples' project builds, outside of the source tree."""
     project = tmp_path_factory.mktemp("project")
-    for name in ("CMakeLists.txt", "embed.cpp"):
-        shutil.copy(ROOT / "examples" / name, project)
+    for path in (ROOT / "examples").iterdir():
+        if path.is_file():
+            shutil.copy(path, project)
     output("cmake", "-G", "Ninja", "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={installed}")
     output("cmake", "--build", project / "build")
-    return project / "build/embed"
+    return project / "build"
+
+
+@pytest.fixture(scope="module")
+def cpp_example(examples):
+    return examples / "embed"
+
+
+def test_the_examples_project_builds_every_program(examples, model):
+    folder = ROOT / "examples"
+    sources = {path.stem for path in folder.glob("*.cpp")} | {f"{path.stem}_c" for path in folder.glob("*.c")}
+    built = {path.name for path in examples.iterdir() if path.is_file() and os.access(path, os.X_OK)}
+    assert built == sources
+    assert output(examples / "embed_c", model, *PHOTOS[:3]) == output(examples / "embed", model, *PHOTOS[:3])
 
 
 def test_what_is_installed(installed, library):
@@ -83,6 +97,21 @@ def test_what_is_installed(installed, library):
     assert "SONAME" in (dynamic := output("readelf", "-d", library)) and "[libfovea.so.0]" in dynamic
     assert library.is_symlink() and (library.parent / "libfovea.so.0").is_symlink()
     assert "fovea" in output(installed / "bin/fovea", "--version")
+
+
+def test_scripts_build_builds_all_that_is_installed(installed, fovea_bin, tmp_path):
+    """The README's two commands are enough: `scripts/build`, then `cmake --install`."""
+    build = fovea_bin.parent.parent
+    (tmp_path / "cmake").write_text('#!/bin/sh\necho "$@" >>"$0.calls"\n')
+    (tmp_path / "cmake").chmod(0o755)
+    output(ROOT / "scripts/build", env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    (targets,) = re.findall(r"--build .* --target (.*)", (tmp_path / "cmake.calls").read_text())
+    makes = {pathlib.Path(line.split(": ")[0]) for line in output("ninja", "-C", build, "-t", "targets", "all").splitlines()}
+    built = {(build / path).resolve() for path in output("ninja", "-C", build, "-t", "inputs", *targets.split()).splitlines()}
+    names = {path.name for path in installed.rglob("*") if path.is_file()}
+    needed = {(build / path).resolve() for path in makes if path.name in names and path.parent.name in ("bin", "lib")}
+    assert {"fovea", "libfovea", "libfovea_emulator"} == {path.name.split(".")[0] for path in needed}
+    assert needed <= built, f"scripts/build does not build {needed - built}"
 
 
 def test_the_library_exports_its_public_interfaces_alone(library):
