@@ -46,3 +46,48 @@ def test_overflows_are_noticed(built):
     imported = readelf("--dyn-syms", built)
     assert "__stack_chk_fail" in imported
     assert re.search(r"\b__\w+_chk\b", imported.replace("__stack_chk_fail", ""))
+
+
+def is_safe(entry):
+    """Whether a folder of libraries is the same whatever the working folder is."""
+    return re.fullmatch(r"(/|\$ORIGIN(/|$)|\$\{ORIGIN\}(/|$)).*", entry) is not None
+
+
+def search_path(path):
+    found = re.search(r"\((?:RPATH|RUNPATH)\)\s.*\[(.*)\]", readelf("-d", path))
+    return found[1].split(":") if found else []
+
+
+def elf_files(folder):
+    """Programs and libraries below a folder, links left out."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not path.is_symlink():
+            with path.open("rb") as file:
+                if file.read(4) == b"\x7fELF" and path.suffix != ".o":
+                    yield path
+
+
+@pytest.fixture(params=["build", "prefix"])
+def folder_of_libraries(request, fovea_bin, tmp_path):
+    """bin and lib of the build, then what `cmake --install` makes of it."""
+    build = fovea_bin.parent.parent
+    if not (build / "cmake_install.cmake").is_file():
+        pytest.skip(f"needs a build folder, and {build} is none")
+    if request.param == "build":
+        return build
+    installed = subprocess.run(["cmake", "--install", build, "--prefix", tmp_path], capture_output=True, text=True, check=False)
+    assert installed.returncode == 0, installed.stdout + installed.stderr
+    return tmp_path
+
+
+def test_no_library_is_looked_for_in_the_working_folder(folder_of_libraries):
+    """An empty or relative entry of a search path is the working folder: whoever can write there would run code."""
+    files = [path for name in ("bin", "lib") for path in elf_files(folder_of_libraries / name)]
+    assert {"fovea", "libfovea"} <= {path.name.split(".")[0] for path in files}
+    unsafe = {str(path): path_of for path in files if not all(map(is_safe, path_of := search_path(path)))}
+    assert unsafe == {}
+
+
+def test_what_is_unsafe_is_seen():
+    assert all(map(is_safe, ["/usr/lib", "$ORIGIN", "$ORIGIN/../fovea.libs", "${ORIGIN}/x"]))
+    assert not any(map(is_safe, ["", ".", "lib", "../lib", "$ORIGINAL", "$LIB"]))
