@@ -10,7 +10,6 @@ of the ceilings have their operands in the nearest cache (bench/cpu_ceilings.cpp
 import argparse
 import collections
 import json
-import os
 import pathlib
 import statistics
 import subprocess
@@ -94,7 +93,7 @@ def main():
     parser.add_argument("--programs", type=pathlib.Path, default=ROOT / "build/release")
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
-    options.threads = options.threads or len(os.sched_getaffinity(0))
+    options.threads = options.threads or machine.cpus()
     config = SiglipVisionConfig.from_pretrained(options.model)
     ceilings = run(options.programs / "bin/cpu_ceilings", options.threads)
     rows = []

@@ -11,7 +11,6 @@ torchvision calls for a batch at a time while threads read the files, with resiz
 import argparse
 import concurrent.futures
 import json
-import os
 import pathlib
 import shutil
 import tempfile
@@ -112,7 +111,7 @@ def dataloader_rate(options, photos):
 
     model = compiled_model(options)
     torch.set_num_threads(1)
-    loader = torch.utils.data.DataLoader(Photos(), BATCH, num_workers=os.cpu_count(), pin_memory=True, drop_last=True)
+    loader = torch.utils.data.DataLoader(Photos(), BATCH, num_workers=machine.cpus(), pin_memory=True, drop_last=True)
 
     def batches():
         with torch.inference_mode():
@@ -136,7 +135,7 @@ def nvjpeg_rate(options, photos):
 
     def batches():
         firsts = range(0, len(photos) - BATCH + 1, BATCH)
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool, torch.inference_mode():
+        with concurrent.futures.ThreadPoolExecutor(machine.cpus()) as pool, torch.inference_mode():
             ahead = [pool.submit(files, first) for first in firsts[:AHEAD]]
             for number in range(len(firsts)):
                 if number + AHEAD < len(firsts):

@@ -10,7 +10,11 @@ import re
 import subprocess
 import sys
 
-PROGRAM = pathlib.Path(__file__).resolve().parent.parent / "build/release/bin/fovea"
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PROGRAM = ROOT / "build/release/bin/fovea"
+sys.path.append(str(ROOT / "scripts"))
+from cpus import available as cpus  # noqa: E402, F401
+
 ISA_FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
 
 

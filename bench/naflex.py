@@ -12,7 +12,6 @@ left out is listed with its reason, as Fovea is for --device cuda with --precisi
 
 import argparse
 import json
-import os
 import pathlib
 import statistics
 import subprocess
@@ -225,7 +224,7 @@ def main():
     parser.add_argument("--fovea", default=str(ROOT / "build/release/bin/fovea"))
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
-    options.threads = options.threads or len(os.sched_getaffinity(0))
+    options.threads = options.threads or machine.cpus()
     torch.set_num_threads(options.threads)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     where = machine.describe(options.fovea)

@@ -373,7 +373,7 @@ def main():
     parser.add_argument("--tool", type=pathlib.Path, default=ROOT / "build/release/tests/encode_tool")
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
-    options.threads = options.threads or len(os.sched_getaffinity(0))
+    options.threads = options.threads or machine.cpus()
     torch.set_num_threads(options.threads)
     with tempfile.TemporaryDirectory(prefix="peers-") as options.folder:
         results, quality = measure(options)

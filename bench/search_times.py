@@ -407,7 +407,7 @@ def main():
     parser.add_argument("--batches", default="1,16,256")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("-k", type=int, default=10)
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--threads", type=int, default=machine.cpus())
     parser.add_argument("--peers", default="faiss,usearch,numpy")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--programs", type=pathlib.Path, default=ROOT / "build/release")

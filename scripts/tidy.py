@@ -8,12 +8,13 @@ usage: tidy.py BUILD_FOLDER   (which holds compile_commands.json)
 
 import concurrent.futures
 import json
-import os
 import pathlib
 import re
 import shlex
 import subprocess
 import sys
+
+import cpus
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OUT = ROOT / "build/tidy"
@@ -105,7 +106,7 @@ def main() -> None:
         alone = [tidy(source) for source in group]
         return "".join(text for clean, text in alone if not clean)
 
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    with concurrent.futures.ThreadPoolExecutor(cpus.available()) as pool:
         found = list(pool.map(lambda job: look(*job), jobs))
     print("".join(found), end="")
     if any(found):

@@ -4,11 +4,13 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 
 import clean_environment  # noqa: F401
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "scripts"))
 
 
 @pytest.fixture(scope="session")

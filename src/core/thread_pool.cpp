@@ -5,19 +5,13 @@
 #include <system_error>
 #include <utility>
 
-#include <sched.h>
-
+#include "core/control_group.hpp"
 #include "core/error.hpp"
 
 namespace fovea {
 
 int available_threads() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) {
-    return std::max(1, CPU_COUNT(&set));
-  }
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return threads_within("/");
 }
 
 ThreadPool::ThreadPool(int threads) {

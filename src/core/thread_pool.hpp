@@ -12,7 +12,7 @@
 
 namespace fovea {
 
-/// Number of hardware threads this process may use (its CPU affinity), at least 1.
+/// Number of hardware threads this process may use (core/control_group.hpp), at least 1.
 [[nodiscard]] int available_threads();
 
 /// A team of `threads()` workers, of which the calling thread is worker 0.

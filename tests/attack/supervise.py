@@ -9,12 +9,16 @@ import resource
 import shlex
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+import cpus  # noqa: E402
+
 _TICK = 0.015
 _CLOCK_TICK = os.sysconf("SC_CLK_TCK")
-_CPUS = os.cpu_count() or 1
+_CPUS = cpus.available()
 
 
 class Clock:

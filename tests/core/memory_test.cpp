@@ -1,22 +1,15 @@
-// MemoryPool hands out no more than it has, in order; memory_limit reads control groups.
+// MemoryPool hands out no more than it has, in order.
 #include <atomic>
 #include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <string>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include "core/memory_limit.hpp"
 #include "core/memory_pool.hpp"
 
 namespace fovea {
 namespace {
-
-namespace fs = std::filesystem;
 
 TEST(MemoryPool, NeverHandsOutMoreThanItHas) {
   constexpr std::size_t kSize = 100;
@@ -87,39 +80,6 @@ TEST(MemoryPool, StopEndsTheWaitAndTheOtherGoesOn) {
     other.join();
     EXPECT_THROW((void)pool.take(11), ResourceError);
   }
-}
-
-class MemoryLimitTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "fovea-limit-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    root_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(root_); }
-  void write(const std::string& name, const std::string& content) const {
-    fs::create_directories((root_ / name).parent_path());
-    std::ofstream(root_ / name) << content;
-  }
-
-  fs::path root_;
-};
-
-TEST_F(MemoryLimitTest, IsTheMachinesWithoutControlGroups) {
-  EXPECT_GT(memory_limit(root_), std::uint64_t{1} << 28);
-}
-
-TEST_F(MemoryLimitTest, IsTheLeastOfTheGroupsAround) {
-  write("proc/self/cgroup", "0::/outer/inner\n");
-  write("sys/fs/cgroup/outer/inner/memory.max", "max\n");
-  write("sys/fs/cgroup/outer/memory.max", "100000000\n");
-  EXPECT_EQ(memory_limit(root_), 100'000'000U);
-}
-
-TEST_F(MemoryLimitTest, ReadsTheFirstVersionToo) {
-  write("proc/self/cgroup", "12:cpu:/x\n4:hugetlb,memory:/docker/1f\n");
-  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "200000000\n");  // as seen inside
-  EXPECT_EQ(memory_limit(root_), 200'000'000U);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@ import os
 import random
 import shutil
 
+import cpus
 import pytest
 from output_damage import alter
 from pipeline_support import contents, jpeg
@@ -108,7 +109,7 @@ def try_one(jobs, seed, number, folder):
 
 
 def in_parallel(work, numbers):
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    with concurrent.futures.ThreadPoolExecutor(cpus.available()) as pool:
         return list(pool.map(work, numbers))
 
 

@@ -1,11 +1,11 @@
 // Micro-kernels on all cores.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <thread>
 #include <vector>
 
+#include "core/thread_pool.hpp"
 #include "emulator/captures/micro_kernel.hpp"
 
 namespace captures {
@@ -14,7 +14,7 @@ namespace captures {
 template <typename Use>
 void for_each_kernel(std::size_t count, Use&& use) {
   std::atomic<std::size_t> next = 0;
-  const std::size_t workers = std::max(1U, std::thread::hardware_concurrency());
+  const std::size_t workers = static_cast<std::size_t>(fovea::available_threads());
   std::vector<std::jthread> threads;
   for (std::size_t i = 0; i < workers; ++i) {
     threads.emplace_back([&] {
