@@ -1,7 +1,8 @@
 """Makes the wheel of setup.py one that needs only the C library: bundles the libraries of this machine with their
 licences. scripts/wheel calls it.
 
-    python repair_wheel.py WHEEL FOLDER     writes the repaired wheel to FOLDER
+    python repair_wheel.py WHEEL FOLDER                      writes the repaired wheel to FOLDER
+    python repair_wheel.py WHEEL FOLDER --allow-outdated     also with libraries that have pending security updates
 
 Some of those libraries need others for what Fovea never asks of them: libcurl those of Kerberos and LDAP, libtiff
 JBIG-KIT, which is under the GPL. Each of these others is replaced by a stand-in, a library that has the same
@@ -16,6 +17,8 @@ import re
 import shutil
 import subprocess
 import sys
+
+import bundled
 
 #: Libraries that stand-ins replace, with the functions that return something else than 0.
 STAND_INS: dict[str, dict[str, str]] = {
@@ -132,13 +135,13 @@ def licences_of(libraries: list[pathlib.Path], folder: pathlib.Path, expression:
         if stem not in LICENCES:
             raise SystemExit(f"{name} is bundled, and {__file__} knows no licence of it")
         used.update(LICENCES[stem].split(" AND "))
-        package = run("dpkg", "-S", f"*/{name}").splitlines()[0].split(":")[0]
+        package = bundled.owner_of(name)
         shutil.copy(f"/usr/share/doc/{package}/copyright", folder / f"{package}.txt")
     if used != named:
         raise SystemExit(f"the licences are {' AND '.join(sorted(used))}, but pyproject.toml says {expression}")
 
 
-def main(wheel: pathlib.Path, out: pathlib.Path) -> None:
+def main(wheel: pathlib.Path, out: pathlib.Path, may_be_outdated: bool) -> None:
     work = wheel.parent
     stand_ins = work / "stand-ins"
     stand_ins.mkdir()
@@ -162,8 +165,11 @@ def main(wheel: pathlib.Path, out: pathlib.Path) -> None:
     libraries = sorted((unpacked / "fovea.libs").iterdir())
     shutil.copy(pathlib.Path(__file__).parent.parent / "NOTICE", info / "licenses")
     licences_of(libraries, info / "licenses", expression[1] if expression else "")
+    packages = bundled.packages_of([name for name in map(name_of, libraries) if name not in STAND_INS])
+    bundled.check_updates(packages, may_be_outdated)
+    bundled.write_bill(packages, LICENCES, info)
     run(sys.executable, "-m", "wheel", "pack", "--dest-dir", out, unpacked)
 
 
 if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))
+    main(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), "--allow-outdated" in sys.argv[3:])

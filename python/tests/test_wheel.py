@@ -128,6 +128,27 @@ def test_nothing_comes_from_the_machine_but_its_c_library(fresh):
         assert needs.count("fovea.libs") > 10 or "torch" in path.name
 
 
+def test_no_library_is_looked_for_in_the_working_folder(fresh):
+    """tests/cli/test_hardening.py looks at the build and at what it installs."""
+    paths = [fresh.packages / "fovea/bin/fovea", *fresh.packages.glob("fovea/*.so"), *fresh.packages.glob("fovea.libs/*")]
+    entries = []
+    for path in paths:
+        dynamic = subprocess.run(["readelf", "-dW", path], capture_output=True, text=True, check=True).stdout
+        if found := re.search(r"\((?:RPATH|RUNPATH)\)\s.*\[(.*)\]", dynamic):
+            entries += [(path.name, entry) for entry in found[1].split(":")]
+    assert entries and [each for each in entries if not re.match(r"\$ORIGIN(/|$)", each[1])] == []
+
+
+def test_the_wheel_lists_what_it_bundles(fresh):
+    (bill,) = fresh.packages.glob("fovea-*/sboms/bundled.cdx.json")
+    parts = json.loads(bill.read_text())["components"]
+    listed = {line["value"] for part in parts for line in part["properties"]}
+    files = {re.sub(r"-[0-9a-f]{8}\.", ".", path.name) for path in fresh.packages.glob("fovea.libs/*")}
+    assert listed <= files and len(files - listed) <= 10  # the rest are stand-ins
+    assert all(part["version"] and part["licenses"] for part in parts)
+    assert {"libpng16-16", "libcurl4"} <= {part["name"] for part in parts}
+
+
 def test_no_library_is_under_the_gpl(fresh):
     """JBIG-KIT comes with Debian's libtiff. GCC's own library has an exception for all programs."""
     for path in fresh.packages.glob("fovea.libs/*"):
