@@ -44,7 +44,7 @@ from fovea._label import (
     vectors_of,
 )
 from fovea._library import EmbedOptions, EmbedTextsOptions, FeaturesOptions, library, text
-from fovea._result import Result
+from fovea._result import EmbeddedImage, FailedImage, Result
 from fovea._runs import Options, Rows, Run, Running, Window, WindowOfTexts, window_of_all, windows_of
 
 OnError = Union[Literal["raise", "nan"], Callable[[ImageError], Any]]
@@ -457,7 +457,7 @@ class Encoder:
                 embedding. "raise": the ImageError is raised in its place, which ends the stream.
 
         Returns:
-            A generator of `Result`.
+            A generator of `Result`: each has `index`, `source`, and `embedding` or `error`, the other of which is None.
 
         Raises:
             ImageError: an image cannot be read, and `on_error` is "raise".
@@ -481,7 +481,8 @@ class Encoder:
                     if error is not None and on_error == "raise":
                         raise error
                     # A copy, because whoever keeps a row would keep all of its run.
-                    yield Result(index, run.window.source(which), None if error else row.copy(), error)
+                    source = run.window.source(which)
+                    yield FailedImage(index, source, error) if error else EmbeddedImage(index, source, row.copy())
 
     def close(self) -> None:
         """Frees the model's memory now and not with the object. Running calls are not cut short."""

@@ -1,4 +1,4 @@
-"""Result: what a stream yields for an image."""
+"""Result: what a stream yields for an image, of two kinds, so that type checkers know which of its fields is there."""
 
 from __future__ import annotations
 
@@ -11,17 +11,36 @@ from fovea._errors import ImageError
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Result:
-    """The result of one image of `Encoder.stream`: an embedding or an error.
+class EmbeddedImage:
+    """An image of `Encoder.stream` that was embedded.
 
     Attributes:
         index: position among the images of the stream.
         source: the path, when the image was given as one or as an open file; else None.
-        embedding: float32 [dimension], or None when the image could not be read.
-        error: why the image could not be read, else None.
+        embedding: float32 [dimension].
     """
 
     index: int
     source: str | None
-    embedding: npt.NDArray[np.float32] | None
-    error: ImageError | None
+    embedding: npt.NDArray[np.float32]
+    error: None = None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FailedImage:
+    """An image of `Encoder.stream` that could not be read.
+
+    Attributes:
+        index: position among the images of the stream.
+        source: the path, when the image was given as one or as an open file; else None.
+        error: why it could not be read.
+    """
+
+    index: int
+    source: str | None
+    error: ImageError
+    embedding: None = None
+
+
+#: After `if result.error is not None`, the rest of the code has an embedding.
+Result = EmbeddedImage | FailedImage

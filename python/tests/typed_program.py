@@ -59,8 +59,9 @@ def stream(encoder: fovea.Encoder) -> fovea.Result | None:
     encoder.stream(arrays(3), on_error="nan")  # type: ignore[arg-type]
     for result in results:
         assert_type((result.index, result.source), tuple[int, str | None])
-        if result.embedding is None:
-            assert_type(result.error, fovea.ImageError | None)
+        if result.error is not None:
+            assert_type(result.error, fovea.ImageError)
+            assert_type(result.embedding, None)
         else:
             assert_type(result.embedding, npt.NDArray[np.float32])
     results.close()
