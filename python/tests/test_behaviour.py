@@ -37,12 +37,14 @@ def test_a_broken_image_ends_the_call_and_is_named(encoder, broken):
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
-def test_rows_of_nan_when_asked(encoder, broken):
+def test_rows_of_nan_when_asked(encoder, broken, assert_near):
     rows = encoder.embed(broken, on_error="nan", batch_size=2)
     assert np.isnan(rows).all(axis=1).tolist() == [False, True, False, True, False]
     assert np.isfinite(rows[[0, 2, 4]]).all()
     good = encoder.embed([broken[i] for i in (0, 2, 4)], batch_size=1)
-    np.testing.assert_allclose(rows[[0, 2, 4]], good, atol=0.02)
+    assert_near(rows[[0, 2, 4]], good)
+    with pytest.raises(AssertionError):
+        assert_near(rows[[2, 0, 4]], good)
 
 
 def test_failures_are_collected_when_asked(encoder, broken):
