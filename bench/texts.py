@@ -1,7 +1,7 @@
 """Times texts: Fovea's text tower from Python and from the program, beside transformers and torch.compile; all warm, on the same texts.
 
     python3 bench/texts.py MODEL [--device cuda] [--precision bf16,int8] [--texts 32768] [--batch 1,32,256,1024] [--seconds 2]
-                           [--program build/release/bin/fovea] [--json FILE]
+                           [--no-compile] [--program build/release/bin/fovea] [--json FILE]
 
 Texts are bench/text_accuracy.py's, which fill 1 to 64 tokens; everybody computes 64 for each. "from texts" is from strings to embeddings in the host's
 memory, tokenizer included; "from tokens" is what transformers takes from token ids in the host's memory on, which Fovea does not offer.
@@ -133,6 +133,8 @@ def measure(options, folder, save):
         for name, make in ENGINES.items():
             row = {"engine": name, "precision": precision}
             try:
+                if "compile" in name and not options.compile:
+                    raise RuntimeError("--no-compile")
                 engine = make(options, precision)
                 row["minimum_cosine"] = checked(engine, precision, texts[:CHECKED], want)
                 for batch in map(int, options.batch.split(",")):
@@ -158,6 +160,7 @@ def main():
     parser.add_argument("--texts", type=int, default=32768)
     parser.add_argument("--batch", default="1,32,256,1024")
     parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True, help="torch.compile beside them")
     parser.add_argument("--program", type=pathlib.Path, default=machine.PROGRAM)
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
