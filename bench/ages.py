@@ -52,7 +52,7 @@ class Age:
 
     def __str__(self) -> str:
         *others, last = (f"`{folder}/`" for folder in self.folders)
-        return f"{self.count} commits to {', '.join(others) + ' and ' if others else ''}{last} ago ({self.most} are allowed)"
+        return f"{self.count} commit{'s' * (self.count != 1)} to {', '.join(others) + ' and ' if others else ''}{last} ago ({self.most} are allowed)"
 
 
 def age(name: str, machine: dict, until: str) -> Age:

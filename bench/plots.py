@@ -132,16 +132,23 @@ def encoder_on_gpu(name: str, run: dict, machine: dict) -> Picture:
     lines: dict[tuple[str, str], dict[int, float]] = {}
     for row in sections.gpu_encoder_rows(run["ours"], run["peers"]):
         lines.setdefault((row["engine"].removesuffix(" max-autotune"), row["precision"]), {})[row["batch"]] = row["rate"]
-    factors = []
-    for precision in ("bf16", "int8", "fp8"):
-        rivals = {engine: line for (engine, of), line in lines.items() if of == precision and engine != "fovea"}
-        found = [rate / max(line.get(batch, 0) for line in rivals.values()) for batch, rate in lines.get(("fovea", precision), {}).items()
-                 if any(batch in line for line in rivals.values())]
-        if found:
-            factors.append(f"{precision} {min(found):.2f}–{max(found):.2f}x")
-    title = f"On an {name}, to the best peer: {', '.join(factors)}" if factors else f"On an {name}, without peers"
+    told, at = [], set()
+    for precision in ("bf16", "int8"):
+        ours = lines.get(("fovea", precision), {})
+        for theirs in dict.fromkeys((precision, "bf16")):  # 8 bits also beside what peers do without them, which may be faster
+            rivals = {engine: line for (engine, of), line in lines.items() if of == theirs and engine != "fovea"}
+            found = {batch: rate / max(line.get(batch, 0) for line in rivals.values()) for batch, rate in ours.items()
+                     if any(batch in line for line in rivals.values())}
+            if found:
+                at |= set(found)
+                best = max(rivals, key=lambda engine: max(rivals[engine].values())).split()[0]
+                least, most = f"{min(found.values()):.2f}", f"{max(found.values()):.2f}"
+                factor = f"{least}x" if least == most else f"{least}–{most}x"
+                told.append(f"{precision} {factor} {best}" if theirs == precision else f"int8 {factor} {best} bf16")
+    title = f"{name}: {', '.join(told)}" if told else f"On an {name}, without peers"
     batches = sorted({batch for line in lines.values() for batch in line})
-    note = f"base-patch16-224, batches of {batches[0]} to {batches[-1]:,}; all of one run, {machine['date']} at {machine['commit'][:12]}."
+    sizes = f"; factors at batch {', '.join(f'{batch:,}' for batch in sorted(at))}" if at else ""
+    note = f"base-patch16-224{sizes}; all of one run, {machine['date']} at {machine['commit'][:12]}."
     picture = Picture(title, note, 440)
     rates = [value for line in lines.values() for value in line.values()]
     axes = LogAxes(picture, (88, 70, 428, 385), (1, max(batches[-1], 2)),

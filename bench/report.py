@@ -98,7 +98,7 @@ def results_of(folder: pathlib.Path, until: str) -> tuple[dict, dict, dict]:
         if kind not in laboratory.SECTIONS:
             continue
         dated = [(one, ages.age(kind, one.get("machine") or {}, until)) for one in group]
-        documents[kind] = [one | {"when": f"{one['when']}, {age.count} commits ago"} for one, age in dated if age.allowed]
+        documents[kind] = [one | {"when": f"{one['when']}, {age.count} commit{'s' * (age.count != 1)} ago"} for one, age in dated if age.allowed]
         if not documents[kind]:
             del documents[kind]
             old[kind] = dated[-1][0]["machine"]["commit"], dated[-1][1]

@@ -131,7 +131,7 @@ def test_the_encoder_stands_beside_the_peers_of_its_own_run_in_the_same_precisio
     text = report.page(pictures := report.drawn("then"), "then")
     assert "| fovea | bf16 | 8 | 90 | 0.90x |" in text and "| fovea | int8 | 8 | 200 | no peer | 2.00x |" in text
     assert "torchao dynamic, torch.compile max-autotune int8 batch 8: no torchao; transformers eager bf16: the run has neither" in text
-    assert pictures["encoder-nvidia-x.svg"].title == "On an X, to the best peer: bf16 0.90–0.90x"
+    assert pictures["encoder-nvidia-x.svg"].title == "X: bf16 0.90x torch.compile, int8 2.00x torch.compile bf16"
     aged("nvidia-x", "gpu_bench", {"gpu_bench": [bench_row("bf16", 8, 95)]}, 2)
     text = report.page(pictures := report.drawn("then"), "then")
     assert "| fovea | bf16 | 8 | 95 | no peer |" in text and not pictures  # those of the run before are none of this one
