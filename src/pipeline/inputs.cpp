@@ -15,11 +15,11 @@
 #include "core/error.hpp"
 #include "image/target_size.hpp"
 #include "io/descriptor.hpp"
+#include "io/line_reader.hpp"
 #include "io/text.hpp"
 #include "pipeline/braces.hpp"
 #include "pipeline/file_kinds.hpp"
 #include "pipeline/index_line.hpp"
-#include "pipeline/line_reader.hpp"
 #include "pipeline/source.hpp"
 
 namespace fovea::pipeline {
@@ -60,7 +60,7 @@ class JsonlSource final : public Source {
     return false;
   }
 
-  LineReader lines_;
+  io::LineReader lines_;
   std::string line_;
 };
 
@@ -165,9 +165,6 @@ class ListSource final : public Source {
       if (!lines_->next(line_, stop)) {
         return false;
       }
-      if (!null_separated_ && line_.ends_with('\r')) {  // a list written on Windows
-        line_.pop_back();
-      }
       if (line_.empty()) {
         continue;
       }
@@ -183,7 +180,7 @@ class ListSource final : public Source {
   std::string path_;
   const Opener& opener_;
   bool null_separated_;
-  std::optional<LineReader> lines_;
+  std::optional<io::LineReader> lines_;
   std::string line_;
   Inner inner_;
 };

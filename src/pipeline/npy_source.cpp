@@ -10,11 +10,11 @@
 
 #include "core/error.hpp"
 #include "io/descriptor.hpp"
+#include "io/line_reader.hpp"
 #include "io/npy.hpp"
 #include "io/system_error.hpp"
 #include "io/text.hpp"
 #include "pipeline/index_line.hpp"
-#include "pipeline/line_reader.hpp"
 #include "pipeline/prepare.hpp"
 #include "pipeline/source.hpp"
 
@@ -41,7 +41,7 @@ class NpySource final : public Source {
       index_name_ = index;
       index_ = io::with_path(index, [&] {
         (void)io::open_regular_file(index);
-        return std::make_unique<LineReader>(index, '\n');
+        return std::make_unique<io::LineReader>(index, '\n');
       });
     } else if (preprocessing.keeps_proportions()) {
       fail("{}: {} is not beside it, which has the sizes of the images", io::escape(path),
@@ -120,7 +120,7 @@ class NpySource final : public Source {
   std::shared_ptr<const io::NpyFile> array_;
   std::int64_t rows_ = 0;
   std::int64_t row_ = 0;
-  std::unique_ptr<LineReader> index_;
+  std::unique_ptr<io::LineReader> index_;
   std::string index_name_;
 };
 

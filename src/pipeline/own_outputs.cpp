@@ -10,10 +10,11 @@
 #include <sys/stat.h>
 
 #include "core/error.hpp"
+#include "io/line_reader.hpp"
 #include "io/text.hpp"
 #include "pipeline/braces.hpp"
-#include "pipeline/line_reader.hpp"
 #include "pipeline/output_files.hpp"
+#include "pipeline/output_proof.hpp"
 
 namespace fovea::pipeline {
 namespace {
@@ -78,18 +79,21 @@ bool may_be_output(const std::string& name) {
   return name.ends_with(".npy") || name.ends_with(".jsonl");
 }
 
+// False at the end, and where the list cannot be read: the job comes to that place, too, and tells.
+bool read_name(io::LineReader& lines, std::string& name, StopFlag stop) {
+  bool found = false;
+  return finding_of([&] { found = lines.next(name, stop); }).empty() && found;
+}
+
 void refuse_in_list(const OwnOutputs& outputs, const std::string& path, bool null_separated,
                     StopFlag stop) {
   struct stat info{};
   if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) {
     return;  // only the job reads a pipe
   }
-  LineReader lines(path, null_separated ? '\0' : '\n');
+  io::LineReader lines(path, null_separated ? '\0' : '\n');
   std::string line;
-  while (lines.next(line, stop)) {
-    if (!null_separated && line.ends_with('\r')) {
-      line.pop_back();
-    }
+  while (read_name(lines, line, stop)) {
     if (may_be_output(line)) {
       outputs.refuse(line);
     }

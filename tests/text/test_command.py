@@ -1,6 +1,7 @@
 """`fovea tokenize`: where its texts come from, what it prints, and how it fails."""
 
 import json
+import resource
 
 import pytest
 
@@ -93,3 +94,37 @@ def test_models_without_a_tokenizer_are_told(run_fovea, tmp_path):
     (tmp_path / "config.json").write_text("{}")
     assert "no tokenizer" in run_fovea("tokenize", "a", "-m", tmp_path, code=1).stderr
     assert "such as a text" in run_fovea("tokenize", "a", code=2).stderr
+
+
+def test_lists_as_windows_writes_them(rows, run_fovea, small, tmp_path):
+    lists = {"plain": b"cat\r\ndog\r\n", "bom": b"\xef\xbb\xbfcat\r\ndog\r\n"}
+    for name, content in lists.items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "bom.jsonl").write_bytes(b'\xef\xbb\xbf"cat"\r\n"dog"\r\n')
+    expected = rows(f"@{tmp_path}/plain")
+    assert [row["text"] for row in expected] == ["cat", "dog"]
+    assert rows(f"@{tmp_path}/bom") == rows(f"@{tmp_path}/bom.jsonl") == expected
+    assert rows("-", input=lists["bom"].decode()) == expected
+    for encoding in ("utf-16", "utf-32", "utf-16-be"):
+        (tmp_path / "wide").write_bytes("cat\ndog\n".encode(encoding))
+        said = run_fovea("tokenize", "-m", small, f"@{tmp_path}/wide", code=1).stderr
+        assert f"wide: the list is in {encoding[:6].upper()}; expected UTF-8" in said
+
+
+def limited():
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+
+
+@pytest.mark.parametrize("line", [b"[" * (60 << 20), b'["x",' * (12 << 20), b'"' + b"a" * (60 << 20)], ids=["nested", "long", "text"])
+def test_a_line_that_is_no_text_takes_little_memory(run_fovea, small, tmp_path, line):
+    (tmp_path / "x.jsonl").write_bytes(b'"cat"\n' + line + b"\n")
+    said = run_fovea("tokenize", "-m", small, f"@{tmp_path}/x.jsonl", code=1, preexec_fn=limited).stderr
+    assert "x.jsonl: line 2 is longer than 6291456 bytes" in said
+    (tmp_path / "x.jsonl").write_bytes(b'"cat"\n' + line[: 6 << 20] + b"\n")
+    said = run_fovea("tokenize", "-m", small, f"@{tmp_path}/x.jsonl", code=1, preexec_fn=limited).stderr
+    assert "x.jsonl, line 2: expected one JSON string" in said
+
+
+def test_the_longest_text_may_have_all_its_characters_escaped(rows, tmp_path):
+    (tmp_path / "x.jsonl").write_text('"' + "\\u0061" * ((1 << 20) - 1) + '"\n')
+    assert [len(row["text"]) for row in rows(f"@{tmp_path}/x.jsonl", "--length", "4")] == [(1 << 20) - 1]

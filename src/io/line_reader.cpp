@@ -1,0 +1,135 @@
+// LineReader over read(2).
+#include "io/line_reader.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "core/error.hpp"
+#include "io/system_error.hpp"
+
+namespace fovea::io {
+namespace {
+
+using std::string_view_literals::operator""sv;
+
+constexpr std::size_t kReadBytes = std::size_t{64} << 10;
+constexpr std::size_t kEncodingBytes = 4;  // that tell the encoding of a text
+
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // U+FEFF in UTF-8
+
+/// The encoding that the beginning of a text shows, with or without a byte order mark, when it is
+/// not UTF-8. Each has zero bytes, which lists of lines in UTF-8 have no use for.
+std::string_view wide_encoding(std::string_view text) {
+  const auto zero = [&](std::size_t at) { return at < text.size() && text[at] == '\0'; };
+  const auto letter = [&](std::size_t at) { return at < text.size() && text[at] != '\0'; };
+  if (text.find('\0') == std::string_view::npos) {
+    return "";
+  }
+  if ((letter(0) && zero(1) && zero(2) && zero(3)) ||
+      text.starts_with("\xff\xfe"
+                       "\0\0"sv) ||
+      (zero(0) && zero(1) && letter(2) != letter(3)) || text.starts_with("\0\0\xfe\xff"sv)) {
+    return "UTF-32";
+  }
+  return text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff") ||
+                 (letter(0) && zero(1) && letter(2) && zero(3)) ||
+                 (zero(0) && letter(1) && zero(2) && letter(3))
+             ? "UTF-16"
+             : "";
+}
+
+}  // namespace
+
+LineReader::LineReader(const std::string& path, char delimiter, std::size_t most_bytes)
+    : delimiter_(delimiter), most_bytes_(most_bytes), fd_(STDIN_FILENO) {
+  if (path == "-") {
+    return;
+  }
+  // O_NONBLOCK: a pipe is opened at once, and fill() waits for its writer.
+  file_ = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file_.open()) {
+    fail_with_errno("open");
+  }
+  fd_ = file_.get();
+}
+
+bool LineReader::fill(StopFlag stop) {
+  // The writer of a pipe may keep its reader waiting for ever; a stopped job must not wait.
+  constexpr int kStopIntervalMs = 50;
+  buffer_.erase(0, at_);
+  at_ = 0;
+  const std::size_t have = buffer_.size();
+  buffer_.resize(have + kReadBytes);
+  for (;;) {
+    stop.poll();
+    pollfd ready{.fd = fd_, .events = POLLIN, .revents = 0};
+    if (::poll(&ready, 1, kStopIntervalMs) <= 0) {
+      continue;
+    }
+    const ssize_t got = ::read(fd_, buffer_.data() + have, kReadBytes);
+    if (got >= 0) {
+      buffer_.resize(have + static_cast<std::size_t>(got));
+      return got > 0;
+    }
+    if (errno != EINTR && errno != EAGAIN) {
+      const int code = errno;
+      buffer_.resize(have);
+      errno = code;
+      fail_with_errno("read");
+    }
+  }
+}
+
+void LineReader::begin(StopFlag stop) {
+  while (buffer_.size() < kEncodingBytes && fill(stop)) {
+  }
+  begun_ = true;
+  if (delimiter_ != '\n') {
+    return;
+  }
+  if (const std::string_view encoding = wide_encoding(buffer_); !encoding.empty()) {
+    fail("the list is in {}; expected UTF-8: save it again with the encoding UTF-8", encoding);
+  }
+  if (buffer_.starts_with(kByteOrderMark)) {
+    at_ = kByteOrderMark.size();
+  }
+}
+
+bool LineReader::next(std::string& line, StopFlag stop) {
+  if (!begun_) {
+    begin(stop);
+  }
+  std::size_t searched = at_;
+  for (;;) {
+    const std::size_t end = buffer_.find(delimiter_, searched);
+    if (std::min(end, buffer_.size()) - at_ > most_bytes_) {
+      fail("line {} is longer than {} bytes, which is too long", number_ + 1, most_bytes_);
+    }
+    if (end != std::string::npos) {
+      line.assign(buffer_, at_, end - at_);
+      at_ = end + 1;
+      break;
+    }
+    searched = buffer_.size() - at_;  // fill() moves the rest to the front
+    if (!fill(stop)) {
+      line.assign(buffer_, at_);
+      at_ = buffer_.size();
+      if (line.empty()) {
+        return false;
+      }
+      break;
+    }
+  }
+  ++number_;
+  if (delimiter_ == '\n' && line.ends_with('\r')) {
+    line.pop_back();
+  }
+  return true;
+}
+
+}  // namespace fovea::io
