@@ -16,7 +16,12 @@ struct KindRow {
 };
 
 constexpr KindRow kEndings[] = {
-    {kImageKind, "jpg jpeg jpe jfif png webp gif bmp tif tiff heic heif hif avif"},
+    {kImageKind,  // a line per format, with the names of its stereo pairs, panoramas and others
+     "jpg jpeg jpe jfif jfi jif pjpeg pjp mpo jps insp "
+     "png apng pns "
+     "webp gif bmp dib "
+     "tif tiff btf tf8 "
+     "heic heif hif avif"},
     // What cameras write.
     {kImageKind,
      "3fr arw cr2 cr3 crw dcr dng erf fff gpr iiq k25 kdc mef mos mrw nef nrw orf ori pef raf rw2 "
