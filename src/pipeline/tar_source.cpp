@@ -1,9 +1,7 @@
 // Lists images in tar archives, plain or compressed, through libarchive.
 #include <algorithm>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,12 +12,12 @@
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <unistd.h>
 
 #include "core/error.hpp"
 #include "core/released.hpp"
 #include "io/descriptor.hpp"
 #include "io/text.hpp"
+#include "pipeline/archive_feed.hpp"
 #include "pipeline/file_kinds.hpp"
 #include "pipeline/read_file.hpp"
 #include "pipeline/source.hpp"
@@ -27,77 +25,11 @@
 namespace fovea::pipeline {
 namespace {
 
-// Feeds libarchive. Its own file reader may seek past the end of a truncated archive and then see
-// a clean end; this one never skips beyond the end of the file, so that every loss is noticed.
-class Feed {
- public:
-  Feed() = default;
-  virtual ~Feed() = default;
-  Feed(const Feed&) = delete;
-  Feed& operator=(const Feed&) = delete;
-  /// Bytes of the whole archive.
-  [[nodiscard]] virtual std::uint64_t size() const = 0;
-  [[nodiscard]] virtual std::optional<io::FileStamp> stamp() const { return std::nullopt; }
-  virtual la_ssize_t read(archive* reader, const void** data) = 0;
-  virtual la_int64_t skip(la_int64_t request) = 0;
-};
-
-class FileFeed final : public Feed {
- public:
-  explicit FileFeed(const std::string& path) : opened_(io::open_regular_file(path)) {}
-
-  [[nodiscard]] std::uint64_t size() const override {
-    return static_cast<std::uint64_t>(opened_.info.st_size);
-  }
-  [[nodiscard]] std::optional<io::FileStamp> stamp() const override {
-    return io::stamp_of(opened_.info);
-  }
-  la_ssize_t read(archive* reader, const void** data) override {
-    ssize_t got = 0;
-    do {
-      got = ::pread(opened_.file.get(), buffer_.data(), buffer_.size(), at_);
-    } while (got < 0 && errno == EINTR);
-    if (got < 0) {
-      archive_set_error(reader, errno, "cannot read: %s", std::strerror(errno));
-      return ARCHIVE_FATAL;
-    }
-    at_ += got;
-    *data = buffer_.data();
-    return got;
-  }
-  la_int64_t skip(la_int64_t request) override {
-    const la_int64_t step = std::clamp<la_int64_t>(opened_.info.st_size - at_, 0, request);
-    at_ += step;
-    return step;
-  }
-
- private:
-  io::OpenedFile opened_;
-  off_t at_ = 0;
-  std::vector<std::byte> buffer_ = std::vector<std::byte>(std::size_t{128} << 10);
-};
-
-class MemoryFeed final : public Feed {
- public:
-  explicit MemoryFeed(std::span<const std::byte> bytes) : size_(bytes.size()), rest_(bytes) {}
-
-  [[nodiscard]] std::uint64_t size() const override { return size_; }
-  la_ssize_t read(archive* /*reader*/, const void** data) override {
-    *data = rest_.data();
-    return static_cast<la_ssize_t>(std::exchange(rest_, {}).size());
-  }
-  la_int64_t skip(la_int64_t /*request*/) override { return 0; }
-
- private:
-  std::uint64_t size_;
-  std::span<const std::byte> rest_;
-};
-
 class TarSource final : public Source {
  public:
   /// Opens the file at the first next() when there is no `feed`, so that a failure is an item.
   TarSource(std::string name, std::string image_key, FileFilter filter, LeftOut* left_out,
-            std::unique_ptr<Feed> feed = nullptr)
+            std::unique_ptr<ArchiveFeed> feed = nullptr)
       : Source(std::move(name)),
         image_key_(std::move(image_key)),
         filter_(std::move(filter)),
@@ -135,31 +67,31 @@ class TarSource final : public Source {
 
   void open() {
     if (!feed_) {
-      feed_ = std::make_unique<FileFeed>(name());
+      feed_ = feed_of_file(name());
     }
     archive_.reset(archive_read_new());
     if (!archive_) {
       fail_for_resources("{}: not enough memory to read the archive", io::escape(name()));
     }
     archive* reader = archive_.get();
-    // Only some of the filters of the library are enabled, because others run programs.
+    // The feed unpacks. A filter that finds more to unpack is refused; those that are not enabled
+    // run programs.
     archive_read_support_filter_gzip(reader);
     archive_read_support_filter_bzip2(reader);
     archive_read_support_filter_xz(reader);
     archive_read_support_filter_zstd(reader);
     archive_read_support_format_tar(reader);
     archive_read_set_read_callback(reader, [](archive* a, void* feed, const void** data) {
-      return static_cast<Feed*>(feed)->read(a, data);
+      return static_cast<ArchiveFeed*>(feed)->read(a, data);
     });
     archive_read_set_skip_callback(reader, [](archive* /*a*/, void* feed, la_int64_t request) {
-      return static_cast<Feed*>(feed)->skip(request);
+      return static_cast<ArchiveFeed*>(feed)->skip(request);
     });
     archive_read_set_callback_data(reader, feed_.get());
     if (archive_read_open1(reader) != ARCHIVE_OK) {
       fail_archive("read as a tar archive");
     }
-    is_compressed_ = archive_filter_code(reader, 0) != ARCHIVE_FILTER_NONE;
-    if (archive_filter_count(reader) > 2) {  // the file itself counts as one
+    if (archive_filter_count(reader) > 1) {  // the file itself counts as one
       fail("the archive is compressed more than once; decompress it first");
     }
   }
@@ -171,7 +103,7 @@ class TarSource final : public Source {
     const void* data = nullptr;
     std::size_t size = 0;
     la_int64_t offset = 0;
-    while (is_compressed_ &&
+    while (feed_->is_compressed() &&
            archive_read_data_block(archive_.get(), &data, &size, &offset) == ARCHIVE_OK) {
       stop.poll();
     }
@@ -182,7 +114,7 @@ class TarSource final : public Source {
   void check_expansion(la_int64_t member_size) const {
     constexpr std::uint64_t kAlways = std::uint64_t{1} << 30;
     constexpr std::uint64_t kTimes = 100;
-    if (!is_compressed_) {
+    if (!feed_->is_compressed()) {
       return;
     }
     const auto position = static_cast<std::uint64_t>(
@@ -206,6 +138,7 @@ class TarSource final : public Source {
       archive_entry* entry = nullptr;
       const int result = archive_read_next_header(archive_.get(), &entry);
       if (result == ARCHIVE_EOF) {
+        check_end(stop);
         return false;
       }
       // A warning concerns a name or attribute that does not convert; the member itself is usable.
@@ -244,6 +177,24 @@ class TarSource final : public Source {
         item = failed_item(std::move(item.name), why_no_file(*entry));
       }
       return true;
+    }
+  }
+
+  // What is compressed proves itself by a checksum at its end, which tar has no need to read.
+  void check_end(StopFlag stop) const {
+    constexpr la_ssize_t kMostPadding = la_ssize_t{1} << 20;
+    la_ssize_t got = 0;
+    for (la_ssize_t all = 0; feed_->is_compressed() && all < kMostPadding; all += got) {
+      stop.poll();
+      const void* data = nullptr;
+      got = feed_->read(archive_.get(), &data);
+      if (got < 0) {
+        fail("cannot read the archive to its end: {}; its members were read, but may be damaged",
+             io::escape(archive_error_string(archive_.get())));
+      }
+      if (got == 0) {
+        return;
+      }
     }
   }
 
@@ -318,9 +269,8 @@ class TarSource final : public Source {
   FileFilter filter_;
   std::optional<std::unordered_set<std::string>> members_;  // those to read, whatever the filter
   LeftOut* left_out_ = nullptr;
-  std::unique_ptr<Feed> feed_;  // outlives archive_
+  std::unique_ptr<ArchiveFeed> feed_;  // outlives archive_
   Released<archive, archive_read_free> archive_;
-  bool is_compressed_ = false;
   bool in_member_ = false;
   std::string last_;  // the path of the last member that was read
   la_int64_t size_ = 0;
@@ -341,7 +291,7 @@ std::unique_ptr<Source> make_tar_source(std::string path, std::unordered_set<std
 std::unique_ptr<Source> make_tar_source(std::string name, std::span<const std::byte> archive,
                                         std::string image_key) {
   return std::make_unique<TarSource>(std::move(name), std::move(image_key), FileFilter(), nullptr,
-                                     std::make_unique<MemoryFeed>(archive));
+                                     feed_of_memory(archive));
 }
 
 }  // namespace fovea::pipeline

@@ -1,0 +1,203 @@
+// Feeds from files and memory, and the one that unpacks what another gives.
+#include "pipeline/archive_feed.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+#include "core/error.hpp"
+#include "pipeline/unpacker.hpp"
+
+namespace fovea::pipeline {
+namespace {
+
+class FileFeed final : public ArchiveFeed {
+ public:
+  explicit FileFeed(const std::string& path) : opened_(io::open_regular_file(path)) {}
+
+  [[nodiscard]] std::uint64_t size() const override {
+    return static_cast<std::uint64_t>(opened_.info.st_size);
+  }
+  [[nodiscard]] std::optional<io::FileStamp> stamp() const override {
+    return io::stamp_of(opened_.info);
+  }
+  la_ssize_t read(archive* reader, const void** data) override {
+    ssize_t got = 0;
+    do {
+      got = ::pread(opened_.file.get(), buffer_.data(), buffer_.size(), at_);
+    } while (got < 0 && errno == EINTR);
+    if (got < 0) {
+      archive_set_error(reader, errno, "cannot read: %s", std::strerror(errno));
+      return ARCHIVE_FATAL;
+    }
+    at_ += got;
+    *data = buffer_.data();
+    return got;
+  }
+  la_int64_t skip(la_int64_t request) override {
+    const la_int64_t step = std::clamp<la_int64_t>(opened_.info.st_size - at_, 0, request);
+    at_ += step;
+    return step;
+  }
+
+ private:
+  io::OpenedFile opened_;
+  off_t at_ = 0;
+  std::vector<std::byte> buffer_ = std::vector<std::byte>(std::size_t{128} << 10);
+};
+
+class MemoryFeed final : public ArchiveFeed {
+ public:
+  explicit MemoryFeed(std::span<const std::byte> bytes) : size_(bytes.size()), rest_(bytes) {}
+
+  [[nodiscard]] std::uint64_t size() const override { return size_; }
+  la_ssize_t read(archive* /*reader*/, const void** data) override {
+    *data = rest_.data();
+    return static_cast<la_ssize_t>(std::exchange(rest_, {}).size());
+  }
+  la_int64_t skip(la_int64_t /*request*/) override { return 0; }
+
+ private:
+  std::uint64_t size_;
+  std::span<const std::byte> rest_;
+};
+
+/// Unpacks the streams of what another feed gives, whose first bytes say whether it is compressed.
+/// What comes behind the last stream is not read.
+class UnpackingFeed final : public ArchiveFeed {
+ public:
+  explicit UnpackingFeed(std::unique_ptr<ArchiveFeed> stored) : stored_(std::move(stored)) {}
+
+  [[nodiscard]] std::uint64_t size() const override { return stored_->size(); }
+  [[nodiscard]] std::optional<io::FileStamp> stamp() const override { return stored_->stamp(); }
+  [[nodiscard]] bool is_compressed() const override { return !buffer_.empty(); }
+
+  la_ssize_t read(archive* reader, const void** data) override {
+    if (is_plain_) {
+      return stored_->read(reader, data);
+    }
+    try {
+      if (!begun_ && !begin(reader)) {
+        *data = in_.data();
+        return static_cast<la_ssize_t>(in_.size());
+      }
+      return read_unpacked(reader, data);
+    } catch (const Error& error) {
+      rethrow_unless_finding(error);
+      archive_set_error(reader, EILSEQ, "%s", error.what());
+      return ARCHIVE_FATAL;
+    }
+  }
+  la_int64_t skip(la_int64_t request) override { return is_plain_ ? stored_->skip(request) : 0; }
+
+ private:
+  // False when the archive is not compressed, whose first bytes are then in `in_`.
+  bool begin(archive* reader) {
+    begun_ = true;
+    refill(reader);
+    unpacker_ = unpacker_of(in_);
+    is_plain_ = unpacker_ == nullptr;
+    if (!is_plain_) {
+      buffer_.resize(kPieceBytes);
+    }
+    return !is_plain_;
+  }
+
+  la_ssize_t read_unpacked(archive* reader, const void** data) {
+    std::span<std::byte> out(buffer_);
+    while (!out.empty() && problem_.empty() && unpacker_) {
+      try {
+        unpack(reader, out);
+      } catch (const Error& error) {
+        rethrow_unless_finding(error);
+        problem_ = error.what();
+      }
+    }
+    const std::size_t got = buffer_.size() - out.size();
+    if (got == 0 && !problem_.empty()) {
+      fail("{}", problem_);
+    }
+    *data = buffer_.data();
+    return static_cast<la_ssize_t>(got);
+  }
+
+  void unpack(archive* reader, std::span<std::byte>& out) {
+    const std::size_t before = out.size();
+    const bool ended = unpacker_->step(in_, out);
+    empty_streams_ = out.size() < before ? 0 : empty_streams_ + (ended ? 1 : 0);
+    if (empty_streams_ > kMostEmptyStreams) {  // each takes time, and none is an archive's
+      fail("the {} data has more than {} empty parts", unpacker_->format(), kMostEmptyStreams);
+    }
+    if (ended) {
+      start_next(reader);
+    } else if (in_.empty() && out.size() == before && !refill(reader)) {
+      fail("the {} data is cut short", unpacker_->format());
+    }
+  }
+
+  void start_next(archive* reader) {
+    skip_zeros();
+    for (int pieces = 0; in_.size() < kMagicBytes && pieces < kMostPieces; ++pieces) {
+      const std::vector<std::byte> left(in_.begin(), in_.end());
+      if (!refill(reader)) {
+        break;
+      }
+      joined_ = left;
+      joined_.insert(joined_.end(), in_.begin(), in_.end());
+      in_ = joined_;
+      skip_zeros();
+    }
+    unpacker_ = unpacker_of(in_);
+  }
+
+  // xz and programs that write tapes fill up what they write with zeros.
+  void skip_zeros() {
+    while (!in_.empty() && in_.front() == std::byte{0}) {
+      in_ = in_.subspan(1);
+    }
+  }
+
+  // False at the end of what is stored; `in_` is as it was then.
+  bool refill(archive* reader) {
+    const void* data = nullptr;
+    const la_ssize_t got = stored_->read(reader, &data);
+    if (got < 0) {
+      fail("{}", archive_error_string(reader));
+    }
+    if (got > 0) {
+      in_ = {static_cast<const std::byte*>(data), static_cast<std::size_t>(got)};
+    }
+    return got > 0;
+  }
+
+  static constexpr std::size_t kPieceBytes = std::size_t{128} << 10;
+  static constexpr std::size_t kMagicBytes = 6;
+  static constexpr int kMostPieces = 8;  // of zeros between streams
+  static constexpr int kMostEmptyStreams = 1024;
+
+  std::unique_ptr<ArchiveFeed> stored_;
+  bool begun_ = false;
+  bool is_plain_ = false;
+  std::span<const std::byte> in_;       // what is not yet unpacked of the last piece
+  std::unique_ptr<Unpacker> unpacker_;  // null behind the last stream
+  int empty_streams_ = 0;               // in succession
+  std::string problem_;                 // told once what came before it is read
+  std::vector<std::byte> joined_;       // two pieces, when a stream begins at their border
+  std::vector<std::byte> buffer_;
+};
+
+}  // namespace
+
+std::unique_ptr<ArchiveFeed> feed_of_file(const std::string& path) {
+  return std::make_unique<UnpackingFeed>(std::make_unique<FileFeed>(path));
+}
+
+std::unique_ptr<ArchiveFeed> feed_of_memory(std::span<const std::byte> bytes) {
+  return std::make_unique<UnpackingFeed>(std::make_unique<MemoryFeed>(bytes));
+}
+
+}  // namespace fovea::pipeline

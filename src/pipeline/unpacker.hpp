@@ -1,0 +1,29 @@
+// Unpacker: gzip, bzip2, xz and zstd, one stream at a time.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+namespace fovea::pipeline {
+
+/// Unpacks one stream: a member of gzip, a frame of zstd.
+class Unpacker {
+ public:
+  Unpacker() = default;
+  virtual ~Unpacker() = default;
+  Unpacker(const Unpacker&) = delete;
+  Unpacker& operator=(const Unpacker&) = delete;
+
+  /// Unpacks as much of `in` as fits into `out`, and cuts off of both what is done. True at the end
+  /// of the stream. Throws fovea::Error when the data is damaged; what came before it is in `out`.
+  virtual bool step(std::span<const std::byte>& in, std::span<std::byte>& out) = 0;
+
+  /// The name of the format.
+  [[nodiscard]] virtual const char* format() const = 0;
+};
+
+/// For a stream that begins with these bytes; null when they are not of such a format.
+[[nodiscard]] std::unique_ptr<Unpacker> unpacker_of(std::span<const std::byte> begin);
+
+}  // namespace fovea::pipeline
