@@ -15,7 +15,7 @@ std::string partial(const std::string& name) {
   return name + ".partial";
 }
 
-bool is_shard_file(std::string_view name) {
+std::optional<std::uint64_t> shard_number(std::string_view name) {
   for (const std::string_view prefix : {"embeddings-", "index-"}) {
     if (!name.starts_with(prefix)) {
       continue;
@@ -26,10 +26,14 @@ bool is_shard_file(std::string_view name) {
     const std::string_view tail = rest.substr(static_cast<std::size_t>(end - rest.data()));
     if (error == std::errc{} && (tail == ".npy" || tail == ".jsonl" || tail == ".npy.partial" ||
                                  tail == ".jsonl.partial")) {
-      return true;
+      return number;
     }
   }
-  return false;
+  return std::nullopt;
+}
+
+bool is_shard_file(std::string_view name) {
+  return shard_number(name).has_value();
 }
 
 bool is_output_file(const std::filesystem::path& output, std::string_view name) {
@@ -72,6 +76,11 @@ std::string OutputLayout::data_file(std::uint64_t number) const {
 
 std::string OutputLayout::index_file(std::uint64_t number) const {
   return fmt::format("index-{:05}.jsonl", number);
+}
+
+bool OutputLayout::is_complete_file(std::string_view name, std::uint64_t files) const {
+  const std::optional<std::uint64_t> number = shard_number(name);
+  return number && *number < files && (name == data_file(*number) || name == index_file(*number));
 }
 
 std::string OutputLayout::header(std::uint64_t rows) const {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,10 @@ inline constexpr const char* kLockFile = ".lock";
 inline constexpr const char* kUpdateFolder = ".update";
 
 [[nodiscard]] std::string partial(const std::string& name);
+
+/// The number in the name of a file of embeddings or its index, of any format, finished or partial;
+/// nothing when it is another name.
+[[nodiscard]] std::optional<std::uint64_t> shard_number(std::string_view name);
 
 /// Whether a name is one of embeddings-*, index-*, of any format, finished or partial.
 [[nodiscard]] bool is_shard_file(std::string_view name);
@@ -47,6 +52,10 @@ class OutputLayout {
   [[nodiscard]] bool has_index() const { return format_ == OutputFormat::kNpy; }
   [[nodiscard]] std::string data_file(std::uint64_t number) const;
   [[nodiscard]] std::string index_file(std::uint64_t number) const;
+
+  /// Whether a name is that of one of the first `files` complete files or their indexes. What a
+  /// manifest counts may be any number, so that names are walked, and never what it counts.
+  [[nodiscard]] bool is_complete_file(std::string_view name, std::uint64_t files) const;
 
   [[nodiscard]] DType dtype() const { return dtype_; }
   [[nodiscard]] std::size_t row_bytes() const { return row_bytes_; }

@@ -352,10 +352,7 @@ std::string problem_of_index(const io::Folder& folder, const OutputLayout& layou
 
 std::vector<std::string> uncounted_files(const io::Folder& folder, const OutputLayout& layout,
                                          const JobState& state) {
-  std::set<std::string> counted;
-  for (std::uint64_t number = 0; number < state.shards; ++number) {
-    counted.insert({layout.data_file(number), layout.index_file(number)});
-  }
+  std::set<std::string> counted;  // of the files that are being written
   if (state.open_rows > 0) {
     for (const std::string& name :
          {layout.data_file(state.shards), layout.index_file(state.shards)}) {
@@ -364,7 +361,8 @@ std::vector<std::string> uncounted_files(const io::Folder& folder, const OutputL
   }
   std::vector<std::string> more = folder.list();
   std::erase_if(more, [&](const std::string& name) {
-    return !is_shard_file(name) || counted.contains(name);
+    return !is_shard_file(name) || layout.is_complete_file(name, state.shards) ||
+           counted.contains(name);
   });
   return more;
 }

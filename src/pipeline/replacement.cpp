@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -94,7 +95,13 @@ void finish_replacement(const std::shared_ptr<const io::Folder>& output) {
     const JobState& state = manifest.state;
     manifest.state.finished = false;
     io::write_file_atomically(output, kManifestFile, format_manifest(manifest));
-    for (std::uint64_t number = 0; number < state.shards; ++number) {
+    std::set<std::uint64_t> numbers;
+    for (const std::string& name : folder->list()) {
+      if (layout.is_complete_file(name, state.shards)) {
+        numbers.insert(*shard_number(name));
+      }
+    }
+    for (const std::uint64_t number : numbers) {
       move_shard(*folder, *output, layout, number);
     }
     std::vector<std::string> old = uncounted_files(*output, layout, state);

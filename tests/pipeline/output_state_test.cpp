@@ -11,7 +11,9 @@
 #include "pipeline/journal.hpp"
 #include "pipeline/output.hpp"
 #include "pipeline/output_lock.hpp"
+#include "pipeline/output_proof.hpp"
 #include "pipeline/repair.hpp"
+#include "pipeline/replacement.hpp"
 #include "pipeline/run.hpp"
 #include "support.hpp"
 
@@ -248,6 +250,28 @@ TEST_F(OutputStateTest, FinishedFilesAreRememberedAsTheyAreFinished) {
     EXPECT_PRED2(contains, remembered, fmt::format("embeddings-{:05}.npy ", number));
     EXPECT_PRED2(contains, remembered, fmt::format("index-{:05}.jsonl ", number));
   }
+}
+
+// Whoever alters a manifest can make its checksum, too.
+TEST_F(OutputStateTest, AManifestThatCountsMoreFilesThanThereAreIsNotWalked) {
+  run(folder_, test_identity(100));
+  const auto folder = std::make_shared<const io::Folder>(folder_);
+  Manifest manifest = parse_manifest(read_text(folder_ / "manifest.json"));
+  manifest.state.shards = 1'000'000'000'000;
+  EXPECT_TRUE(uncounted_files(*folder, OutputLayout(manifest.identity), manifest.state).empty());
+  write("manifest.json", format_manifest(manifest));
+  std::vector<std::string> problems;
+  (void)prove(*folder, manifest, nullptr, {}, &problems);
+  ASSERT_FALSE(problems.empty());
+  EXPECT_PRED2(contains, problems.front(), "counts 1000000000000 complete files, but");
+  // As an update leaves it that is killed while it puts its files in place.
+  write(".update/new/manifest.json", format_manifest(manifest));
+  fs::rename(folder_ / "embeddings-00003.npy", folder_ / ".update/new/embeddings-00003.npy");
+  fs::rename(folder_ / "index-00003.jsonl", folder_ / ".update/new/index-00003.jsonl");
+  finish_replacement(folder);
+  EXPECT_FALSE(fs::exists(folder_ / ".update"));
+  EXPECT_TRUE(fs::exists(folder_ / "embeddings-00003.npy"));
+  EXPECT_TRUE(fs::exists(folder_ / "index-00003.jsonl"));
 }
 
 }  // namespace
