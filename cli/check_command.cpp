@@ -45,13 +45,15 @@ void print_text(const CheckReport& report, const std::string& output) {
   for (const std::string& problem : report.problems) {
     std::cout << "wrong: " << io::printable(problem) << '\n';
   }
+  const std::string state = report.missing.empty() ? "finished" : "partial: " + report.missing;
   std::cout << fmt::format("{}: {}, {}\n", printable_name(output),
-                           report.finished ? "finished" : "not finished", counted(report))
+                           report.finished ? state : "not finished", counted(report))
             << remedy(report, output);
 }
 
 nlohmann::ordered_json to_json(const CheckReport& report) {
   return {{"finished", report.finished},
+          {"missing", report.missing},
           {"has_checksums", report.has_checksums},
           {"inputs", report.inputs},
           {"rows", report.rows},

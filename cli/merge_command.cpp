@@ -28,6 +28,9 @@ std::string summary(const MergeReport& report, const MergeOptions& options) {
   if (report.left_out > 0) {
     text += fmt::format(", {} left out because an earlier output has them", report.left_out);
   }
+  if (!report.missing.empty()) {
+    text += fmt::format("; PARTIAL: {}", report.missing);
+  }
   return text + fmt::format("; {}; {} {}",
                             report.in_input_order ? "in the order of a run without --shard"
                                                   : "one output after the other",
@@ -47,6 +50,10 @@ void add_merge(CLI::App& app, Run& run) {
   add_flag(*command, "--keep-first", options->keep_first,
            "Take a photo that several outputs have from the first of them")
       ->group(kInputGroup);
+  without_variable(add_flag(*command, "--partial", options->partial,
+                            "Join what is there when shards are missing; the last line, "
+                            "manifest.json, check and search say which ones"))
+      ->group(kInputGroup);
   const auto shard_rows = std::make_shared<std::optional<std::uint64_t>>();
   add_optional_whole(*command, "--shard-rows", {1}, *shard_rows,
                      "Rows per embeddings file (without it: as in the first output)")
@@ -55,7 +62,7 @@ void add_merge(CLI::App& app, Run& run) {
   add_progress_options(*command, *progress);
   explain(*command,
           {"Outputs of --shard 0/N to N-1/N give the rows in the order of a run without --shard; "
-           "other outputs come one after the other."},
+           "other outputs come one after the other. A shard that is missing is an error."},
           {"fovea merge OUT-0 OUT-1 -o MERGED", "fovea merge OUT-* -o MERGED --keep-first"});
   command->callback([options, shard_rows, progress, &run] {
     options->shard_rows = shard_rows->value_or(0);
@@ -75,6 +82,7 @@ void add_merge(CLI::App& app, Run& run) {
                                               {"failed", report.failed},
                                               {"left_out", report.left_out},
                                               {"in_input_order", report.in_input_order},
+                                              {"missing", report.missing},
                                               {"already_done", report.already_done},
                                               {"interrupted", report.interrupted}});
       return report.interrupted ? kInterrupted : kDone;

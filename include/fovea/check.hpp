@@ -25,6 +25,7 @@ struct CheckReport {
   std::uint64_t rows = 0;
   std::uint64_t failed = 0;  // failed inputs
   std::uint64_t files = 0;   // complete embeddings files
+  std::string missing;       // "shard 3/8 is missing" of one that was merged so; otherwise ""
 
   /// Sentences that name a file and say what is wrong with it; empty when nothing is wrong. After a
   /// repair they describe the state before it.

@@ -14,6 +14,9 @@ struct MergeOptions {
   std::string output;                ///< a folder, which is made when it does not exist
   /// A photo that several outputs have is taken from the first of them. Otherwise it is an Error.
   bool keep_first = false;
+  /// Outputs of some of the shards of a job are joined, and manifest.json lists those that are
+  /// missing. Otherwise it is an Error that names them.
+  bool partial = false;
   bool overwrite = false;        ///< discard what `output` holds
   std::uint64_t shard_rows = 0;  ///< rows per embeddings file; 0: as in the first output
   /// Called from the thread of merge_outputs while rows are copied.
@@ -28,6 +31,7 @@ struct MergeReport {
   /// The outputs are shards of one job (InputOptions::shard_index), and inputs are in the order
   /// that the job without shards gives. Otherwise one output comes after the other.
   bool in_input_order = false;
+  std::string missing;        ///< "shard 3/8 is missing" of a partial result; otherwise ""
   bool already_done = false;  ///< `output` held the result, so nothing was written
   bool interrupted = false;   ///< nothing was changed
 };
@@ -36,7 +40,8 @@ struct MergeReport {
 /// bytes. The files appear together at the end; a merge that is killed leaves nothing that a reader
 /// sees, and the same call begins again. Throws fovea::Error when an output is unfinished, damaged
 /// or in use, when outputs are of different models, preprocessing, precision, dtype, normalisation
-/// or format, when several have the same photo, or when `output` holds something already.
+/// or format, when several have the same photo, when shards of a
+/// job are missing, or when `output` holds something already.
 [[nodiscard]] MergeReport merge_outputs(const MergeOptions& options);
 
 }  // namespace fovea

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/wording.hpp"
 #include "io/folder.hpp"
 #include "io/text.hpp"
 #include "pipeline/manifest.hpp"
@@ -115,6 +116,8 @@ CheckReport check_output(const CheckOptions& options) {
     report.rows = state.rows;
     report.failed = state.failed;
     report.files = state.shards;
+    const pipeline::MissingShards& missing = manifest->identity.missing;
+    report.missing = missing_shards_words(missing.numbers, missing.numbers.size(), missing.count);
     if (manifest->version < pipeline::kFirstSummedVersion) {
       check_old(*folder, *manifest, stop, report);
       return report;

@@ -20,6 +20,7 @@
 
 #include "collection/input_order.hpp"
 #include "collection/new_output.hpp"
+#include "collection/shard_set.hpp"
 #include "collection/stored_rows.hpp"
 #include "core/error.hpp"
 #include "core/stop.hpp"
@@ -198,6 +199,13 @@ class Merge {
       outputs_.push_back(std::make_unique<MergedOutput>(path, stop_));
     }
     demand_alike(outputs_);
+    std::vector<GivenOutput> given;
+    for (const auto& output : outputs_) {
+      given.push_back({output->shown(), &output->identity()});
+    }
+    missing_ = find_missing(given, options_.partial);
+    report_.missing =
+        missing_shards_words(missing_.numbers, missing_.numbers.size(), missing_.count);
     one_working_folder_ = std::ranges::all_of(outputs_, [this](const auto& output) {
       return output->identity().working_folder == outputs_.front()->identity().working_folder;
     });
@@ -358,6 +366,7 @@ class Merge {
     JobIdentity identity = outputs_.front()->identity();
     identity.shard_index = 0;
     identity.shard_count = 1;
+    identity.missing = missing_;
     identity.shard_rows = options_.shard_rows > 0 ? options_.shard_rows : identity.shard_rows;
     pipeline::FolderOutput target(options_.output, identity, options_.overwrite,
                                   std::chrono::milliseconds(0), stop_);
@@ -413,7 +422,7 @@ class Merge {
       failed += input.failed ? 1 : 0;
     }
     if (!state.finished || state.inputs != inputs_.size() || state.failed != failed ||
-        state.names != names.value()) {
+        state.names != names.value() || target.manifest().identity.missing != missing_) {
       fail("{}: holds another output already; choose another folder or pass {}",
            io::escape(options_.output), option_words("overwrite"));
     }
@@ -441,6 +450,7 @@ class Merge {
   const MergeOptions& options_;
   StopFlag stop_;
   Outputs outputs_;
+  pipeline::MissingShards missing_;
   bool one_working_folder_ = true;
   std::vector<MergedInput> inputs_;
   std::uint64_t lost_range_ = 0;  // rows of all outputs of which the index says so

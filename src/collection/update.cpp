@@ -204,6 +204,7 @@ bool Update::is_as_it_was(const NewOutput& files, const pipeline::JobState& is) 
   return !files.has_new_files() && was.finished && was.shards == is.shards && was.rows == is.rows &&
          was.inputs == is.inputs && was.names == is.names && was.errors_bytes == is.errors_bytes &&
          was.errors_sum == is.errors_sum && was.lost_range == is.lost_range &&
+         old.identity.missing.numbers.empty() &&
          old.identity.working_folder == identity_.working_folder;
 }
 

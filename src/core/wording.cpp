@@ -43,4 +43,21 @@ std::string pull_words(std::string_view id, std::string_view revision) {
                             : fmt::format("fovea pull {} --revision {}", id, revision);
 }
 
+std::string missing_shards_words(std::span<const std::uint64_t> numbers, std::uint64_t all,
+                                 std::uint64_t count) {
+  constexpr std::size_t kMostNamed = 8;
+  const std::size_t named = std::min(numbers.size(), kMostNamed);
+  std::string names;
+  for (std::size_t i = 0; i < named; ++i) {
+    const bool is_last = i + 1 == named && named == all;
+    names += fmt::format("{}{}/{}", i == 0 ? "" : is_last ? " and " : ", ", numbers[i], count);
+  }
+  if (named < all) {
+    names += fmt::format(" and {} other{}", all - named, all - named == 1 ? "" : "s");
+  }
+  return all == 0   ? ""
+         : all == 1 ? fmt::format("shard {} is missing", names)
+                    : fmt::format("shards {} are missing", names);
+}
+
 }  // namespace fovea

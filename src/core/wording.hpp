@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -24,5 +25,10 @@ void set_wording(Wording wording);
 
 /// The command that fetches a model.
 [[nodiscard]] std::string pull_words(std::string_view id, std::string_view revision);
+
+/// "shards 3/8 and 5/8 are missing"; "" when there are none. `all`: how many are missing, of which
+/// `numbers` may be the first ones alone.
+[[nodiscard]] std::string missing_shards_words(std::span<const std::uint64_t> numbers,
+                                               std::uint64_t all, std::uint64_t count);
 
 }  // namespace fovea

@@ -61,6 +61,7 @@ FolderOutput::FolderOutput(std::shared_ptr<const io::Folder> folder, const JobId
   manifest_.last_update = there->last_update;
   manifest_.identity.model = there->identity.model;
   manifest_.identity.working_folder = there->identity.working_folder;
+  manifest_.identity.missing = there->identity.missing;
   if (there->state.finished) {
     manifest_.version = there->version;
   }

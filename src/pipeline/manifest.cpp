@@ -53,6 +53,24 @@ void read_channels(const nlohmann::json& object, const char* key, std::array<flo
                          [&](const nlohmann::json& value) { return to_float(value, key); });
 }
 
+MissingShards read_missing(const nlohmann::json& shard) {
+  MissingShards missing{.count = read_count(shard, "merged_from"), .numbers = {}};
+  const nlohmann::json& list = read_value(shard, "missing");
+  if (!list.is_array() || list.empty() || list.size() > MissingShards::kMost) {
+    fail("\"missing\" is not a list of 1 to {} shards", MissingShards::kMost);
+  }
+  for (const nlohmann::json& number : list) {
+    const bool fits =
+        number.is_number_unsigned() && number.get<std::uint64_t>() < missing.count &&
+        (missing.numbers.empty() || missing.numbers.back() < number.get<std::uint64_t>());
+    if (!fits) {
+      fail("\"missing\" does not list shards of {} in their order", missing.count);
+    }
+    missing.numbers.push_back(number);
+  }
+  return missing;
+}
+
 // The number of the first line that differs, from 1.
 std::size_t first_difference(std::string_view a, std::string_view b) {
   const auto [at, unused] = std::ranges::mismatch(a, b);
@@ -177,6 +195,10 @@ void write_identity(ManifestJson& json, const JobIdentity& identity) {
   json["format"] = to_string(identity.format);
   json["shard_rows"] = identity.shard_rows;
   json["shard"] = {{"index", identity.shard_index}, {"count", identity.shard_count}};
+  if (!identity.missing.numbers.empty()) {
+    json["shard"]["merged_from"] = identity.missing.count;
+    json["shard"]["missing"] = identity.missing.numbers;
+  }
 }
 
 JobIdentity read_identity(const nlohmann::json& json) {
@@ -224,6 +246,9 @@ JobIdentity read_identity(const nlohmann::json& json) {
   const nlohmann::json& shard = read_object(json, "shard");
   identity.shard_index = read_count(shard, "index");
   identity.shard_count = read_count(shard, "count");
+  if (shard.contains("missing")) {
+    identity.missing = read_missing(shard);
+  }
   if (identity.dimension == 0 || identity.shard_rows == 0) {
     fail("embeddings need at least one number, and files at least one row");
   }

@@ -13,6 +13,16 @@
 
 namespace fovea::pipeline {
 
+/// Of an output that was merged from some of the shards of a job: those that it lacks.
+struct MissingShards {
+  static constexpr std::size_t kMost = 4096;
+
+  std::uint64_t count = 0;             // shards that the job had
+  std::vector<std::uint64_t> numbers;  // at most kMost, in their order
+
+  friend bool operator==(const MissingShards&, const MissingShards&) = default;
+};
+
 /// Everything that decides the bytes of the output. Two runs may share a folder only when all of it
 /// is equal.
 struct JobIdentity {
@@ -31,6 +41,7 @@ struct JobIdentity {
   std::uint64_t shard_rows = 0;
   std::uint64_t shard_index = 0;
   std::uint64_t shard_count = 1;
+  MissingShards missing = {};  // not compared
 };
 
 /// A durable state. Files may hold more; rows beyond these lengths are computed again.

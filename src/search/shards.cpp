@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "core/error.hpp"
+#include "core/wording.hpp"
 #include "io/file.hpp"
+#include "io/json.hpp"
 #include "io/text.hpp"
 #include "search/dot_kernels.hpp"
 
@@ -34,8 +36,8 @@ constexpr char kManifest[] = "manifest.json";
         shown(folder));
   }
   if (io::exists(folder / kManifest)) {
-    const auto manifest =
-        nlohmann::json::parse(io::read_small_file(folder / kManifest), nullptr, false);
+    const nlohmann::json manifest =
+        io::parse_json_object(io::read_small_file(folder / kManifest), shown(folder / kManifest));
     const nlohmann::json::json_pointer finished("/finished");
     const nlohmann::json::json_pointer counted("/counts/rows");
     if (manifest.contains(finished) && manifest.at(finished) == false) {
@@ -84,14 +86,18 @@ fs::path index_of(const fs::path& embeddings) {
 }
 
 void read_manifest(const fs::path& path, Origin& origin) {
-  const std::string text = io::read_small_file(path);
+  const nlohmann::json manifest = io::parse_json_object(io::read_small_file(path), shown(path));
   try {
-    const nlohmann::json manifest = nlohmann::json::parse(text);
     const nlohmann::json& model = manifest.at("model");
     origin.model = io::unescape(model.at("name").get<std::string>());
     origin.model_sha256 = model.value("sha256", "");
     origin.working_folder = io::unescape(manifest.value("working_folder", ""));
     origin.is_finished = manifest.at("finished").get<bool>();
+    if (const nlohmann::json::json_pointer list("/shard/missing"); manifest.contains(list)) {
+      const auto numbers = manifest.at(list).get<std::vector<std::uint64_t>>();
+      origin.missing = missing_shards_words(
+          numbers, numbers.size(), manifest.at("shard").at("merged_from").get<std::uint64_t>());
+    }
   } catch (const nlohmann::json::exception& error) {
     fail("{}: not the manifest of an embed output: {}", shown(path), error.what());
   } catch (const Error& error) {

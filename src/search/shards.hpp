@@ -45,6 +45,7 @@ struct Origin {
   std::string model_sha256;
   std::filesystem::path working_folder;  // in which `fovea embed` ran
   bool is_finished = true;
+  std::string missing;  // "shard 3/8 is missing" of one that was merged so
 };
 
 /// fovea::Collection describes the files. None of them stays open, because there may be more than a

@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -210,3 +211,67 @@ def test_killed_at_random_moments(place, fovea_bin, seed):
             assert not list(out.glob("embeddings-*"))
     place.merge("part-0", "part-1", out=out)
     assert contents(out) == contents(place.folder / "merged")
+
+
+def shards(place, count):
+    for shard in range(count):
+        place.embed(f"part-{shard}", "--shard", f"{shard}/{count}")
+    return [f"part-{shard}" for shard in range(count)]
+
+
+def test_a_shard_that_is_missing_is_an_error(place):
+    parts = shards(place, 4)
+    for given, said in (
+        (parts[:2] + parts[3:], "shard 2/4 is missing"),
+        (parts[1:3], "shards 0/4 and 3/4 are missing"),
+        (parts[3:], "shards 0/4, 1/4 and 2/4 are missing"),
+    ):
+        result = place.merge(*given, out="merged", code=1)
+        assert said in result.stderr and "--partial" in result.stderr
+        assert not (place.folder / "merged").exists()
+    shutil.copytree(place.folder / "part-0", place.folder / "again")
+    for flags in ([], ["--partial", "--keep-first"]):
+        said = place.merge("again", *parts, out="merged", flags=flags, code=1).stderr
+        assert "shard 0/4 is there 2 times, in again and part-0" in said
+    place.embed("of-two", "--shard", "0/2")
+    said = place.merge("of-two", *parts, out="merged", flags=["--partial", "--keep-first"]).stderr
+    assert "PARTIAL: shard 1/2 is missing" in said
+
+
+def test_a_partial_merge_says_so_until_it_is_whole(place, run_fovea):
+    place.embed("whole", code=3)
+    parts = shards(place, 4)
+    result = place.merge(*parts[:2], parts[3], out="merged", flags=["--partial"])
+    assert "PARTIAL: shard 2/4 is missing" in result.stderr.splitlines()[-1]
+    merged = place.folder / "merged"
+    assert json.loads((merged / "manifest.json").read_text())["shard"] == {
+        "index": 0, "count": 1, "merged_from": 4, "missing": [2]
+    }  # fmt: skip
+    assert "already merged" in place.merge(*parts[:2], parts[3], out="merged", flags=["--partial"]).stderr
+    assert "partial: shard 2/4 is missing" in run_fovea("check", merged).stdout
+    assert json.loads(run_fovea("check", merged, "--json").stdout)["missing"] == "shard 2/4 is missing"
+    assert "merged: shard 2/4 is missing" in run_fovea("similar", "--in", merged, cwd=place.folder).stderr
+    # Without its manifest the journal says so, too.
+    shutil.copytree(merged, place.folder / "mended")
+    (place.folder / "mended/manifest.json").unlink()
+    run_fovea("check", place.folder / "mended", "--repair")
+    assert "partial: shard 2/4 is missing" in run_fovea("check", place.folder / "mended").stdout
+    # It is whole with the shard that it lacks, and only so.
+    assert "shard 2/4 is missing" in place.merge("merged", out="alone", code=1).stderr
+    place.merge("merged", parts[2], out="joined")
+    assert "missing" not in json.loads((place.folder / "joined/manifest.json").read_text())["shard"]
+    assert rows_by_source(place.folder / "joined") == rows_by_source(place.folder / "whole")
+    # An update looks at all inputs, so that nothing is missing afterwards.
+    place.embed("merged", "--update", code=3)
+    assert "missing" not in json.loads((merged / "manifest.json").read_text())["shard"]
+    assert rows_by_source(merged) == rows_by_source(place.folder / "whole")
+
+
+def test_an_empty_shard_can_be_missing_and_an_update_ends_that(place):
+    write_photos(place.folder / "few", 2)
+    flags = {"inputs": ["few"], "code": 0}
+    for shard in (0, 1):
+        place.embed(f"part-{shard}", "--shard", f"{shard}/3", **flags)
+    place.merge("part-0", "part-1", out="merged", flags=["--partial"])
+    place.embed("merged", "--update", **flags)
+    assert "missing" not in json.loads((place.folder / "merged/manifest.json").read_text())["shard"]
