@@ -117,7 +117,6 @@ class LabelReport {
 
 int run_label(LabelArguments& arguments) {
   LabelOptions& label = arguments.label;
-  label.labels = labels_of(arguments.labels);
   if (!arguments.templates.empty()) {
     label.templates = arguments.templates;
   }
@@ -126,6 +125,10 @@ int run_label(LabelArguments& arguments) {
   arguments.encoder.precision = parse_precision(arguments.precision);
   JobReporter reporter(arguments.job, "", "");
   label.control = reporter.control();
+  ProgressLine line(arguments.job);
+  label.on_labels = [&](std::size_t done, std::size_t total) {
+    line.update("embedding the labels", "sentences", done, total);
+  };
   LabelReport report(arguments);
   Encoder encoder(arguments.model, arguments.encoder);
   const JobReport done =
@@ -177,7 +180,8 @@ void add_label(CLI::App& app, Run& run) {
     take_model();
     require_inputs(arguments->model, arguments->label.input.inputs);
     apply_job_arguments(arguments->job, arguments->label.input, arguments->label.max_errors);
-    if (labels_of(arguments->labels).empty()) {
+    arguments->label.labels = labels_of(arguments->labels);
+    if (arguments->label.labels.empty()) {
       throw CLI::ValidationError("--labels", "names no label");
     }
     run = [arguments] { return run_label(*arguments); };

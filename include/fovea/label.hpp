@@ -1,6 +1,7 @@
 // What Encoder::label takes and gives: how well each of several texts fits an image.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -26,6 +27,9 @@ struct LabelOptions {
   std::uint64_t decode_memory = 0;  ///< as in EmbedOptions
   std::optional<std::uint64_t> max_errors;
   JobControl control;
+  /// Called from any thread, never from two at once, while the sentences of the labels are
+  /// embedded.
+  std::function<void(std::size_t done, std::size_t total)> on_labels;
 };
 
 /// An image and its cosines to the labels.

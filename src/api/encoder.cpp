@@ -171,6 +171,7 @@ std::vector<float> Encoder::embed_texts(std::span<const std::string> texts,
   std::vector<std::int32_t> ids;
   ids.reserve(texts.size() * static_cast<std::size_t>(length));
   for (std::size_t i = 0; i < texts.size(); ++i) {
+    StopFlag(options.stop).poll();
     try {
       const std::vector<std::int32_t> tokens =
           side.tokenizer.encode(texts[i], length, options.clean);

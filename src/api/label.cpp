@@ -45,9 +45,9 @@ double dot(std::span<const float> a, std::span<const float> b) {
 // Compares each row with the labels.
 class LabelOutput final : public pipeline::Output {
  public:
-  LabelOutput(std::span<const float> labels, std::size_t width, LogitScale scale,
+  LabelOutput(std::span<const float> labels, std::size_t width, LogitScale scale, StopFlag stop,
               const std::function<void(const LabelledImage&)>& on_image)
-      : labels_(labels), width_(width), scale_(scale), on_image_(on_image) {}
+      : labels_(labels), width_(width), scale_(scale), stop_(stop), on_image_(on_image) {}
 
   void append(const pipeline::Batch& batch, std::span<const std::byte> stored) override {
     std::vector<float> row(width_);
@@ -60,6 +60,9 @@ class LabelOutput final : public pipeline::Output {
       stored = stored.subspan(row_bytes);
       LabelledImage image{.source = io::escape(slot.name), .cosines = {}, .scale = scale_};
       for (std::size_t at = 0; at < labels_.size(); at += width_) {
+        if (stop_.is_set()) {
+          return;
+        }
         image.cosines.push_back(dot(row, labels_.subspan(at, width_)));
       }
       on_image_(image);
@@ -72,6 +75,7 @@ class LabelOutput final : public pipeline::Output {
   std::span<const float> labels_;
   std::size_t width_;
   LogitScale scale_;
+  StopFlag stop_;
   const std::function<void(const LabelledImage&)>& on_image_;
 };
 
@@ -101,6 +105,7 @@ std::vector<float> Encoder::embed_labels(std::span<const std::string> labels,
   means.reserve(labels.size() * width);
   std::vector<double> sum(width);
   for (std::size_t label = 0; label < labels.size(); ++label) {
+    StopFlag(options.stop).poll();
     std::ranges::fill(sum, 0.0);
     for (std::size_t i = 0; i < templates.size() * width; ++i) {
       sum[i % width] += vectors[label * templates.size() * width + i];
@@ -128,9 +133,13 @@ JobReport Encoder::label(const LabelOptions& options,
   }
   EmbedTextsOptions embedding;
   embedding.clean = options.clean;
-  const std::vector<float> labels = embed_labels(options.labels, options.templates, embedding);
-  if (options.control.on_device) {
-    options.control.on_device(device());
+  embedding.stop = options.control.stop;
+  embedding.on_note = options.control.on_note;
+  if (options.on_labels) {
+    const std::size_t sentences = options.labels.size() * options.templates.size();
+    embedding.on_progress = [&, sentences](std::size_t done) {
+      options.on_labels(done, sentences);
+    };
   }
   pipeline::LeftOut left_out("");
   pipeline::InputStream inputs(pipeline::make_source(options.input, preprocessing(), &left_out),
@@ -147,12 +156,17 @@ JobReport Encoder::label(const LabelOptions& options,
   };
   JobReport report;
   try {
+    const std::vector<float> labels = embed_labels(options.labels, options.templates, embedding);
+    if (options.control.on_device) {
+      options.control.on_device(device());
+    }
     if (!inputs.has_inputs(options.control.stop)) {
       left_out.fail_without_images(options.input);
     }
-    LabelOutput output(labels, static_cast<std::size_t>(dimension()), logit_scale(), on_image);
+    LabelOutput output(labels, static_cast<std::size_t>(dimension()), logit_scale(),
+                       options.control.stop, on_image);
     report = impl_->run(run, inputs, output);
-    report.left_out = left_out.counts();
+    left_out.tell(report, options.control);
   } catch (const Interrupted&) {  // before the first batch
     report.interrupted = true;
   }
