@@ -64,6 +64,12 @@ Json report_neighbours(const Collection& collection, const PhotoReport& report,
   return {{"rows", collection.rows()}, {"queries", std::move(list)}};
 }
 
+void print_file0(const Photo& photo) {
+  const std::string& name = photo.file.native();
+  // A name that begins with a dash must not become an option of `rm`.
+  std::cout << (name.starts_with('-') ? "./" : "") << name << '\0';
+}
+
 std::string names_of(const std::vector<fs::path>& outputs) {
   std::string names;
   for (const fs::path& output : outputs) {
@@ -86,6 +92,9 @@ std::string where_searched(const Collection& collection) {
 }
 
 void say_if_unfinished(const Collection& collection) {
+  for (const std::string& sentence : collection.missing_shards()) {
+    say(sentence + "; searching what is there");
+  }
   if (!collection.is_finished()) {
     say(fmt::format(
         "{}: the job that writes it has not finished; searching the {} that are complete",

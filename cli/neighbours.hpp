@@ -35,6 +35,9 @@ struct Query {
                                                        std::span<const std::vector<Match>> results,
                                                        bool prints_table, Page& page);
 
+/// Prints the name of a photo's file as the file system knows it, and a NUL byte.
+void print_file0(const Photo& photo);
+
 /// The names of outputs, separated by commas.
 [[nodiscard]] std::string names_of(const std::vector<std::filesystem::path>& outputs);
 /// " in OUT, embedded by base".

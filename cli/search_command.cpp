@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <system_error>
+#include <unordered_set>
 #include <vector>
 
 #include <fmt/format.h>
@@ -44,6 +45,7 @@ struct SearchOptions {
   JsonOutput json;
   std::string html;
   bool heat = false;
+  bool print0 = false;
   std::string root;
   std::string device = "auto";
   int threads = 0;
@@ -76,9 +78,13 @@ class Search {
     const std::vector<float> vectors = query_vectors();
     const auto results = collection_.nearest(vectors, options_.k, {});
     Page page;
-    const bool prints_table = options_.json.leaves_text() && options_.html.empty();
+    const bool prints_table =
+        options_.json.leaves_text() && !options_.print0 && options_.html.empty();
     options_.json.write(
         report_neighbours(collection_, report_, queries_, results, prints_table, page));
+    if (options_.print0) {
+      print_names(results);
+    }
     page.title = queries_.size() == 1 ? queries_.front().photo.source
                                       : fmt::format("{} searches", queries_.size());
     page.description =
@@ -94,6 +100,28 @@ class Search {
   }
 
  private:
+  /// Each photo once, the best of the first text first.
+  void print_names(std::span<const std::vector<Match>> results) const {
+    std::unordered_set<std::int64_t> printed;
+    std::int64_t members = 0;
+    for (const std::vector<Match>& matches : results) {
+      for (const Match& match : matches) {
+        if (!printed.insert(match.row).second) {
+          continue;
+        }
+        const Photo photo = collection_.photo(match.row);
+        if (photo.is_member) {
+          ++members;
+        } else {
+          print_file0(photo);
+        }
+      }
+    }
+    if (members > 0) {
+      say(fmt::format("{} not printed, because archives hold them", count_of(members, "photo")));
+    }
+  }
+
   /// Float [texts, dimension]: each text's unit vector, and with it those of the photos and the
   /// words to avoid, with their weights.
   std::vector<float> query_vectors() {
@@ -217,6 +245,10 @@ void add_search(CLI::App& app, Run& run) {
            "Weight of each such text")
       ->group(kInputGroup);
   add_text_clean(*command, options->clean);
+  without_variable(add_flag(*command, "--print0", options->print0,
+                            "Print the names of the photos alone, and a NUL byte after each, for "
+                            "xargs -0"))
+      ->group(kReportGroup);
   options->json.add_to(*command);
   CLI::Option* page = add_page(*command, options->html);
   without_variable(add_flag(*command, "--heat", options->heat,
@@ -235,9 +267,16 @@ void add_search(CLI::App& app, Run& run) {
            "--not subtracted. Such a query has no probability.",
            kTextLists},
           {"fovea search \"a red bicycle in the snow\" --in OUT",
+           "fovea search \"a red bicycle\" --in OUT --print0 | xargs -0 ls -l --",
            "fovea search \"at night\" --photo cat.jpg --not people --in OUT",
            "fovea search @captions.txt --in OUT --json=found.json"});
-  command->callback([options, &run] {
+  command->callback([command, options, &run] {
+    if (options->print0 && options->json.to_stdout()) {
+      if (is_typed(*command, *command->get_option("--json"))) {
+        throw CLI::ValidationError("--json and --print0 both print their result: choose one");
+      }
+      options->json = {};
+    }
     run = [options] {
       std::optional<Search> search;  // the page is written with its encoder
       with_page(options->html, options->threads, [&](PageNotes& notes) {

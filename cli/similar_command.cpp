@@ -43,6 +43,7 @@ struct SimilarOptions {
   bool duplicates = false;
   double threshold = 0.98;
   std::vector<std::string> only;
+  std::vector<std::string> prefer;
   bool print0 = false;
   std::int64_t limit = 100;
   JsonOutput json;
@@ -94,7 +95,8 @@ class Similar {
         collection_.duplicates({.threshold = options_.threshold,
                                 .identical_files = options_.shows(Likeness::kIdenticalFile),
                                 .identical_pixels = options_.shows(Likeness::kIdenticalPixels),
-                                .similar = options_.shows(Likeness::kSimilar)});
+                                .similar = options_.shows(Likeness::kSimilar),
+                                .prefer = {options_.prefer.begin(), options_.prefer.end()}});
     Page page{"Duplicates", summary_of(found), {}};
     Json list = Json::array();
     for (const DuplicateGroup& group : found.groups) {
@@ -182,9 +184,7 @@ class Similar {
   static void print_names(const DuplicateGroup& group) {
     for (const Duplicate& member : group.members) {
       if (member.obstacle.empty()) {
-        const std::string& name = member.photo.file.native();
-        // A name that begins with a dash must not become an option of `rm`.
-        std::cout << (name.starts_with('-') ? "./" : "") << name << '\0';
+        print_file0(member.photo);
       }
     }
   }
@@ -343,7 +343,8 @@ void check_options(const CLI::App& command, SimilarOptions& options) {
     refuse(command, {"--device"},
            "does not apply to --duplicates, which are looked for on the CPU");
   } else {
-    refuse(command, {"--threshold", "--only", "--print0"}, "applies to --duplicates alone");
+    refuse(command, {"--threshold", "--only", "--prefer", "--print0"},
+           "applies to --duplicates alone");
   }
   if (!options.queries.empty()) {
     refuse(command, {"--limit"}, "applies when no query is given");
@@ -382,6 +383,11 @@ void add_similar(CLI::App& app, Run& run) {
               {class_name(Likeness::kIdenticalFile), class_name(Likeness::kIdenticalPixels),
                class_name(Likeness::kSimilar)},
               options->only, "Classes of duplicates to show (without it: all)");
+  without_variable(add_texts(*command, "--prefer", options->prefer,
+                             "Of duplicates with equally many pixels keep the one below this "
+                             "folder; may be repeated, and the first one counts most")
+                       ->type_name("FOLDER")
+                       ->allow_extra_args(false));
   without_variable(add_flag(
       *command, "--print0", options->print0,
       "Print the names of the photos that may go, all but the kept one of each group, and a "
@@ -396,8 +402,9 @@ void add_similar(CLI::App& app, Run& run) {
   explain(*command,
           {"A photo that is in OUT, whatever path leads to it, is not listed as its own neighbour. "
            "Scores are cosines. --limit is for the photos that are queries when none is given.",
-           "Of duplicates, the photo with the most pixels is kept, then the larger file, then the "
-           "older one. --print0 leaves out members of archives, photos that cannot be read or "
+           "Of duplicates, the photo with the most pixels is kept, then one below a folder of "
+           "--prefer, then the larger file, then the older one. --print0 leaves out members of "
+           "archives, photos that cannot be read or "
            "whose kept "
            "one cannot, and, of similar photos, files that have changed since they were embedded. "
            "Fovea never deletes a photo."},

@@ -74,6 +74,9 @@ struct DuplicateOptions {
   bool identical_files = true;
   bool identical_pixels = true;
   bool similar = true;
+  /// Folders whose photos are kept rather than others with as many pixels; the first one counts
+  /// most. Each must exist.
+  std::vector<std::filesystem::path> prefer;
 };
 
 struct Duplicates {
@@ -140,6 +143,8 @@ class Collection {
   [[nodiscard]] const std::string& model() const;
   /// False when the job that writes an output has not finished, so that its last rows are absent.
   [[nodiscard]] bool is_finished() const;
+  /// "OUT: shard 3/8 is missing" of each output that was merged from some of a job's shards.
+  [[nodiscard]] std::vector<std::string> missing_shards() const;
   [[nodiscard]] const std::vector<std::filesystem::path>& outputs() const;
 
   /// The name of the photo of `row`. Throws fovea::Error when the index line is malformed.
@@ -160,22 +165,25 @@ class Collection {
   void read_embeddings(std::int64_t first, std::int64_t count, std::span<float> out) const;
 
   /// The `k` nearest rows of each query, nearest first, rows of equal score in row order; fewer
-  /// than `k` when there are not as many rows. `queries`: float [n, dimension()]. `left_out`:
-  /// empty, or per query a row that it must not find (its own), -1 for none. Throws fovea::Error
-  /// when a query or a row holds NaN or infinity, or a query is all zeros; and when the rows do not
-  /// fit into the memory of a GPU that was asked for, with the bytes that they need.
+  /// than `k` when there are not as many rows. Of rows with the same file, by whatever paths, the
+  /// first one alone is found, and none whose file is that of the row left out. `queries`: float
+  /// [n, dimension()]. `left_out`: empty, or per query a row that it must not find (its own), -1
+  /// for none. Throws fovea::Error when a query or a row holds NaN or infinity, or a query is all
+  /// zeros; and when the rows do not fit into the memory of a GPU that was asked for, with the
+  /// bytes that they need.
   [[nodiscard]] std::vector<std::vector<Match>> nearest(
       std::span<const float> queries, int k, std::span<const std::int64_t> left_out = {}) const;
 
   /// Groups of photos of which all but one may go.
   ///
-  /// Photos are taken in order: those whose file can be read before others, then more pixels, the
-  /// larger file, the older one, the first row. A photo is kept unless a kept photo before it is
-  /// like it; otherwise it is a member of the group of the most similar one of those. So a member
-  /// is always like the kept photo of its group and after it in that order, no two photos that
-  /// remain are alike, and of any two photos that are alike at least one is a member of a group.
-  /// Identical files and pixels are looked for among photos whose embeddings have a cosine of at
-  /// least 0.999; they are then compared by their bytes and their decoded pixels.
+  /// Photos are taken in order: those whose file can be read before others, then more pixels, those
+  /// below the folders of `prefer`, the larger file, the older one, the first row. A photo is kept
+  /// unless a kept photo before it is like it; otherwise it is a member of the group of the most
+  /// similar one of those. So a member is always like the kept photo of its group and after it in
+  /// that order, no two photos that remain are alike, and of any two photos that are alike at least
+  /// one is a member of a group. Identical files and pixels are looked for among photos whose
+  /// embeddings have a cosine of at least 0.999; they are then compared by their bytes and their
+  /// decoded pixels.
   ///
   /// Every pair of embeddings is compared, so the time grows with the square of rows(). Throws
   /// fovea::Error when the threshold is out of range or a row holds NaN or infinity.

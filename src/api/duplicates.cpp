@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <map>
 #include <set>
+#include <system_error>
 #include <tuple>
 #include <unordered_map>
 #include <unordered_set>
@@ -17,19 +19,67 @@
 #include "core/error.hpp"
 #include "image/decode.hpp"
 #include "io/digest.hpp"
+#include "io/text.hpp"
 #include "search/cosine.hpp"
 #include "search/pairs.hpp"
 
 namespace fovea {
 namespace {
 
+namespace fs = std::filesystem;
+
 // Photos of equal pixels have equal embeddings, up to the rounding of their precision and type.
 constexpr double kNearlyEqual = 0.999;
 
+// The folders whose photos are kept rather than others.
+class PreferredFolders {
+ public:
+  explicit PreferredFolders(const std::vector<fs::path>& folders) {
+    for (const fs::path& folder : folders) {
+      std::error_code error;
+      if (!fs::is_directory(folder, error)) {
+        fail("{}: is no folder that photos could lie in", io::escape(folder.native()));
+      }
+      folders_.push_back({plain(fs::absolute(folder)), plain(fs::weakly_canonical(folder, error))});
+    }
+  }
+
+  /// The number of the first one that holds the photo, by its name or where links lead.
+  [[nodiscard]] std::size_t rank(const Photo& photo) const {
+    if (folders_.empty()) {
+      return 0;
+    }
+    std::error_code error;
+    const fs::path named = plain(fs::absolute(photo.file));
+    const fs::path real = fs::weakly_canonical(photo.file, error);
+    const auto holds = [&](const Folder& folder) {
+      return is_below(named, folder.named) || is_below(real, folder.real);
+    };
+    return static_cast<std::size_t>(std::ranges::find_if(folders_, holds) - folders_.begin());
+  }
+
+ private:
+  struct Folder {
+    fs::path named;
+    fs::path real;
+  };
+
+  // Without "." and "..", and without a '/' at the end.
+  static fs::path plain(const fs::path& path) {
+    const fs::path normal = path.lexically_normal();
+    return normal.has_filename() ? normal : normal.parent_path();
+  }
+  static bool is_below(const fs::path& path, const fs::path& folder) {
+    return std::ranges::mismatch(path, folder).in2 == folder.end();
+  }
+
+  std::vector<Folder> folders_;
+};
+
 // The order in which photos are preferred; the smaller one comes first.
-auto preference(const Photo& photo) {
+auto preference(const Photo& photo, std::size_t rank) {
   return std::tuple(!photo.error.empty(), -static_cast<std::int64_t>(photo.width) * photo.height,
-                    -photo.bytes.value_or(-1),
+                    rank, -photo.bytes.value_or(-1),
                     photo.modified.value_or(std::numeric_limits<std::int64_t>::max()), photo.row);
 }
 
@@ -203,7 +253,10 @@ std::string obstacle_of(const Photo& kept, const Duplicate& member, const Conten
 class DuplicateSearch {
  public:
   DuplicateSearch(const CollectionParts& parts, const DuplicateOptions& options)
-      : parts_(parts), options_(options), lengths_(search::measure(parts.shards, parts.pool)) {}
+      : parts_(parts),
+        options_(options),
+        preferred_(options.prefer),
+        lengths_(search::measure(parts.shards, parts.pool)) {}
 
   Duplicates run() {
     const double widest = options_.similar ? options_.threshold : kNearlyEqual;
@@ -243,7 +296,15 @@ class DuplicateSearch {
       return false;
     });
     found_.other_names = static_cast<std::int64_t>(rows.size() - photos_.size());
-    std::ranges::sort(photos_, {}, preference);
+    std::unordered_map<std::int64_t, std::size_t> ranks;
+    for (const Photo& photo : photos_) {
+      ranks[photo.row] = preferred_.rank(photo);
+    }
+    std::ranges::sort(photos_, {},
+                      [&](const Photo& photo) { return preference(photo, ranks[photo.row]); });
+    for (std::size_t place = 0; place < photos_.size(); ++place) {
+      place_of_[photos_[place].row] = place;
+    }
   }
 
   // Compares the files of each group.
@@ -331,7 +392,7 @@ class DuplicateSearch {
     for (const Candidate& candidate : candidates) {
       order.push_back(&candidate);
     }
-    std::ranges::sort(order, {}, [](const Candidate* c) { return preference(*c->photo); });
+    std::ranges::sort(order, {}, [this](const Candidate* c) { return place_of_[c->photo->row]; });
     for (const Candidate* candidate : order) {
       if (candidate->contents.error.empty()) {
         files.emplace(candidate->contents.bytes, candidate->photo);
@@ -434,9 +495,11 @@ class DuplicateSearch {
 
   const CollectionParts& parts_;
   const DuplicateOptions& options_;
+  PreferredFolders preferred_;
   search::Lengths lengths_;
   std::vector<Photo> photos_;
-  std::unordered_set<std::int64_t> on_two_devices_;  // rows whose file may be another row's
+  std::unordered_map<std::int64_t, std::size_t> place_of_;  // of a row, in `photos_`
+  std::unordered_set<std::int64_t> on_two_devices_;         // rows whose file may be another row's
   std::vector<Candidate> candidates_;
   Duplicates found_;
 };

@@ -2,6 +2,8 @@
 #include "fovea/search.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <mutex>
 #include <set>
 #include <system_error>
@@ -30,6 +32,7 @@ namespace {
 
 // As many as make the opening of a file cheap.
 constexpr std::int64_t kRowsPerRead = 1024;
+constexpr std::int64_t kMoreRows = 8;  // to look for, at least, after some were of one file
 
 int thread_count(int asked) {
   return asked > 0 ? asked : available_threads();
@@ -56,6 +59,33 @@ struct Collection::Impl {
         model = is_local ? local.native() : output.model;
       }
     }
+  }
+
+  // Of rows with the same file, the first one stays; none when it is that of the row `own`. They
+  // have equal embeddings, so that files are looked at only where scores are nearly equal.
+  void drop_same_files(std::vector<Match>& matches, std::int64_t own) const {
+    constexpr double kNearlyEqual = 1e-5;
+    std::vector<Match> kept;
+    std::map<std::int64_t, std::string> identities;
+    const auto identity = [&](std::int64_t row) -> const std::string& {
+      const auto [at, is_new] = identities.try_emplace(row);
+      if (is_new) {
+        at->second = file_identity(files.look(row)).file;
+      }
+      return at->second;
+    };
+    for (const Match& match : matches) {
+      bool is_same =
+          own >= 0 && match.score > 1 - kNearlyEqual && identity(match.row) == identity(own);
+      for (auto other = kept.rbegin();
+           !is_same && other != kept.rend() && other->score - match.score < kNearlyEqual; ++other) {
+        is_same = identity(match.row) == identity(other->row);
+      }
+      if (!is_same) {
+        kept.push_back(match);
+      }
+    }
+    matches = std::move(kept);
   }
 
   CollectionOptions options;
@@ -87,6 +117,16 @@ std::int64_t Collection::dimension() const {
 
 const std::string& Collection::model() const {
   return impl_->model;
+}
+
+std::vector<std::string> Collection::missing_shards() const {
+  std::vector<std::string> sentences;
+  for (const search::Origin& output : impl_->shards.outputs()) {
+    if (!output.missing.empty()) {
+      sentences.push_back(fmt::format("{}: {}", io::escape(output.path.native()), output.missing));
+    }
+  }
+  return sentences;
 }
 
 bool Collection::is_finished() const {
@@ -181,7 +221,23 @@ void Collection::read_embeddings(std::int64_t first, std::int64_t count,
 
 std::vector<std::vector<Match>> Collection::nearest(std::span<const float> queries, int k,
                                                     std::span<const std::int64_t> left_out) const {
-  return impl_->searcher.nearest(queries, k, left_out);
+  // Rows of one file are recognised once they are found, so that more have to be looked for then.
+  const std::int64_t most = std::min<std::int64_t>(rows(), std::numeric_limits<int>::max());
+  for (std::int64_t wanted = k;;) {
+    auto found = impl_->searcher.nearest(queries, static_cast<int>(wanted), left_out);
+    bool is_short = false;
+    for (std::size_t query = 0; query < found.size(); ++query) {
+      const std::size_t all = found[query].size();
+      impl_->drop_same_files(found[query], left_out.empty() ? -1 : left_out[query]);
+      is_short = is_short || (found[query].size() < static_cast<std::size_t>(k) &&
+                              all == static_cast<std::size_t>(wanted));
+      found[query].resize(std::min(found[query].size(), static_cast<std::size_t>(k)));
+    }
+    if (!is_short || wanted >= most) {
+      return found;
+    }
+    wanted = std::min(most, 2 * wanted + kMoreRows);
+  }
 }
 
 Duplicates Collection::duplicates(const DuplicateOptions& options) const {

@@ -15,6 +15,8 @@ inline constexpr std::string_view kExcludedKind = "excluded";  // by --exclude o
 inline constexpr std::string_view kThumbnailKind = "thumbnails";
 inline constexpr std::string_view kDeletedKind = "deleted";  // in a recycle bin
 inline constexpr std::string_view kSystemKind = "system";  // what systems keep beside users' files
+// A folder, counted once, to which a link leads, while it is read by another name.
+inline constexpr std::string_view kLinkedKind = "linked folders";
 inline constexpr std::string_view kOtherKind = "other";
 
 /// The kind of a file with this name (without folders), in any case of letters.

@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <map>
+#include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -153,14 +155,14 @@ class FolderSource final : public Source {
     if (std::ranges::find(stack_, id, &Level::id) != stack_.end()) {
       return;
     }
-    // Folders that link to each other would come once for every path through them.
-    if (by_link && verdict.left_out.empty()) {
-      const auto [known, is_new] = reached_by_link_.try_emplace(id, path);
-      if (!is_new) {
-        failure_ = failed_item(
-            path, "leads by a link to a folder that was already read as " + known->second);
-        return;
+    // What is read comes once, although links, or mounts, lead to it on several ways. Where one of
+    // them has no link, it comes by that name.
+    if (verdict.left_out.empty() &&
+        ((by_link && is_read_without_link(path)) || !read_.insert(id).second)) {
+      if (left_out_ != nullptr) {
+        left_out_->add_linked(path);
       }
+      return;
     }
     Level level{.path = std::move(path),
                 .id = id,
@@ -178,6 +180,27 @@ class FolderSource final : public Source {
     }
     level.listing.sort();
     stack_.push_back(std::move(level));
+  }
+
+  // Whether a folder that was reached by a link lies below the folder that was given, where
+  // nothing leaves it out.
+  [[nodiscard]] bool is_read_without_link(const std::string& path) {
+    std::error_code error;
+    const std::string folder = std::filesystem::canonical(path, error).native();
+    if (real_top_.empty()) {
+      real_top_ = std::filesystem::canonical(top_, error).native();
+      real_top_ += real_top_.ends_with('/') ? "" : "/";
+    }
+    if (error || !folder.starts_with(real_top_)) {
+      return false;
+    }
+    const std::string_view below = std::string_view(folder).substr(real_top_.size());
+    FileFilter::Verdict verdict = filter_.top();
+    for (std::size_t end = 0; end != std::string_view::npos && verdict.left_out.empty();) {
+      end = below.find('/', end + 1);
+      verdict = filter_.folder(verdict, below.substr(0, end));
+    }
+    return verdict.left_out.empty();
   }
 
   // Lists a folder or an input, and counts everything else. Links in what is left out are not
@@ -217,7 +240,8 @@ class FolderSource final : public Source {
   std::string top_;  // the path of the folder that was given, with a '/'
   bool is_empty_ = true;
   std::vector<Level> stack_;
-  std::map<FolderId, std::string> reached_by_link_;  // maps to the path by which it was read
+  std::string real_top_;  // the same without links, once it is needed
+  std::set<FolderId> read_;
   Item failure_;
 };
 

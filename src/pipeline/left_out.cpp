@@ -16,6 +16,7 @@ namespace fovea::pipeline {
 namespace {
 
 constexpr std::size_t kEndingsShown = 6;
+constexpr std::size_t kLinkedShown = 3;
 
 std::string ending_of(std::string_view name) {
   const std::string_view base = name.substr(name.find_last_of('/') + 1);
@@ -44,6 +45,26 @@ void LeftOut::add_member(std::string_view kind, std::string_view name) {
     if (std::ranges::find(member_endings_, ending) == member_endings_.end()) {
       member_endings_.push_back(std::move(ending));
     }
+  }
+}
+
+void LeftOut::add_linked(std::string_view folder) {
+  add(kLinkedKind);
+  if (linked_.size() < kLinkedShown) {
+    linked_.emplace_back(folder);
+  }
+}
+
+void LeftOut::tell(JobReport& report, const JobControl& control) const {
+  report.left_out = counts_;
+  if (!linked_.empty() && control.on_note) {
+    const std::uint64_t more = counts_.find(kLinkedKind)->second - linked_.size();
+    control.on_note(fmt::format("{}{} {}: what is in {} is read once, by the name without the link",
+                                io::escape(fmt::format("{}", fmt::join(linked_, ", "))),
+                                more > 0 ? fmt::format(" and {} more", more) : "",
+                                linked_.size() > 1 ? "are links to folders that are read"
+                                                   : "is a link to a folder that is read",
+                                linked_.size() > 1 ? "them" : "it"));
   }
 }
 

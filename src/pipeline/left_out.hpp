@@ -21,6 +21,8 @@ class LeftOut {
 
   void add_file(std::string_view kind, std::string_view path);
   void add_member(std::string_view kind, std::string_view name);
+  /// A folder that is read, by another name than this one.
+  void add_linked(std::string_view folder);
   /// Notes a folder among the inputs in which there was no input at all.
   void add_empty(std::string_view folder) { empty_.emplace_back(folder); }
 
@@ -30,6 +32,8 @@ class LeftOut {
   [[nodiscard]] bool is_output(std::string_view name) const;
 
   [[nodiscard]] const FileCounts& counts() const { return counts_; }
+  /// Puts the counts into the report, and names what its reader would look for.
+  void tell(JobReport& report, const JobControl& control) const;
   /// With a '/' at their end.
   [[nodiscard]] const std::vector<std::string>& empty_folders() const { return empty_; }
 
@@ -42,6 +46,7 @@ class LeftOut {
   std::filesystem::path output_;
   FileCounts counts_;
   std::vector<std::string> empty_;
+  std::vector<std::string> linked_;          // the first ones
   std::string first_tar_;                    // in a folder
   std::vector<std::string> member_endings_;  // the first ones
 };

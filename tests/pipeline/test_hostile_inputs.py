@@ -1,7 +1,10 @@
 """Inputs that hang, explode or end early: each is a failed input, and the photos beside it are embedded."""
 
+import bz2
 import gzip
 import io
+import json
+import lzma
 import os
 import pathlib
 import resource
@@ -13,6 +16,7 @@ import time
 import zlib
 
 import numpy as np
+import PIL.Image
 import pytest
 from PIL import Image
 from pipeline_support import jpeg, read_lines, read_output, write_photos
@@ -183,11 +187,26 @@ def test_folders_that_link_to_each_other_come_once_by_links(embed, tmp_path):
         for other in names:
             if other != name:
                 (tmp_path / "p" / name / other).symlink_to(f"../{other}")
-    run_within(embed, tmp_path / "p", out=tmp_path / "out", code=3)
+    result = run_within(embed, tmp_path / "p", out=tmp_path / "out")
     sources, _, _, errors = read_output(tmp_path / "out")
-    assert len(sources) == 16  # each folder by its own name, and by one link
-    assert len(errors) < 200
-    assert all("that was already read as" in error for error in errors.values())
+    assert sources == [os.fspath(tmp_path / "p" / name / f"{i:05}.jpg") for i, name in enumerate(names)]
+    assert not errors and "56 files left out (56 linked folders)" in result.stderr
+
+
+def test_a_folder_is_read_once_whatever_leads_to_it(embed, tmp_path):
+    """By its name without links; where it has none among the inputs, by the first link."""
+    inside, outside = tmp_path / "p", tmp_path / "outside"
+    write_photos(inside / "z", 2)
+    write_photos(inside / ".hidden/x", 1, first=4)
+    write_photos(outside / "deep", 2, first=10)
+    for name, target in (("a", "z"), ("zz", "z"), ("b", outside), ("c", outside), ("d", outside / "deep"), ("h", ".hidden/x")):
+        (inside / name).symlink_to(target)
+    result = run_within(embed, "p", out=tmp_path / "out", cwd=tmp_path)
+    sources, _, _, errors = read_output(tmp_path / "out")
+    assert sources == ["p/b/deep/00010.jpg", "p/b/deep/00011.jpg", "p/h/00004.jpg", "p/z/00000.jpg", "p/z/00001.jpg"]
+    assert not errors
+    assert "p/a/, p/c/, p/d/ and 1 more are links to folders that are read" in result.stderr
+    assert json.loads((tmp_path / "out/manifest.json").read_text())["left_out"] == {"hidden": 1, "linked folders": 4}
 
 
 def write_tar_of_zeros(path, gibibytes, filler=0, after=b""):
@@ -371,3 +390,109 @@ def test_workers_do_not_keep_the_memory_of_large_files(embed, tmp_path):
     assert process.returncode == 0
     # A file of 60 MB, and what 192 MiB hold of decoded images, beside the program.
     assert 0 < peak < 400_000
+
+
+def zstd(content):
+    return subprocess.run(["zstd", "-q", "-c"], input=content, capture_output=True, check=True).stdout
+
+
+PACKERS = {"gz": gzip.compress, "xz": lzma.compress, "bz2": bz2.compress, "zst": zstd}
+
+
+def tar_of(count):
+    """A tar of small photos, and where each member ends in it."""
+    buffer, ends = io.BytesIO(), []
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        for seed in range(count):
+            content = jpeg(seed, 16, 16)
+            member = tarfile.TarInfo(f"{seed:03}.jpg")
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+            ends.append(tar.offset)
+    return buffer.getvalue(), ends
+
+
+@pytest.mark.parametrize("ending", PACKERS)
+def test_a_compressed_tar_that_is_cut_keeps_every_whole_member(embed, tmp_path, ending):
+    content, _ = tar_of(200)
+    archive = tmp_path / f"cut.tar.{ending}"
+    archive.write_bytes(PACKERS[ending](content)[:-4])
+    run_within(embed, archive, out=tmp_path / "out", code=3)
+    sources, _, _, errors = read_output(tmp_path / "out")
+    assert len(sources) == (200 if ending != "bz2" else 0)  # whose only block is cut
+    assert list(errors) == [os.fspath(archive)] and "is cut short" in errors[os.fspath(archive)]
+
+
+@pytest.mark.parametrize("ending", ["gz", "xz"])
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.93])
+def test_a_compressed_tar_keeps_what_comes_before_the_cut(embed, tmp_path, ending, share):
+    content, ends = tar_of(150)
+    packed = PACKERS[ending](content)
+    packed = packed[: int(len(packed) * share)]
+    archive = tmp_path / f"cut.tar.{ending}"
+    archive.write_bytes(packed)
+    # The other implementation of the format says what can be unpacked.
+    unpacked = subprocess.run([{"gz": "gzip", "xz": "xz"}[ending], "-dc", archive], capture_output=True, check=False).stdout
+    assert content.startswith(unpacked)
+    whole = sum(end <= len(unpacked) for end in ends)
+    run_within(embed, archive, out=tmp_path / "out", code=3)
+    sources, _, _, errors = read_output(tmp_path / "out")
+    assert len(sources) == whole > 0
+    assert set(errors) <= {os.fspath(archive), f"{archive}#{whole:03}.jpg"} and os.fspath(archive) in errors
+
+
+@pytest.mark.parametrize("ending", PACKERS)
+def test_streams_that_follow_each_other_are_one_archive(embed, tmp_path, ending):
+    content, _ = tar_of(20)
+    pack = PACKERS[ending]
+    pieces = [content[at : at + 4001] for at in range(0, len(content), 4001)]
+    archive = tmp_path / f"x.tar.{ending}"
+    archive.write_bytes(b"".join(pack(piece) for piece in pieces) + bytes(4096))
+    run_within(embed, archive, out=tmp_path / "out")
+    assert len(read_output(tmp_path / "out")[0]) == 20
+    archive.write_bytes(pack(pack(content)))
+    run_within(embed, archive, out=tmp_path / "twice", code=3)
+    assert "compressed more than once" in read_output(tmp_path / "twice")[3][os.fspath(archive)]
+
+
+def test_damage_that_only_a_checksum_shows(embed, tmp_path):
+    content, _ = tar_of(5)
+    packed = bytearray(gzip.compress(content, 0))  # stored
+    packed[packed.index(b"\xff\xd9\0")] ^= 1
+    archive = tmp_path / "x.tar.gz"
+    archive.write_bytes(packed)
+    run_within(embed, archive, out=tmp_path / "out", code=3)
+    assert "incorrect data check" in read_output(tmp_path / "out")[3][os.fspath(archive)]
+
+
+def test_lists_as_windows_writes_them(embed, photos, tmp_path):
+    names = [os.fspath(photos / f"{i:05}.jpg") for i in range(3)]
+    text = "".join(name + "\r\n" for name in names)
+    jsonl = "".join(json.dumps({"path": name}) + "\r\n" for name in names)
+    lists = {"nobom.txt": text.encode(), "bom.txt": text.encode("utf-8-sig"), "bom.jsonl": jsonl.encode("utf-8-sig")}
+    for name, content in lists.items():
+        (tmp_path / name).write_bytes(content)
+        inputs = str(tmp_path / name) if name.endswith("jsonl") else f"@{tmp_path / name}"
+        run_within(embed, inputs, out=tmp_path / f"out-{name}")
+        assert read_output(tmp_path / f"out-{name}")[0] == names
+    run_within(embed, "-", out=tmp_path / "out", input=text.encode("utf-8-sig").decode())
+    assert read_output(tmp_path / "out")[0] == names
+    for encoding in ("utf-16", "utf-16-le", "utf-16-be", "utf-32"):
+        (tmp_path / "wide.txt").write_bytes(text.encode(encoding))
+        for _ in range(2):  # also where an output is there already
+            run_within(embed, f"@{tmp_path / 'wide.txt'}", out=tmp_path / encoding, code=3)
+        sources, _, _, errors = read_output(tmp_path / encoding)
+        name = encoding[:6].upper()
+        assert sources == [] and list(errors) == [os.fspath(tmp_path / "wide.txt")]
+        assert f"is in {name}; expected UTF-8" in errors[os.fspath(tmp_path / "wide.txt")]
+
+
+@pytest.mark.parametrize("ending", "mpo insp apng jps jfi jif pjpeg jpe jfif pjp pns dib".split())
+def test_other_endings_of_the_same_formats(embed, tmp_path, ending):
+    kind = {"apng": "PNG", "pns": "PNG", "dib": "BMP", "mpo": "MPO"}.get(ending, "JPEG")
+    (tmp_path / "p").mkdir()
+    PIL.Image.new("RGB", (20, 20), (200, 0, 0)).save(tmp_path / f"p/x.{ending.upper()}", kind)
+    with tarfile.open(tmp_path / "x.tar", "w") as tar:
+        tar.add(tmp_path / f"p/x.{ending.upper()}", f"a/y.{ending}")
+    run_within(embed, "p", "x.tar", out=tmp_path / "out", cwd=tmp_path)
+    assert read_output(tmp_path / "out")[0] == [f"p/x.{ending.upper()}", f"x.tar#a/y.{ending}"]

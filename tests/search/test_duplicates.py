@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import resource
 import struct
 import tarfile
@@ -358,3 +359,44 @@ def test_capture_dates(run_fovea, tmp_path, monkeypatch):
     write_rows(tmp_path, [(name, near(0, 1), (40, 30)) for name in files])
     found = {m["source"]: m["captured"] for m in find(run_fovea)[0]["members"]}
     assert found == dict.fromkeys(dated, "2019-07-04 12:03:00") | {"none.heic": None, "undated.jpg": None}
+
+
+def test_the_folder_that_is_preferred(run_fovea, tmp_path, monkeypatch):
+    """Of copies the one in `album` stays, though the other's name, size and age would win; more pixels count more."""
+    monkeypatch.chdir(tmp_path)
+    save("album/a.png", modified=1_600_000_000)
+    save("backup old phone/a.png", modified=1_500_000_000)
+    save("album/b.png", seed=1, compress_level=9)
+    save("backup old phone/b.png", seed=1, compress_level=0)
+    save("album/c.png", (20, 15), seed=2)
+    save("backup old phone/c.png", (40, 30), seed=2)
+    os.makedirs("other")
+    os.link("album/a.png", "other/a.png")
+    pathlib.Path("link").symlink_to("album")
+    axes = np.eye(DIMENSION)
+    write_rows(
+        tmp_path,
+        [(f"{folder}/{name}.png", axes[axis], (20, 15) if (folder, name) == ("album", "c") else (40, 30))
+         for axis, name in enumerate("abc") for folder in ("album", "backup old phone")],
+    )  # fmt: skip
+
+    def kept(*arguments):
+        groups = find(run_fovea, *arguments)
+        assert len(groups) == 3
+        return {m["source"] for group in groups for m in group["members"] if m["keep"]}
+
+    phone, album = ({f"{folder}/{name}.png" for name in "ab"} for folder in ("backup old phone", "album"))
+    large = {"backup old phone/c.png"}
+    assert kept() == phone | large
+    for folder in ("album", "./album/", "link", tmp_path / "album", "x/../album"):
+        os.makedirs("x", exist_ok=True)
+        assert kept("--prefer", folder) == album | large
+    assert kept("--prefer", "album", "--prefer", "backup old phone") == album | large
+    assert kept("--prefer", "backup old phone", "--prefer", "album") == phone | large
+    assert kept("--prefer", "x", "--prefer", "album") == album | large
+    os.makedirs("alb")
+    assert kept("--prefer", "alb") == phone | large  # the beginning of a name is no folder
+    names = print0(run_fovea, "--prefer", "album", "--only", "identical-files")
+    assert [os.path.basename(os.path.dirname(name)) for name in names] == ["backup old phone"]
+    assert "nowhere: is no folder" in run_fovea("similar", "--duplicates", "--in", "out", "--prefer", "nowhere", code=1).stderr
+    assert "applies to --duplicates alone" in run_fovea("similar", "--in", "out", "--prefer", "album", code=2).stderr

@@ -384,3 +384,28 @@ def test_an_unfinished_output_says_how_far_it_is(run_fovea, tmp_path, output):
     (out / "manifest.json").write_text(json.dumps(manifest))
     error = run_fovea("similar", "--in", "out", code=1).stderr
     assert "not finished: 32 rows so far" in error and "run the embed command again" in error
+
+
+def test_a_file_is_found_once_whatever_leads_to_it(run_fovea, tmp_path, photos):
+    """By links to it and to its folder, hard links, and names that are given twice."""
+    (tmp_path / "linked").symlink_to("photos")
+    (tmp_path / "soft.png").symlink_to("photos/2.png")
+    (tmp_path / "hard.png").hardlink_to("photos/2.png")
+    names = ["soft.png", "photos/0.png", "linked/2.png", "photos/2.png", "hard.png", "photos/3.png", "photos/2.png", "photos/4.png"]
+    vectors = np.random.default_rng(1).normal(size=(len(names), DIMENSION)).astype(np.float32)
+    same = [row for row, name in enumerate(names) if name[-5] in "2td"]
+    vectors[same] = vectors[0]
+    vectors[5] = vectors[0]  # the same embedding, but another file
+    write_output(tmp_path / "out", names, vectors, shard_rows=3)
+    for k in (1, 2, 3, 10):
+        found = json.loads(run_fovea("similar", "--in", "out", "--json", "-k", str(k)).stdout)["queries"]
+        for query in found:
+            matches = [match["source"] for match in query["matches"]]
+            is_same = names[query["row"]] not in ("photos/0.png", "photos/3.png", "photos/4.png")
+            others = {"photos/0.png", "photos/3.png", "photos/4.png"} - {query["query"]}
+            assert set(matches) <= others | (set() if is_same else {"soft.png"}), query
+            assert len(matches) == min(k, 3), query
+            assert matches[0] == "photos/3.png" or not is_same
+    np.save("q.npy", vectors[:1])
+    found = json.loads(run_fovea("similar", "q.npy", "--in", "out", "--json").stdout)["queries"][0]["matches"]
+    assert [match["source"] for match in found][:2] == ["soft.png", "photos/3.png"] and len(found) == 4
