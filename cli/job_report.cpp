@@ -2,9 +2,11 @@
 #include "cli/job_report.hpp"
 
 #include <algorithm>
+#include <climits>
 #include <cmath>
 #include <csignal>
 #include <cstdint>
+#include <functional>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -37,20 +39,61 @@ int percent(double share) {
   return static_cast<int>(std::lround(share * 100));
 }
 
-// What a reader of the last line would otherwise believe to be embedded, or embedded as it is.
-std::string notes(const JobReport& report) {
-  std::string text;
-  if (!report.left_out.empty()) {
-    std::uint64_t files = 0;
-    for (const auto& [kind, count] : report.left_out) {
-      files += count;
+// The width of the summary: a log has it on one line.
+int summary_columns() {
+  return stderr_is_terminal() ? terminal_columns() : INT_MAX;
+}
+
+// "8 files left out (3 video, 2 json, ...)", with as many kinds as fit.
+std::string describe_left_out(const FileCounts& left_out) {
+  std::vector<std::pair<std::uint64_t, std::string>> kinds;
+  std::uint64_t files = 0;
+  for (const auto& [kind, count] : left_out) {
+    kinds.emplace_back(count, kind);
+    files += count;
+  }
+  std::ranges::sort(kinds, std::ranges::greater());
+  for (std::size_t most = kinds.size();; --most) {
+    FileCounts shown;
+    for (std::size_t i = 0; i < most; ++i) {
+      shown[kinds[i].second] = kinds[i].first;
     }
-    text += fmt::format(", {} file{} left out ({})", files, files == 1 ? "" : "s",
-                        fovea::describe(report.left_out));
+    std::string text = fmt::format("{} file{} left out ({}{})", files, files == 1 ? "" : "s",
+                                   fovea::describe(shown), most < kinds.size() ? ", ..." : "");
+    if (most <= 1 || columns_of(text) <= summary_columns()) {
+      return text;
+    }
+  }
+}
+
+// What a reader of the summary would otherwise believe to be embedded, or embedded as it is.
+void add_notes(const JobReport& report, std::vector<std::string>& parts) {
+  if (!report.left_out.empty()) {
+    parts.push_back(describe_left_out(report.left_out));
   }
   if (const std::uint64_t images = report.images_with_lost_range; images > 0) {
-    text += fmt::format(", {} image{} with more than 8 bits clipped (see docs/images.md)", images,
-                        images == 1 ? "" : "s");
+    parts.push_back(fmt::format("{} image{} with more than 8 bits clipped (see docs/images.md)",
+                                images, images == 1 ? "" : "s"));
+  }
+}
+
+// The parts as one line, or on a terminal, where that is too long, as up to three.
+std::string as_lines(const std::vector<std::string>& parts) {
+  constexpr int kMostLines = 3;
+  const int columns = summary_columns();
+  std::string text;
+  int lines = 1;
+  int used = 0;
+  for (const std::string& part : parts) {
+    const int more = columns_of(part) + (text.empty() ? 0 : 2);
+    if (!text.empty() && used + more > columns && lines < kMostLines) {
+      text += '\n' + part;
+      ++lines;
+      used = more;
+    } else {
+      text += (text.empty() ? "" : "; ") + part;
+      used += more;
+    }
   }
   return text;
 }
@@ -67,14 +110,13 @@ std::string grouped(std::uint64_t number) {
 }
 
 std::string describe_update(const UpdateCounts& counts) {
-  std::string text =
-      fmt::format("{} added, {} re-embedded, {} dropped, {} unchanged", grouped(counts.added),
-                  grouped(counts.reembedded), grouped(counts.dropped), grouped(counts.unchanged));
-  if (counts.not_computed > 0) {
-    text += fmt::format(" ({} of them copied from rows of the same contents)",
-                        grouped(counts.not_computed));
-  }
-  return text;
+  const std::string copied =
+      counts.not_computed == 0 ? ""
+                               : fmt::format(" ({} of these copied from rows of the same contents)",
+                                             grouped(counts.not_computed));
+  return fmt::format("{} added, {} re-embedded{}, {} dropped, {} unchanged", grouped(counts.added),
+                     grouped(counts.reembedded), copied, grouped(counts.dropped),
+                     grouped(counts.unchanged));
 }
 
 Json to_json(const UpdateCounts& counts) {
@@ -187,33 +229,38 @@ void JobReporter::show(const JobFailure& failure) {
               {{"event", "failure"}, {"source", failure.source}, {"error", failure.error}});
 }
 
+std::string JobReporter::failed_inputs(const JobReport& report) const {
+  if (report.failed == 0) {
+    return "";
+  }
+  const bool is_listed = !errors_file_.empty() && !(report.interrupted && writes_one_file());
+  const std::string news = report.update && report.newly_failed < report.failed
+                               ? fmt::format(", {} of them new", grouped(report.newly_failed))
+                               : "";
+  return fmt::format(", {} failed{}{}", grouped(report.failed), news,
+                     is_listed ? fmt::format(" (see {})", printable_name(errors_file_)) : "");
+}
+
 std::string JobReporter::summary(const JobReport& report) const {
+  std::vector<std::string> parts;
   if (report.update) {
-    const std::string failed = report.failed == 0
-                                   ? ""
-                                   : fmt::format(", {} failed (see {})", grouped(report.failed),
-                                                 printable_name(errors_file_));
-    return fmt::format("updated: {}{}{}; {} rows in {}", describe_update(*report.update), failed,
-                       notes(report), grouped(report.rows), printable_name(output_));
+    parts.push_back("updated: " + describe_update(*report.update) + failed_inputs(report));
+    add_notes(report, parts);
+    parts.push_back(fmt::format("{} rows in {}", grouped(report.rows), printable_name(output_)));
+    return as_lines(parts);
   }
   if (report.already_done) {
-    return fmt::format("already done: {} images, {} failed{}; they are in {}", report.rows,
-                       report.failed, notes(report), printable_name(output_));
+    parts.push_back(fmt::format("already done: {} images, {} failed", report.rows, report.failed));
+    add_notes(report, parts);
+    parts.push_back("they are in " + printable_name(output_));
+    return as_lines(parts);
   }
-  const bool writes_nothing = report.interrupted && output_.ends_with(".npy");
-  std::string text = fmt::format(
-      "{} {}{} in {:.1f} s ({:.1f} {})", report.new_rows, noun_, report.new_rows == 1 ? "" : "s",
-      report.seconds, report.images_per_second, noun_ == "image" ? "img/s" : noun_ + "s/s");
-  if (report.resumed) {
-    text += fmt::format(", {} in total", report.rows);
-  }
-  if (report.failed > 0) {
-    text += fmt::format(", {} failed", report.failed);
-    text += writes_nothing || errors_file_.empty()
-                ? ""
-                : fmt::format(" (see {})", printable_name(errors_file_));
-  }
-  text += notes(report);
+  parts.push_back(fmt::format("{} {}{} in {:.1f} s ({:.1f} {}){}{}", report.new_rows, noun_,
+                              report.new_rows == 1 ? "" : "s", report.seconds,
+                              report.images_per_second, noun_ == "image" ? "img/s" : noun_ + "s/s",
+                              report.resumed ? fmt::format(", {} in total", report.rows) : "",
+                              failed_inputs(report)));
+  add_notes(report, parts);
   // Before the threads have worked for a while, the shares say nothing of the machine.
   constexpr double kLeastSeconds = 1;
   if (report.new_rows > 0 && report.seconds >= kLeastSeconds) {
@@ -221,19 +268,19 @@ std::string JobReporter::summary(const JobReport& report) const {
         {report.compute_share, "computing"},
         {report.decode_share, "reading and decoding"},
         {report.write_share, "writing"}};
-    text += fmt::format("; bound by {} (decode {} %, compute {} %, write {} % of the time)",
-                        std::ranges::max(stages).second, percent(report.decode_share),
-                        percent(report.compute_share), percent(report.write_share));
+    parts.push_back(fmt::format("bound by {} (decode {} %, compute {} %, write {} % of the time)",
+                                std::ranges::max(stages).second, percent(report.decode_share),
+                                percent(report.compute_share), percent(report.write_share)));
   }
-  if (writes_nothing) {
-    return text + "; interrupted: nothing was written";
+  if (report.interrupted) {
+    parts.push_back(writes_one_file() ? "interrupted: nothing was written"
+                    : output_.empty()
+                        ? "interrupted"
+                        : "interrupted: the same command resumes in " + printable_name(output_));
+  } else if (!output_.empty()) {
+    parts.push_back("written to " + printable_name(output_));
   }
-  if (output_.empty()) {
-    return text + (report.interrupted ? "; interrupted" : "");
-  }
-  return text +
-         (report.interrupted ? "; interrupted: the same command resumes in " : "; written to ") +
-         printable_name(output_);
+  return as_lines(parts);
 }
 
 int JobReporter::finish(const JobReport& report) {

@@ -50,6 +50,9 @@ class JobReporter {
   void show(const JobProgress& progress);
   void show(const JobFailure& failure);
   [[nodiscard]] std::string summary(const JobReport& report) const;
+  /// ", 3 failed (see OUT/errors.jsonl)" or nothing.
+  [[nodiscard]] std::string failed_inputs(const JobReport& report) const;
+  [[nodiscard]] bool writes_one_file() const { return output_.ends_with(".npy"); }
 
   std::string output_;
   std::string errors_file_;

@@ -177,6 +177,9 @@ struct JobReport {
   std::uint64_t rows = 0;      ///< rows in the output
   std::uint64_t new_rows = 0;  ///< rows added by this run
   std::uint64_t failed = 0;    ///< inputs listed as failed
+  /// Of an update: those of `failed` that did not fail before, or for another reason. The others
+  /// are not told to JobControl::on_failure.
+  std::uint64_t newly_failed = 0;
   /// What the folders and archives among the inputs hold beside inputs, whichever shard or part of
   /// the inputs this run was for. Empty when it was interrupted.
   FileCounts left_out;

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <unordered_set>
 #include <utility>
 
 #include "api/features.hpp"
@@ -24,6 +25,7 @@
 #include "model/encoder.hpp"
 #include "pipeline/file_kinds.hpp"
 #include "pipeline/fingerprint.hpp"
+#include "pipeline/index_line.hpp"
 #include "pipeline/input_stream.hpp"
 #include "pipeline/left_out.hpp"
 #include "pipeline/output.hpp"
@@ -33,6 +35,7 @@
 #include "pipeline/prepare.hpp"
 #include "pipeline/run.hpp"
 #include "pipeline/source.hpp"
+#include "pipeline/stored_file.hpp"
 
 namespace fovea {
 namespace {
@@ -96,10 +99,10 @@ pipeline::InputStream open_inputs(const Job& job, const Preprocessing& preproces
 
 // Puts the files of a run in place, unless it was interrupted.
 JobReport finished(JobReport report, pipeline::FileOutput& output,
-                   const pipeline::LeftOut& left_out) {
+                   const pipeline::LeftOut& left_out, const JobControl& control) {
   if (!report.interrupted) {
     output.finish();
-    report.left_out = left_out.counts();
+    left_out.tell(report, control);
   }
   return report;
 }
@@ -169,7 +172,7 @@ class EmbedJob {
     }
     pipeline::FileOutput output(options_.output, stored_type(options_.dtype),
                                 Shape(pipeline::row_shape(rows_identity())));
-    return finished(loop(loop_options(), inputs, output), output, left_out_);
+    return finished(loop(loop_options(), inputs, output), output, left_out_, options_.control);
   }
 
   /// What is asked for; empty: embeddings. Throws when the model does not give it.
@@ -317,7 +320,7 @@ class EmbedJob {
     output.set_left_out(left_out_.counts());
     output.finish();
     report.failed = output.state().failed;
-    report.left_out = left_out_.counts();
+    left_out_.tell(report, options_.control);
     report.images_with_lost_range = output.state().lost_range;
     return report;
   }
@@ -400,6 +403,18 @@ class EmbedJob {
     return report;
   }
 
+  // The lines of errors.jsonl.
+  [[nodiscard]] std::unordered_set<std::string> failures_of(
+      const pipeline::FolderOutput& output) const {
+    std::unordered_set<std::string> lines;
+    const pipeline::StoredFile errors(*output.folder(), pipeline::kErrorsFile);
+    errors.each_line(errors.size(), options_.control.stop,
+                     [&](std::string_view line, std::uint64_t /*number*/) {
+                       lines.insert(std::string(line) + "\n");
+                     });
+    return lines;
+  }
+
   JobReport update(pipeline::FolderOutput& output, pipeline::InputStream& inputs) {
     if (output.manifest().version < pipeline::kFirstSummedVersion) {
       fail(
@@ -426,6 +441,18 @@ class EmbedJob {
         on_progress(progress);
       };
     }
+    // Inputs that fail as they did before are listed, but not told again.
+    std::uint64_t newly_failed = 0;
+    run.control.on_failure = [&, known = failures_of(output)](const JobFailure& failure) {
+      if (known.contains(
+              pipeline::format_error_line(io::unescape(failure.source), failure.error))) {
+        return;
+      }
+      ++newly_failed;
+      if (options_.control.on_failure) {
+        options_.control.on_failure(failure);
+      }
+    };
     // The model is loaded only when there is something to compute.
     const auto encode_late = [this] {
       return [this, encode = pipeline::Encode()](
@@ -455,7 +482,8 @@ class EmbedJob {
     const pipeline::JobState& state = output.state();
     report.rows = state.rows;
     report.failed = state.failed;
-    report.left_out = left_out_.counts();
+    report.newly_failed = newly_failed;
+    left_out_.tell(report, options_.control);
     report.images_with_lost_range = state.lost_range;
     return report;
   }
@@ -481,7 +509,7 @@ JobReport run_preprocess(const PreprocessOptions& options) {
   constexpr int kBatch = 32;
   const pipeline::RunOptions run = run_options(options, kBatch, layout);
   return finished(pipeline::run_job(run, inputs, pipeline::make_prepare(layout), {}, output),
-                  output, left_out);
+                  output, left_out, options.control);
 }
 
 }  // namespace

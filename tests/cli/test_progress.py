@@ -15,6 +15,7 @@ import termios
 import time
 import unicodedata
 
+import PIL.Image
 import pytest
 
 EVENTS = {
@@ -35,12 +36,12 @@ def resize(terminal, columns):
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
 
 
-def on_terminal(arguments, columns, then=None):
+def on_terminal(arguments, columns, then=None, cwd=None):
     """What the program writes to a terminal as (text, columns at that time), and its exit code. It is interrupted after
     eight rewritten lines; or the terminal gets `then` columns after them, and eight more are waited for."""
     terminal, program = pty.openpty()
     resize(terminal, columns)
-    process = subprocess.Popen(arguments, stderr=program, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(arguments, stderr=program, stdout=subprocess.DEVNULL, cwd=cwd)
     os.close(program)
     decoder = codecs.getincrementaldecoder("utf-8")()
     parts, interrupted, end = [("", columns)], False, time.monotonic() + 60
@@ -213,3 +214,42 @@ def test_no_rate_before_there_is_one(fovea_bin, model):
     arguments = [fovea_bin, "bench", model, "--precision", "fp32", "--batch-size", "1", "--seconds", "0.01"]
     states = [state for state, _ in rewritten(on_terminal(arguments, 80)[0])]
     assert "measuring: 0 of 1 figures" in states
+
+
+def test_the_summary_on_a_terminal_is_three_lines_at_most(fovea_bin, model, tmp_path):
+    folder = tmp_path / "p"
+    folder.mkdir()
+    for ending in ("mov", "json", "svg", "pdf", "zip", "xmp", "csv", "xyz"):
+        (folder / f"x.{ending}").write_bytes(b"x")
+    (folder / "x.jpg").write_bytes(b"no photo")
+    PIL.Image.new("RGB", (20, 20)).save(folder / "y.png")
+    lines = {}
+    for columns in (80, 110, 1000):
+        parts, code = on_terminal([fovea_bin, "embed", "p", "-m", model, "-o", f"out{columns}"], columns, cwd=tmp_path)
+        assert code == 3
+        text = parts[-1][0].replace("\r\n", "\n")
+        lines[columns] = text[text.rindex("1 image in") :].splitlines()
+    assert len(lines[1000]) == 1 and lines[1000][0].endswith("; written to out1000")
+    assert len(lines[110]) == len(lines[80]) == 3 and lines[80][0].endswith(" failed (see out80/errors.jsonl)")
+    assert lines[80][1].startswith("8 files left out (") and lines[80][2] == "written to out80"
+    assert "1 video" in lines[110][1] and ", ...)" in lines[80][1]
+    assert all(width(line) <= columns for columns in lines for line in lines[columns])
+
+
+def test_a_signal_ends_the_embedding_of_labels(fovea_bin, model, photos, tmp_path):
+    labels = tmp_path / "labels.txt"
+    labels.write_text("".join(f"a photo of thing number {i}\n" for i in range(400_000)))
+    for seconds in (0.5, 2, 6):
+        arguments = [fovea_bin, "label", photos, "-m", model, "--labels", f"@{labels}", "--progress", "json"]
+        process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        time.sleep(seconds)
+        process.send_signal(signal.SIGTERM)
+        begin = time.monotonic()
+        text = process.communicate(timeout=60)[1]
+        assert time.monotonic() - begin < 10, seconds  # 2 seconds, on a machine that does nothing else
+        assert process.returncode in (130, -signal.SIGTERM)  # before the job, nothing has to be ended softly
+    events = [json.loads(line) for line in text.splitlines()]
+    stages = [event for event in events if event["event"] == "progress" and event.get("stage")]
+    assert stages and stages[0].keys() - {"event"} == STAGE
+    assert stages[0]["stage"] == "embedding the labels" and stages[0]["total"] == 400_000
+    assert events[-1]["event"] == "done" and events[-1]["interrupted"]

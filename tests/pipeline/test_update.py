@@ -57,6 +57,13 @@ def test_says_what_it_did(place):
     manifest = json.loads((place.folder / "out/manifest.json").read_text())
     counts = {"added": 1, "reembedded": 1, "dropped": 1, "unchanged": 10, "not_computed": 0}
     assert manifest["last_update"] == counts
+    again = place("--update", code=3)  # what fails as before is listed, but not told again
+    assert "1 failed, 0 of them new (see out/errors.jsonl)" in again.stderr and "b.jpg" not in again.stderr
+    (photos / "c.jpg").write_bytes(b"damaged")
+    (photos / "b.jpg").write_bytes(b"")
+    again = place("--update", code=3)  # new, and another reason
+    assert "2 failed (see out/errors.jsonl)" in again.stderr and again.stderr.count("failed: photos/") == 2
+    (photos / "c.jpg").unlink()
     event = done_event(place("--update", "--progress", "json", code=3))
     assert event["update"] == dict.fromkeys(counts, 0) | {"unchanged": 12}
     assert event["rows"] == 12 and event["failed"] == 1 and event["new_rows"] == 0
@@ -347,3 +354,10 @@ def test_the_index_says_what_it_says_elsewhere(place):
     manifest = json.loads((place.folder / "out/manifest.json").read_text())
     assert "lost_range" not in manifest["counts"]
     shutil.rmtree(place.folder / "out")
+
+
+def test_copied_rows_are_told_beside_those_that_came(place):
+    place("--checksum")
+    (place.folder / "photos/00003.jpg").rename(place.folder / "photos/z.jpg")
+    said = place("--update").stderr
+    assert "updated: 1 added, 0 re-embedded (1 of these copied from rows of the same contents), 1 dropped, 11 unchanged" in said
