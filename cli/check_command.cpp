@@ -45,9 +45,9 @@ void print_text(const CheckReport& report, const std::string& output) {
   for (const std::string& problem : report.problems) {
     std::cout << "wrong: " << io::printable(problem) << '\n';
   }
-  const std::string state = report.missing.empty() ? "finished" : "partial: " + report.missing;
-  std::cout << fmt::format("{}: {}, {}\n", printable_name(output),
-                           report.finished ? state : "not finished", counted(report))
+  const std::string partial = report.missing.empty() ? "" : ", partial: " + report.missing;
+  std::cout << fmt::format("{}: {}{}, {}\n", printable_name(output),
+                           report.finished ? "finished" : "not finished", partial, counted(report))
             << remedy(report, output);
 }
 

@@ -248,7 +248,7 @@ def test_a_partial_merge_says_so_until_it_is_whole(place, run_fovea):
         "index": 0, "count": 1, "merged_from": 4, "missing": [2]
     }  # fmt: skip
     assert "already merged" in place.merge(*parts[:2], parts[3], out="merged", flags=["--partial"]).stderr
-    assert "partial: shard 2/4 is missing" in run_fovea("check", merged).stdout
+    assert "finished, partial: shard 2/4 is missing" in run_fovea("check", merged).stdout
     assert json.loads(run_fovea("check", merged, "--json").stdout)["missing"] == "shard 2/4 is missing"
     assert "merged: shard 2/4 is missing" in run_fovea("similar", "--in", merged, cwd=place.folder).stderr
     # Without its manifest the journal says so, too.
