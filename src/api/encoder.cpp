@@ -1,6 +1,7 @@
 // The public Encoder: decodes, resizes, encodes and normalises, one call at a time.
 #include "fovea/encoder.hpp"
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -168,31 +169,38 @@ std::vector<float> Encoder::embed_texts(std::span<const std::string> texts,
                                         const EmbedTextsOptions& options) {
   TextSide& side = impl_->texts.get();
   const std::int64_t length = side.encoder.config().tokens;
-  std::vector<std::int32_t> ids;
-  ids.reserve(texts.size() * static_cast<std::size_t>(length));
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    StopFlag(options.stop).poll();
-    try {
-      const std::vector<std::int32_t> tokens =
-          side.tokenizer.encode(texts[i], length, options.clean);
-      ids.insert(ids.end(), tokens.begin(), tokens.end());
-    } catch (const Error& error) {
-      rethrow_unless_finding(error);
-      fail("text {} of {}: {}", i + 1, texts.size(), error.what());
-    }
-  }
   const auto width = static_cast<std::size_t>(dimension());
   std::vector<float> embeddings(texts.size() * width);
   std::mutex mutex;
   std::size_t done = 0;
-  side.encoder.encode(ids, static_cast<std::int64_t>(texts.size()), embeddings, options.stop,
-                      [&](std::int64_t more) {
-                        const std::lock_guard lock(mutex);
-                        done += static_cast<std::size_t>(more);
-                        if (options.on_progress) {
-                          options.on_progress(done);
-                        }
-                      });
+  const auto add_done = [&](std::int64_t more) {
+    const std::lock_guard lock(mutex);
+    done += static_cast<std::size_t>(more);
+    if (options.on_progress) {
+      options.on_progress(done);
+    }
+  };
+  // Some at a time, because the tokens of millions take long to find, and much memory.
+  constexpr std::size_t kTextsAtOnce = 4096;
+  std::vector<std::int32_t> ids;
+  for (std::size_t first = 0; first < texts.size(); first += kTextsAtOnce) {
+    const std::size_t end = std::min(texts.size(), first + kTextsAtOnce);
+    ids.clear();
+    for (std::size_t i = first; i < end; ++i) {
+      StopFlag(options.stop).poll();
+      try {
+        const std::vector<std::int32_t> tokens =
+            side.tokenizer.encode(texts[i], length, options.clean);
+        ids.insert(ids.end(), tokens.begin(), tokens.end());
+      } catch (const Error& error) {
+        rethrow_unless_finding(error);
+        fail("text {} of {}: {}", i + 1, texts.size(), error.what());
+      }
+    }
+    side.encoder.encode(ids, static_cast<std::int64_t>(end - first),
+                        std::span(embeddings).subspan(first * width, (end - first) * width),
+                        options.stop, add_done);
+  }
   if (const std::string note = side.encoder.take_note(); !note.empty() && options.on_note) {
     options.on_note(note);
   }

@@ -125,6 +125,6 @@ def test_a_line_that_is_no_text_takes_little_memory(run_fovea, small, tmp_path, 
     assert "x.jsonl, line 2: expected one JSON string" in said
 
 
-def test_the_longest_text_may_have_all_its_characters_escaped(rows, tmp_path):
-    (tmp_path / "x.jsonl").write_text('"' + "\\u0061" * ((1 << 20) - 1) + '"\n')
-    assert [len(row["text"]) for row in rows(f"@{tmp_path}/x.jsonl", "--length", "4")] == [(1 << 20) - 1]
+def test_a_line_may_be_longer_than_its_text(rows, tmp_path):
+    (tmp_path / "x.jsonl").write_text('"' + "\\u0061" * 200_000 + '"\n')
+    assert [len(row["text"]) for row in rows(f"@{tmp_path}/x.jsonl", "--length", "4")] == [200_000]
