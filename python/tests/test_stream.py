@@ -1,6 +1,7 @@
 """Iterables of any length: Encoder.stream, and embed over generators."""
 
 import asyncio
+import ctypes
 import io
 import itertools
 import os
@@ -216,3 +217,43 @@ def test_memory_does_not_grow_with_the_images(model, device, images):
     print(f"{images}: {embedded} MB above the start, {streamed} with a stream, of which {result} MB are the result")
     assert embedded - result < 200
     assert streamed - result < 200
+
+
+IN_USE = """
+import ctypes, io, random, sys, fovea
+from PIL import Image
+
+class Heap(ctypes.Structure):  # mallinfo2(3)
+    names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
+    _fields_ = [(name, ctypes.c_size_t) for name in names.split()]
+
+ask = ctypes.CDLL(None).mallinfo2
+ask.restype = Heap
+encoder = fovea.load(sys.argv[1], device=sys.argv[2])
+chance = random.Random(0)
+files = []
+for number in range(30):
+    picture = Image.effect_noise((chance.randrange(20, 400), chance.randrange(20, 400)), 60)
+    picture.save(file := io.BytesIO(), ("JPEG", "PNG", "WEBP")[number % 3])
+    files.append(file.getvalue())
+used = []
+for turn in range(4):
+    for result in encoder.stream(chance.choice(files) for _ in range(int(sys.argv[3]))):
+        assert result.error is None
+    heap = ask()
+    used.append(heap.uordblks + heap.hblkhd)
+print(*used)
+"""
+
+
+def test_nothing_is_kept_of_images_of_many_sizes(model, device):
+    """What the C library has freed, it keeps in part, so the resident memory grows for a while: what is in use does not."""
+    if not hasattr(ctypes.CDLL(None), "mallinfo2"):
+        pytest.skip("needs glibc 2.33")
+    process = subprocess.run(
+        [sys.executable, "-c", IN_USE, model, device, str(ARRAYS // 10)], capture_output=True, text=True, check=False
+    )
+    assert process.returncode == 0, process.stderr
+    first, *later = map(int, process.stdout.split())
+    print(f"in use after each quarter: {first / 1e6:.2f} MB, then {[round(used / 1e6, 2) for used in later]}")
+    assert max(later) - first < ARRAYS // 10 * 500  # bytes: less than a small part of an image's pixels each
