@@ -72,6 +72,7 @@ void fovea_embedding::run() noexcept {
   changed_.notify_all();
 }
 
+using fovea::c::answer;
 using fovea::c::guarded;
 using fovea::c::require_pointer;
 
@@ -84,15 +85,17 @@ fovea_status fovea_embed_wait(fovea_embedding* run, int32_t milliseconds, int32_
 }
 
 size_t fovea_embed_done(const fovea_embedding* run) {
-  return run->done();
+  return answer(run, 0, [](auto& given) { return given.done(); });
 }
 
 void fovea_embed_stop(fovea_embedding* run) {
-  run->stop();
+  if (run != nullptr) {
+    run->stop();
+  }
 }
 
 size_t fovea_embed_failures(const fovea_embedding* run) {
-  return run->failures().size();
+  return answer(run, 0, [](auto& given) { return given.failures().size(); });
 }
 
 fovea_status fovea_embed_failure(const fovea_embedding* run, size_t which, size_t* index,
@@ -111,7 +114,7 @@ fovea_status fovea_embed_failure(const fovea_embedding* run, size_t which, size_
 }
 
 const char* fovea_embed_notes(const fovea_embedding* run) {
-  return run->notes().c_str();
+  return answer(run, "", [](auto& given) { return given.notes().c_str(); });
 }
 
 void fovea_embed_free(fovea_embedding* run) {

@@ -169,6 +169,7 @@ void wait_for(fovea_embedding& run) {
 }  // namespace
 }  // namespace fovea::c
 
+using fovea::c::answer;
 using fovea::c::guarded;
 using fovea::c::require_pointer;
 
@@ -210,27 +211,27 @@ void fovea_encoder_free(fovea_encoder* encoder) {
 }
 
 int64_t fovea_encoder_dimension(const fovea_encoder* encoder) {
-  return encoder->encoder->dimension();
+  return answer(encoder, 0, [](auto& given) { return given.encoder->dimension(); });
 }
 
 int32_t fovea_encoder_height(const fovea_encoder* encoder) {
-  return encoder->encoder->preprocessing().height;
+  return answer(encoder, 0, [](auto& given) { return given.encoder->preprocessing().height; });
 }
 
 int32_t fovea_encoder_width(const fovea_encoder* encoder) {
-  return encoder->encoder->preprocessing().width;
+  return answer(encoder, 0, [](auto& given) { return given.encoder->preprocessing().width; });
 }
 
 int64_t fovea_encoder_batch_size(const fovea_encoder* encoder) {
-  return encoder->encoder->preferred_batch();
+  return answer(encoder, 0, [](auto& given) { return given.encoder->preferred_batch(); });
 }
 
 const char* fovea_encoder_device(const fovea_encoder* encoder) {
-  return encoder->device.c_str();
+  return answer(encoder, "", [](auto& given) { return given.device.c_str(); });
 }
 
 const char* fovea_encoder_precision(const fovea_encoder* encoder) {
-  return encoder->precision.c_str();
+  return answer(encoder, "", [](auto& given) { return given.precision.c_str(); });
 }
 
 fovea_status fovea_encoder_load_texts(fovea_encoder* encoder) {

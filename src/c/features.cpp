@@ -2,12 +2,14 @@
 #include "fovea/c/features.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -21,8 +23,19 @@
 #include "fovea/heat.hpp"
 
 struct fovea_features {
-  std::shared_ptr<fovea::Features> value = std::make_shared<fovea::Features>();
+  /// What the run writes; nobody reads it before it is there.
+  struct Result {
+    fovea::Features value;
+    std::atomic<bool> is_there = false;
+  };
+
+  std::shared_ptr<Result> result = std::make_shared<Result>();
   fovea::c::Process process;
+
+  /// Null before the run has ended, and when it has failed.
+  [[nodiscard]] const fovea::Features* value() const {
+    return result->is_there ? &result->value : nullptr;
+  }
 };
 
 namespace fovea::c {
@@ -60,14 +73,32 @@ OutputDType feature_type(std::int32_t type) {
   return type == FOVEA_FEATURES_F32 ? OutputDType::kF32 : OutputDType::kF16;
 }
 
+/// Throws fovea::Error when there are none, or none in this process.
+const Features& finished(const fovea_features& features) {
+  require_this_process(features.process, "these features", kLoadThere);
+  if (features.value() == nullptr) {
+    fail("there are no features: their run has not ended, or it has failed");
+  }
+  return *features.value();
+}
+
+/// What functions without a status say of features: `nothing` before there are any.
+template <typename Ask>
+auto ask(const fovea_features* features, std::invoke_result_t<Ask, const Features&> nothing,
+         Ask&& question) {
+  return answer(features == nullptr ? nullptr : features->value(), nothing, question);
+}
+
 }  // namespace
 }  // namespace fovea::c
 
+using fovea::c::answer;
+using fovea::c::ask;
 using fovea::c::guarded;
 using fovea::c::require_pointer;
 
 int64_t fovea_encoder_patches(const fovea_encoder* encoder) {
-  return encoder->encoder->patches();
+  return answer(encoder, 0, [](auto& given) { return given.encoder->patches(); });
 }
 
 fovea_status fovea_features_start(fovea_encoder* encoder, const fovea_image* images, size_t count,
@@ -89,13 +120,14 @@ fovea_status fovea_features_start(fovea_encoder* encoder, const fovea_image* ima
     auto made = std::make_unique<fovea_features>();
     auto started = std::make_unique<fovea_embedding>(
         count, [shared = encoder->encoder, inputs = std::move(inputs), how,
-                result = made->value](const fovea_embedding::Control& control) {
+                result = made->result](const fovea_embedding::Control& control) {
           fovea::FeaturesOptions controlled = how;
           controlled.stop = control.stop;
           controlled.on_progress = control.on_progress;
           controlled.on_note = control.on_note;
           std::optional<fovea::ImageFailure> failure;
-          *result = shared->features(inputs, controlled, failure);
+          result->value = shared->features(inputs, controlled, failure);
+          result->is_there = !failure;
           return failure ? std::vector{*std::move(failure)} : std::vector<fovea::ImageFailure>();
         });
     *features = made.release();
@@ -104,36 +136,40 @@ fovea_status fovea_features_start(fovea_encoder* encoder, const fovea_image* ima
 }
 
 int32_t fovea_features_shape(const fovea_features* features, int64_t* shape) {
-  std::ranges::copy(features->value->shape(), shape);
-  return static_cast<int32_t>(features->value->shape().size());
+  return shape == nullptr ? 0 : ask(features, 0, [=](const fovea::Features& value) {
+    std::ranges::copy(value.shape(), shape);
+    return static_cast<int32_t>(value.shape().size());
+  });
 }
 
 int32_t fovea_features_type(const fovea_features* features) {
-  return features->value->dtype() == fovea::OutputDType::kF32 ? FOVEA_FEATURES_F32
-                                                              : FOVEA_FEATURES_F16;
+  return ask(features, FOVEA_FEATURES_F32, [](const fovea::Features& value) {
+    return value.dtype() == fovea::OutputDType::kF32 ? FOVEA_FEATURES_F32 : FOVEA_FEATURES_F16;
+  });
 }
 
 int32_t fovea_features_cuda_device(const fovea_features* features) {
-  return features->value->cuda_device().value_or(-1);
+  return ask(features, -1,
+             [](const fovea::Features& value) { return value.cuda_device().value_or(-1); });
 }
 
 void* fovea_features_data(const fovea_features* features) {
-  return features->value->data();
+  return ask(features, nullptr, [](const fovea::Features& value) { return value.data(); });
 }
 
 size_t fovea_features_bytes(const fovea_features* features) {
-  return features->value->bytes();
+  return ask(features, 0, [](const fovea::Features& value) { return value.bytes(); });
 }
 
 fovea_status fovea_features_copy(const fovea_features* features, void* host, size_t size) {
   return guarded([&] {
     require_pointer(features, "features");
-    fovea::c::require_this_process(features->process, "these features", fovea::c::kLoadThere);
+    const fovea::Features& value = fovea::c::finished(*features);
     if (size > 0) {
       require_pointer(host, "host");
     }
     const fovea::c::Activity activity;
-    features->value->copy_to({static_cast<std::byte*>(host), size});
+    value.copy_to({static_cast<std::byte*>(host), size});
   });
 }
 
@@ -142,8 +178,7 @@ fovea_status fovea_features_dlpack(const fovea_features* features, void** manage
   return guarded([&] {
     require_pointer(features, "features");
     require_pointer(managed, "managed");
-    fovea::c::require_this_process(features->process, "these features", fovea::c::kLoadThere);
-    const fovea::Features& value = *features->value;
+    const fovea::Features& value = fovea::c::finished(*features);
     auto lent = std::make_unique<fovea::c::Lent>();
     lent->shape = value.shape();
     lent->features = value;

@@ -118,6 +118,7 @@ const Collection& opened(const fovea_collection* collection) {
 }  // namespace
 }  // namespace fovea::c
 
+using fovea::c::answer;
 using fovea::c::guarded;
 using fovea::c::opened;
 using fovea::c::require_pointer;
@@ -162,19 +163,19 @@ void fovea_collection_free(fovea_collection* collection) {
 }
 
 int64_t fovea_collection_rows(const fovea_collection* collection) {
-  return collection->get().rows();
+  return answer(collection, 0, [](auto& given) { return given.get().rows(); });
 }
 
 int64_t fovea_collection_dimension(const fovea_collection* collection) {
-  return collection->get().dimension();
+  return answer(collection, 0, [](auto& given) { return given.get().dimension(); });
 }
 
 const char* fovea_collection_model(const fovea_collection* collection) {
-  return collection->get().model().c_str();
+  return answer(collection, "", [](auto& given) { return given.get().model().c_str(); });
 }
 
 int32_t fovea_collection_is_finished(const fovea_collection* collection) {
-  return collection->get().is_finished() ? 1 : 0;
+  return answer(collection, 0, [](auto& given) { return given.get().is_finished() ? 1 : 0; });
 }
 
 fovea_status fovea_collection_source(const fovea_collection* collection, int64_t row,

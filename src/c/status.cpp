@@ -4,19 +4,30 @@
 #include <atomic>
 #include <string>
 
+#include "core/exception_words.hpp"
 #include "core/wording.hpp"
 
 namespace fovea::c {
 namespace {
+
+/// Of the library. The program, which has the same messages, has no such file.
+const bool kSpeaksCpp = (set_wording(Wording::kCpp), true);
+std::atomic<bool> is_wording_chosen = false;
 
 thread_local std::string last_error;
 std::atomic<fovea_note_handler> note_handler = nullptr;
 
 }  // namespace
 
-void set_last_error(std::string_view message) noexcept {
+void speak_c() noexcept {
+  if (kSpeaksCpp && !is_wording_chosen.exchange(true)) {
+    set_wording(Wording::kC);
+  }
+}
+
+void set_last_error() noexcept {
   try {
-    last_error.assign(message);
+    last_error = words_of_current_exception();
   } catch (...) {
     last_error = "out of memory";  // short enough to need none
   }
@@ -35,7 +46,10 @@ fovea_note_handler fovea_set_note_handler(fovea_note_handler handler) {
 }
 
 void fovea_set_wording(fovea_wording wording) {
+  fovea::c::is_wording_chosen = true;
   fovea::set_wording(wording == FOVEA_WORDING_PYTHON ? fovea::Wording::kPython
+                     : wording == FOVEA_WORDING_CPP  ? fovea::Wording::kCpp
+                     : wording == FOVEA_WORDING_C    ? fovea::Wording::kC
                                                      : fovea::Wording::kProgram);
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "fovea/c/features.h"
 #include "fovea/encoder.hpp"
 #include "fovea/job.hpp"
 #include "fovea/model.hpp"
@@ -252,6 +254,72 @@ TEST_F(CInterface, StopsWhenToldOrFreed) {
 TEST_F(CInterface, NoImagesAreNoRows) {
   std::vector<float> rows;
   finish(start({}, rows, kDefaults));
+}
+
+TEST_F(CInterface, FeaturesAreThereOnceTheirRunHasEnded) {
+  const auto features_of = [&](const std::vector<fovea_image>& images, RunPtr& run) {
+    const fovea_features_options options{.type = FOVEA_FEATURES_F32,
+                                         .batch_size = 0,
+                                         .decode_threads = 0,
+                                         .reserved = 0,
+                                         .decode_memory = 0};
+    fovea_features* features = nullptr;
+    fovea_embedding* started = nullptr;
+    EXPECT_EQ(fovea_features_start(encoder_.get(), images.data(), images.size(), "last", &options,
+                                   &features, &started),
+              FOVEA_OK);
+    run.reset(started);
+    return std::unique_ptr<fovea_features, decltype(&fovea_features_free)>(features,
+                                                                           fovea_features_free);
+  };
+  const auto expect_none = [](const fovea_features* features) {
+    std::array<std::int64_t, 3> shape{};
+    void* managed = nullptr;
+    EXPECT_EQ(fovea_features_shape(features, shape.data()), 0);
+    EXPECT_EQ(fovea_features_data(features), nullptr);
+    EXPECT_EQ(fovea_features_bytes(features), 0U);
+    EXPECT_EQ(fovea_features_dlpack(features, &managed), FOVEA_FAILED);
+    EXPECT_NE(std::string(fovea_last_error()).find("run has not ended"), std::string::npos);
+    EXPECT_EQ(managed, nullptr);
+    EXPECT_EQ(fovea_features_copy(features, shape.data(), 0), FOVEA_FAILED);
+  };
+  RunPtr run;
+  const auto early = features_of(std::vector(20'000, pixels(kWidth, kHeight, rgb_)), run);
+  expect_none(early.get());
+  run.reset();
+  expect_none(early.get());  // it was ended before its last image
+
+  const auto whole = features_of({pixels(kWidth, kHeight, rgb_)}, run);
+  finish(run);
+  std::array<std::int64_t, 3> shape{};
+  EXPECT_EQ(fovea_features_shape(whole.get(), shape.data()), 3);
+  EXPECT_NE(fovea_features_data(whole.get()), nullptr);
+  const std::vector<char> broken{'n', 'o'};
+  const auto failed = features_of({encoded(broken)}, run);
+  finish(run);
+  expect_none(failed.get());
+}
+
+TEST_F(CInterface, WhatNoMemoryHoldsIsToldInWords) {
+  const fovea_text endless{.data = "x", .size = std::numeric_limits<std::size_t>::max()};
+  std::vector<float> rows(dimension_);
+  const fovea_embed_texts_options options{};
+  const fovea_image image = pixels(kWidth, kHeight, rgb_);
+  const fovea_features_options features_options{};
+  fovea_features* features = nullptr;
+  fovea_embedding* run = nullptr;
+  const auto is_told = [] {
+    const std::string message = fovea_last_error();
+    return message == "this is more than memory has room for" ||
+           message.starts_with("there is not enough memory");
+  };
+  EXPECT_EQ(fovea_embed_texts(encoder_.get(), &endless, 1, &options, rows.data()), FOVEA_FAILED);
+  EXPECT_TRUE(is_told()) << fovea_last_error();
+  EXPECT_EQ(fovea_features_start(encoder_.get(), &image, std::numeric_limits<std::size_t>::max(),
+                                 "last", &features_options, &features, &run),
+            FOVEA_FAILED);
+  EXPECT_TRUE(is_told()) << fovea_last_error();
+  EXPECT_EQ(run, nullptr);
 }
 
 TEST_F(CInterface, MessagesSayWhatIsWrong) {

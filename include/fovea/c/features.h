@@ -47,8 +47,9 @@ FOVEA_API fovea_status fovea_features_start(fovea_encoder* encoder, const fovea_
                                             const fovea_features_options* options,
                                             fovea_features** features, fovea_embedding** run);
 
-/* Of features whose run has ended: 2 or 3 dimensions, [images, tokens, hidden] or, of the pooled
- * ones, [images, hidden]; `shape` has room for 3. */
+/* Of features whose run has ended; before, and when it has failed, there are none: these functions
+ * answer as for NULL, and those that return fovea_status fail. 2 or 3 dimensions, [images, tokens,
+ * hidden] or, of the pooled ones, [images, hidden]; `shape` has room for 3. */
 FOVEA_API int32_t fovea_features_shape(const fovea_features* features, int64_t* shape);
 /* A fovea_feature_type, and the number of the CUDA device that has the numbers, or -1: the host. */
 FOVEA_API int32_t fovea_features_type(const fovea_features* features);
