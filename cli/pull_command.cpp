@@ -41,7 +41,7 @@ void show(const PullProgress& progress, Clock::time_point start, ProgressLine& l
                  ? fmt::format(": {:.1f} of {:.1f} MB, {:.1f} MB/s",
                                static_cast<double>(progress.bytes) / kMega,
                                static_cast<double>(progress.total) / kMega, per_second / kMega)
-                 : ""}};
+                 : fmt::format(" for {:.0f} s", seconds.count())}};
       },
       [&] {
         return Json{{"event", "progress"},

@@ -5,6 +5,7 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <chrono>
 #include <exception>
 #include <filesystem>
 #include <mutex>
@@ -30,6 +31,8 @@ constexpr long kStallSeconds = 30;
 static_assert(kLeastProgressBytes >= kLeastBytesPerSecond * kStallSeconds);
 // A reply that is not a file has to be complete within this time.
 constexpr long kTextSeconds = 60;
+// After so long without a byte the user is told what is waited for.
+constexpr std::chrono::seconds kPatience{4};
 constexpr int kMaxRedirects = 10;
 // The body of a reply that is not a success is not read.
 constexpr std::size_t kMostErrorBytes = std::size_t{64} << 10;
@@ -130,18 +133,24 @@ struct HttpClient::Handle {
 
 // The state that the callbacks of one request share.
 struct HttpClient::Transfer {
+  using Clock = std::chrono::steady_clock;
+
   HttpResponse response;
   const Body* body = nullptr;
-  const std::function<void()>* alive = nullptr;
+  const Alive* alive = nullptr;
   CURL* curl = nullptr;
   std::exception_ptr error;
-  std::size_t ignored = 0;  // bytes of a body that is not read
+  Clock::time_point heard = Clock::now();  // the last byte
+  bool is_told = false;                    // that none has come since
+  long most_seconds = 0;                   // to wait
+  std::size_t ignored = 0;                 // bytes of a body that is not read
 
   /// Enough bytes were ignored, so the transfer ends; the reply is valid.
   [[nodiscard]] bool cut() const { return ignored > kMostErrorBytes; }
 
   static std::size_t on_header(const char* data, std::size_t, std::size_t size, void* self) {
     return static_cast<Transfer*>(self)->guard(size, [&](Transfer& transfer) {
+      transfer.hear();
       const std::string_view line(data, size);
       if (line.starts_with("HTTP/")) {  // a new reply, after an interim "100 Continue"
         transfer.response.headers.clear();
@@ -158,6 +167,7 @@ struct HttpClient::Transfer {
   static std::size_t on_body(const char* data, std::size_t, std::size_t size, void* self) {
     auto* const own = static_cast<Transfer*>(self);
     const std::size_t taken = own->guard(size, [&](Transfer& transfer) {
+      transfer.hear();
       curl_easy_getinfo(transfer.curl, CURLINFO_RESPONSE_CODE, &transfer.response.status);
       if (transfer.response.status == 200 || transfer.response.status == 206) {
         (*transfer.body)(transfer.response, std::as_bytes(std::span(data, size)));
@@ -171,9 +181,24 @@ struct HttpClient::Transfer {
   static int on_progress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
     constexpr std::size_t kGoOn = 1;
     return static_cast<Transfer*>(self)->guard(
-               kGoOn, [](const Transfer& transfer) { (*transfer.alive)(); }) == kGoOn
+               kGoOn, [](Transfer& transfer) { (*transfer.alive)(transfer.waiting()); }) == kGoOn
                ? 0
                : 1;
+  }
+
+  // Once of each silence, words for the user.
+  std::string waiting() {
+    if (is_told || Clock::now() - heard < kPatience) {
+      return "";
+    }
+    is_told = true;
+    return fmt::format("{}: waiting for an answer, for {} s at most", shown(response.url),
+                       most_seconds);
+  }
+
+  void hear() {
+    heard = Clock::now();
+    is_told = false;
   }
 
   // Runs a callback's work. An exception is kept here until libcurl has returned.
@@ -224,7 +249,7 @@ std::string origin_of(const std::string& url) {
   return fmt::format("{}://{}:{}", scheme, part(CURLUPART_HOST), part(CURLUPART_PORT));
 }
 
-HttpClient::HttpClient(const std::string& endpoint, std::string token, std::function<void()> alive)
+HttpClient::HttpClient(const std::string& endpoint, std::string token, Alive alive)
     : handle_(std::make_unique<Handle>()), token_(std::move(token)), alive_(std::move(alive)) {
   static std::once_flag once;
   std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
@@ -254,9 +279,12 @@ HttpResponse HttpClient::perform(const std::string& url, Ask ask, std::uint64_t 
   set(curl, CURLOPT_NOSIGNAL, 1L);
   set(curl, CURLOPT_CONNECTTIMEOUT, kConnectTimeoutSeconds);
   set(curl, CURLOPT_LOW_SPEED_LIMIT, kLeastBytesPerSecond);
-  set(curl, CURLOPT_LOW_SPEED_TIME, seconds_from("HF_HUB_DOWNLOAD_TIMEOUT", kStallSeconds));
+  transfer.most_seconds = seconds_from("HF_HUB_DOWNLOAD_TIMEOUT", kStallSeconds);
+  set(curl, CURLOPT_LOW_SPEED_TIME, transfer.most_seconds);
   if (ask != Ask::kFile) {
-    set(curl, CURLOPT_TIMEOUT, seconds_from("HF_HUB_ETAG_TIMEOUT", kTextSeconds));
+    const long most = seconds_from("HF_HUB_ETAG_TIMEOUT", kTextSeconds);
+    set(curl, CURLOPT_TIMEOUT, most);
+    transfer.most_seconds = std::min(transfer.most_seconds, most);
   }
   set(curl, CURLOPT_HEADERFUNCTION, &Transfer::on_header);
   set(curl, CURLOPT_HEADERDATA, &transfer);

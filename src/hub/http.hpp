@@ -40,9 +40,10 @@ struct HttpResponse {
 class HttpClient {
  public:
   /// `token` (may be empty) is sent as a bearer to `endpoint`'s own origin and to no other.
-  /// `alive` is called at least every second while a request waits; what it throws ends the
-  /// request.
-  HttpClient(const std::string& endpoint, std::string token, std::function<void()> alive);
+  /// `alive` is called at least every second while a request waits, with words for the user once
+  /// nothing has come for a few seconds, else with ""; what it throws ends the request.
+  using Alive = std::function<void(const std::string& waiting)>;
+  HttpClient(const std::string& endpoint, std::string token, Alive alive);
   ~HttpClient();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
@@ -75,7 +76,7 @@ class HttpClient {
   std::unique_ptr<Handle> handle_;
   std::string origin_;
   std::string token_;
-  std::function<void()> alive_;
+  Alive alive_;
 };
 
 /// A connection has to bring this many bytes to count as working: a server that only keeps the

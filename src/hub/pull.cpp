@@ -96,7 +96,7 @@ class Pull {
       : options_(options),
         progress_(progress),
         endpoint_(endpoint()),
-        client_(endpoint_, find_token(), [this] { tell(""); }),
+        client_(endpoint_, find_token(), [this](const std::string& waiting) { tell(waiting); }),
         cache_root_(cache_folder()),
         cache_(cache_root_, options.id) {
     report_.notice = [this](const std::string& text) { tell(text); };

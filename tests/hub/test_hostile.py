@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import socket
 import subprocess
 import time
 
@@ -165,3 +166,19 @@ def test_locks_are_not_links(hub, pull, tmp_path):
     error, _ = pull(hub)
     assert "is a link" in error
     assert not elsewhere.exists()
+
+
+def test_a_silent_hub_is_told_of(fovea_bin, tmp_path):
+    """A hub that takes the connection and says nothing: the user hears what is waited for, before it is given up."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        env = os.environ | {"HF_HOME": str(tmp_path), "HF_ENDPOINT": endpoint, "HF_HUB_ETAG_TIMEOUT": "40"}
+        process = subprocess.Popen([fovea_bin, "pull", "org/name"], env=env, stderr=subprocess.PIPE, text=True)
+        started = time.monotonic()
+        try:
+            line = process.stderr.readline()
+        finally:
+            process.kill()
+            process.communicate()
+        assert line == f"fovea: {endpoint}/api/models/org/name/revision/main: waiting for an answer, for 30 s at most\n"
+        assert 3 < time.monotonic() - started < 15
