@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -82,6 +83,9 @@ class LabelReport {
       write(image, order);
       return;
     }
+    if (stdout_is_terminal() && std::exchange(is_first_, false)) {
+      std::cout << fmt::format("  {:8}  {}\n", "prob.", "label");
+    }
     std::cout << printable_name(image.source) << '\n';
     for (const std::size_t label : order) {
       std::cout << fmt::format("  {:8.6f}  {}\n", image.scale.probability(image.cosines[label]),
@@ -113,6 +117,7 @@ class LabelReport {
 
   const LabelArguments& arguments_;
   std::optional<io::AtomicFile> file_;
+  bool is_first_ = true;  // image to be shown
 };
 
 int run_label(LabelArguments& arguments) {

@@ -24,6 +24,7 @@
 #include "cli/terminal.hpp"
 #include "cli/usage.hpp"
 #include "cli/version.hpp"
+#include "core/exception_words.hpp"
 #include "fovea/error.hpp"
 
 namespace fovea::cli {
@@ -122,15 +123,8 @@ std::string failure_message(int code) {
     throw;
   } catch (const std::ios_base::failure&) {
     return fmt::format("cannot write to the standard output: {}", std::strerror(code));
-  } catch (const Error& error) {
-    return error.what();
-  } catch (const std::bad_alloc&) {
-    return "there is not enough memory for this; free some, raise the limit, or ask for fewer "
-           "threads and smaller batches";
-  } catch (const std::exception& error) {
-    return fmt::format("internal error: {}", error.what());
   } catch (...) {
-    return "internal error of an unknown kind";
+    return words_of_current_exception();
   }
 }
 

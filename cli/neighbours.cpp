@@ -22,6 +22,9 @@ Json report_neighbours(const Collection& collection, const PhotoReport& report,
                        std::span<const Query> queries, std::span<const std::vector<Match>> results,
                        bool prints_table, Page& page) {
   Json list = Json::array();
+  if (prints_table && stdout_is_terminal() && !queries.empty()) {
+    std::cout << PhotoReport::heading(queries.front().scale ? "  rank  prob. " : "  rank");
+  }
   for (std::size_t index = 0; index < queries.size(); ++index) {
     const Query& query = queries[index];
     const std::string found =

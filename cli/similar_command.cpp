@@ -190,6 +190,9 @@ class Similar {
   }
 
   void print(const DuplicateGroup& group, std::size_t number) const {
+    if (number == 1 && stdout_is_terminal()) {
+      std::cout << PhotoReport::heading(fmt::format("  {:16}", "class"));
+    }
     std::cout << fmt::format("group {}: {}, lowest score of a pair {:.6f}\n", number,
                              count_of(static_cast<std::int64_t>(group.members.size()) + 1, "photo"),
                              group.lowest_score)

@@ -74,11 +74,16 @@ std::string PhotoReport::output_of(const Photo& photo) const {
   return outputs_.size() > 1 && photo.row >= 0 ? source_name(outputs_[photo.output].native()) : "";
 }
 
+std::string PhotoReport::heading(std::string_view first) {
+  return fmt::format("{}  {:9}  {:>11}  {:>8}  {:16}  {}\n", first, "score", "pixels", "file",
+                     "date", "photo");
+}
+
 std::string PhotoReport::line(std::string_view first, std::optional<double> score,
                               const Photo& photo, std::string_view note) const {
   std::string notes = output_of(photo).empty() ? "" : "in " + output_of(photo);
   notes += (notes.empty() || note.empty() ? "" : ", ") + std::string(note);
-  return fmt::format("{}  {:8}  {:>11}  {:>8}  {:16}  {}{}\n", first,
+  return fmt::format("{}  {:9}  {:>11}  {:>8}  {:16}  {}{}\n", first,
                      score ? fmt::format("{:.6f}", *score) : "", or_dash(size_of(photo, "x")),
                      photo.bytes ? bytes_text(*photo.bytes) : "-", or_dash(date_of(photo)),
                      printable_name(photo.source),

@@ -31,6 +31,8 @@ class PhotoReport {
  public:
   explicit PhotoReport(std::vector<std::filesystem::path> outputs) : outputs_(std::move(outputs)) {}
 
+  /// What the columns of line() are: `first` is that of its first.
+  [[nodiscard]] static std::string heading(std::string_view first);
   /// "     1  0.987654  4032x3024   3.1 MB  2024-05-01 12:30  photos/a.jpg": `first` and the score
   /// (blank for a kept photo), then what is known, "-" where nothing is, and a note in brackets.
   [[nodiscard]] std::string line(std::string_view first, std::optional<double> score,

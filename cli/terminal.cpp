@@ -153,6 +153,10 @@ bool stderr_is_terminal() {
   return ::isatty(STDERR_FILENO) == 1;
 }
 
+bool stdout_is_terminal() {
+  return ::isatty(STDOUT_FILENO) == 1;
+}
+
 int terminal_columns() {
   constexpr int kUsual = 80;
   winsize size{};

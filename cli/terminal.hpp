@@ -35,6 +35,8 @@ void rewrite_line(std::string_view text);
 void clear_line();
 
 [[nodiscard]] bool stderr_is_terminal();
+/// Whether people read the results as they come: then tables have headings.
+[[nodiscard]] bool stdout_is_terminal();
 /// The width of the terminal at this moment (windows change); elsewhere $COLUMNS or 80.
 [[nodiscard]] int terminal_columns();
 /// Columns that well-formed UTF-8 takes on a terminal: Chinese, Japanese and Korean characters and

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -51,7 +52,10 @@ class Renderer {
       : page_(page), thumbnails_(thumbnails), heats_(heats), folder_(folder) {
     for (const PageSection& section : page.sections) {
       for (const PagePicture& picture : section.pictures) {
-        least_ = std::min(least_, picture.score.value_or(least_));
+        if (picture.score) {
+          least_ = std::min(least_, *picture.score);
+          most_ = std::max(most_, *picture.score);
+        }
       }
     }
   }
@@ -64,8 +68,9 @@ class Renderer {
       heat = heat || !page_.sections[section_].heat.empty();
     }
     html_ += "</main>\n<footer>Numbers are cosine similarities of the photos' embeddings.";
-    if (least_ < 1) {
-      html_ += fmt::format(" Bars run from {}, the lowest on this page, to 1.", score_text(least_));
+    if (least_ < most_) {
+      html_ += fmt::format(" Bars run from {}, the lowest on this page, to {}, the highest.",
+                           score_text(least_), score_text(most_));
     }
     if (heat) {
       html_ +=
@@ -136,7 +141,8 @@ class Renderer {
       html_ += fmt::format("<span class=\"fact\">{}</span>", html_escape(fact));
     }
     if (picture.score) {
-      const double share = least_ < 1 ? (*picture.score - least_) / (1 - least_) : 1;
+      const double share =
+          least_ < most_ ? (*picture.score - least_) / (most_ - least_) : 1;  // of the bar's length
       html_ += fmt::format(
           "<span class=\"score\">{}<span class=\"bar\" aria-hidden=\"true\">"
           "<i style=\"width:{:.1f}%\"></i></span></span>",
@@ -203,8 +209,9 @@ class Renderer {
   const Thumbnails& thumbnails_;
   const HeatThumbnails& heats_;
   fs::path folder_;
-  std::size_t section_ = 0;  // that is being written
-  double least_ = 1;
+  std::size_t section_ = 0;                                 // that is being written
+  double least_ = std::numeric_limits<double>::infinity();  // of the scores on the page
+  double most_ = -std::numeric_limits<double>::infinity();
   std::string html_;
 };
 

@@ -115,7 +115,7 @@ TEST(Html, NamesStayTextWhereverTheyAppear) {
   EXPECT_THROW((void)render_page(page, {}, "/folder"), Error);
 }
 
-TEST(Html, BarsRunFromTheLowestScoreOfThePage) {
+TEST(Html, BarsRunFromTheLowestScoreOfThePageToTheHighest) {
   Page page{"t", "d", {}};
   page.sections.push_back(section(std::nullopt, {picture("a", 1), picture("a", 0.98)}));
   page.sections.push_back(section(std::nullopt, {picture("a", 0.96), picture("a", 0.999996)}));
@@ -125,8 +125,17 @@ TEST(Html, BarsRunFromTheLowestScoreOfThePage) {
   EXPECT_EQ(count(html, "width:50.0%"), 1U);
   EXPECT_EQ(count(html, "width:0.0%"), 1U);
   EXPECT_EQ(count(html, ">0.999996<"), 1U);  // only 1 is shown as 1
+  EXPECT_EQ(count(html, "Bars run from 0.9600, the lowest on this page, to 1.0000, the highest."),
+            1U);
   page.sections = {section(std::nullopt, {picture("a", 1), picture("a", 1)})};
   EXPECT_EQ(count(render_page(page, thumbnails, "/"), "width:100.0%"), 2U);
+  // Of photos and words scores are low, also the highest.
+  page.sections = {
+      section(std::nullopt, {picture("a", 0.12), picture("a", -0.03), picture("a", 0.045)})};
+  const std::string words = render_page(page, thumbnails, "/");
+  EXPECT_EQ(count(words, "width:100.0%"), 1U);
+  EXPECT_EQ(count(words, "width:50.0%"), 1U);
+  EXPECT_EQ(count(words, "width:0.0%"), 1U);
 }
 
 TEST(Html, LinksLeadBelowThePageOrToAbsolutePaths) {
