@@ -133,11 +133,8 @@ def test_messages_name_what_python_has(hub, model, tmp_path):
 
 
 def test_no_message_that_python_shows_names_an_option_of_the_program():
-    """Jobs are of the program alone. A whole command of the program may be named, because the wheel brings it."""
-    shared = ("core", "image", "text", "ops", "model", "cpu", "gpu", "hub", "search", "c")
-    sources = [path for folder in shared for path in (ROOT / "src" / folder).rglob("*.?pp")]
-    sources += [ROOT / "src/api" / name for name in ("encoder.cpp", "label.cpp", "search.cpp", "photo_files.cpp")]
-    sources += [ROOT / "src/pipeline" / name for name in ("loader.cpp", "loader.hpp", "read_file.cpp", "prepare.cpp")]
+    """Nor one that C++ and C show. A whole command of the program may be named, because it comes with the libraries."""
+    sources = (ROOT / "src").rglob("*.?pp")
     options = set()
     for path in sources:
         code = re.sub(r"//.*", "", path.read_text())
@@ -151,5 +148,10 @@ def test_no_message_that_python_shows_names_an_option_of_the_program():
         "calibration.cpp: fovea calibrate {} PHOTOS --precision {}{}",
         "calibration.cpp:  --text @captions.txt",  # the end of that command
         "shards.cpp: `fovea embed --format npy`",
-        "init.cpp: {}: the folder is not empty; name another one, or pass --overwrite to replace its model",
+        "check.cpp: --update` ends that, too",  # the end of `fovea embed ... --update`
+        "folder_output.cpp: {}; cannot resume this output: `fovea check {} --repair` keeps what can be proven, ",
+        "folder_output.cpp: {}: {}; try `fovea check {} --repair`, choose another output or pass {}",
+        "folder_output.cpp: --repair`, ",  # the end of such a command
+        "tar_source.cpp: --hard-dereference, or extract it and name the folder",  # of tar
+        r'tar_source.cpp: is a symbolic link to \"{}\"; make the archive with tar --dereference, or extract it ',
     }

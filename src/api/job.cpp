@@ -165,10 +165,8 @@ class EmbedJob {
 
   JobReport run_to_file(pipeline::InputStream& inputs) {
     if (options_.format != OutputFormat::kNpy || options_.retry_failed) {
-      fail(
-          "{}: a single .npy file supports neither another format nor --retry-failed; name a "
-          "folder",
-          io::escape(options_.output));
+      fail("{}: a single .npy file supports neither another format nor {}; name a folder",
+           io::escape(options_.output), option_words("retry-failed"));
     }
     pipeline::FileOutput output(options_.output, stored_type(options_.dtype),
                                 Shape(pipeline::row_shape(rows_identity())));
@@ -261,8 +259,8 @@ class EmbedJob {
     if (options_.retry_failed && !found.finished && !found.retrying) {
       fail(
           "{}: there is nothing to retry before the job is finished; run it without "
-          "--retry-failed first",
-          io::escape(options_.output));
+          "{} first",
+          io::escape(options_.output), option_words("retry-failed"));
     }
     if (found.finished && (!options_.retry_failed || found.failed == 0)) {
       check_unchanged(inputs, found);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -11,8 +13,20 @@ namespace {
 
 std::atomic<Wording> chosen_wording = Wording::kProgram;
 
-bool speaks_python() {
-  return chosen_wording.load(std::memory_order_relaxed) == Wording::kPython;
+Wording wording() {
+  return chosen_wording.load(std::memory_order_relaxed);
+}
+
+/// As C++ writes the value of an option: some are members of an enum.
+std::string cpp_value(std::string_view name, std::string value) {
+  for (const auto& [option, type] :
+       {std::pair{"precision", "Precision"}, {"dtype", "OutputDType"}}) {
+    if (name == option) {
+      value.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(value.front())));
+      return fmt::format("{}::k{}", type, value);
+    }
+  }
+  return fmt::format("\"{}\"", value);
 }
 
 }  // namespace
@@ -22,25 +36,55 @@ void set_wording(Wording wording) {
 }
 
 std::string option_words(std::string_view name, std::string_view value) {
-  if (!speaks_python()) {
+  const Wording spoken = wording();
+  if (spoken == Wording::kProgram) {
     return value.empty() ? fmt::format("--{}", name) : fmt::format("--{} {}", name, value);
   }
-  std::string keyword(name);
+  std::string keyword(name);  // that of Python, and the field in C++ and C
   std::ranges::replace(keyword, '-', '_');
-  return value.empty() ? keyword : fmt::format("{}=\"{}\"", keyword, value);
+  if (value.empty()) {
+    return keyword;
+  }
+  switch (spoken) {
+    case Wording::kCpp:
+      return fmt::format("{} = {}", keyword, cpp_value(name, std::string(value)));
+    case Wording::kC:
+      return fmt::format("{} \"{}\"", keyword, value);
+    default:
+      return fmt::format("{}=\"{}\"", keyword, value);
+  }
 }
 
 std::string_view feature_words() {
-  return speaks_python() ? "Encoder.features" : "--features last or --features penultimate";
+  switch (wording()) {
+    case Wording::kPython:
+      return "Encoder.features";
+    case Wording::kCpp:
+      return "Encoder::features";
+    case Wording::kC:
+      return "fovea_features_start";
+    default:
+      return "--features last or --features penultimate";
+  }
 }
 
 std::string pull_words(std::string_view id, std::string_view revision) {
-  if (speaks_python()) {
-    return revision == "main" ? fmt::format("fovea.pull(\"{}\")", id)
-                              : fmt::format("fovea.pull(\"{}\", revision=\"{}\")", id, revision);
+  const bool is_main = revision == "main";
+  switch (wording()) {
+    case Wording::kPython:
+      return is_main ? fmt::format("fovea.pull(\"{}\")", id)
+                     : fmt::format("fovea.pull(\"{}\", revision=\"{}\")", id, revision);
+    case Wording::kCpp:
+      return is_main
+                 ? fmt::format("fovea::pull({{.id = \"{}\"}})", id)
+                 : fmt::format("fovea::pull({{.id = \"{}\", .revision = \"{}\"}})", id, revision);
+    case Wording::kC:
+      return is_main ? fmt::format("fovea_pull(\"{}\", NULL, ...)", id)
+                     : fmt::format("fovea_pull(\"{}\", \"{}\", ...)", id, revision);
+    default:
+      return is_main ? fmt::format("fovea pull {}", id)
+                     : fmt::format("fovea pull {} --revision {}", id, revision);
   }
-  return revision == "main" ? fmt::format("fovea pull {}", id)
-                            : fmt::format("fovea pull {} --revision {}", id, revision);
 }
 
 std::string missing_shards_words(std::span<const std::uint64_t> numbers, std::uint64_t all,

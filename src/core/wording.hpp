@@ -11,6 +11,8 @@ namespace fovea {
 enum class Wording : std::uint8_t {
   kProgram,  ///< "--device cpu", "fovea pull NAME"
   kPython,   ///< device="cpu", fovea.pull("NAME")
+  kCpp,      ///< device = "cpu", precision = Precision::kBf16, fovea::pull({.id = "NAME"})
+  kC,        ///< device "cpu", precision "bf16", fovea_pull("NAME", NULL, ...)
 };
 
 /// Sets the wording of all messages of this process, which is the program's by default. Whoever

@@ -13,6 +13,7 @@
 #include "core/dtype.hpp"
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
+#include "core/wording.hpp"
 #include "io/atomic_file.hpp"
 #include "io/text.hpp"
 #include "model/architecture.hpp"
@@ -235,8 +236,8 @@ void prepare_folder(const InitOptions& options, const std::optional<NewTokenizer
     return;
   }
   if (!options.overwrite) {
-    fail("{}: the folder is not empty; name another one, or pass --overwrite to replace its model",
-         shown);
+    fail("{}: the folder is not empty; name another one, or pass {} to replace its model", shown,
+         option_words("overwrite"));
   }
   std::vector<std::filesystem::path> old{options.folder / "config.json",
                                          options.folder / "preprocessor_config.json"};

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "core/wording.hpp"
 #include "io/text.hpp"
 #include "pipeline/index_line.hpp"
 #include "pipeline/journal.hpp"
@@ -54,8 +55,8 @@ FolderOutput::FolderOutput(std::shared_ptr<const io::Folder> folder, const JobId
   }
   const std::vector<std::string> different = differences(there->identity, identity);
   if (!different.empty()) {
-    fail("{}: holds the output of another job: {}; choose another output or pass --overwrite",
-         shown(), join(different));
+    fail("{}: holds the output of another job: {}; choose another output or pass {}", shown(),
+         join(different), option_words("overwrite"));
   }
   manifest_.state = there->state;
   manifest_.last_update = there->last_update;
@@ -69,8 +70,8 @@ FolderOutput::FolderOutput(std::shared_ptr<const io::Folder> folder, const JobId
   if (there->version < kFirstSummedVersion && !there->state.finished) {
     fail(
         "{}: was begun by an earlier version of Fovea, which kept no checksums, so it cannot be "
-        "resumed; let that version finish it, choose another output or pass --overwrite",
-        shown());
+        "resumed; let that version finish it, choose another output or pass {}",
+        shown(), option_words("overwrite"));
   }
   try {
     if (there->version < kFirstSummedVersion) {
@@ -82,8 +83,8 @@ FolderOutput::FolderOutput(std::shared_ptr<const io::Folder> folder, const JobId
     rethrow_unless_finding(error);
     fail(
         "{}; cannot resume this output: `fovea check {} --repair` keeps what can be proven, "
-        "--overwrite starts again",
-        error.what(), shown());
+        "{} starts again",
+        error.what(), shown(), option_words("overwrite"));
   }
   if (manifest_.state.finished) {
     remove_leftovers(*folder_);
@@ -101,8 +102,9 @@ std::optional<Manifest> FolderOutput::read_there() const {
       return parse_manifest(StoredFile(*folder_, kManifestFile).text(kMaxBytes));
     } catch (const Error& error) {
       rethrow_unless_finding(error);
-      fail("{}: {}; try `fovea check {} --repair`, choose another output or pass --overwrite",
-           shown(kManifestFile), error.what(), io::escape(folder_->path().native()));
+      fail("{}: {}; try `fovea check {} --repair`, choose another output or pass {}",
+           shown(kManifestFile), error.what(), io::escape(folder_->path().native()),
+           option_words("overwrite"));
     }
   }
   const std::vector<std::string> names = folder_->list();
@@ -111,9 +113,9 @@ std::optional<Manifest> FolderOutput::read_there() const {
     fail(
         "{}: holds {} but no manifest.json, so it cannot be resumed; try `fovea check {} "
         "--repair`, "
-        "choose another output or pass --overwrite",
+        "choose another output or pass {}",
         io::escape(folder_->path().native()), io::escape(*other),
-        io::escape(folder_->path().native()));
+        io::escape(folder_->path().native()), option_words("overwrite"));
   }
   return std::nullopt;
 }
@@ -156,8 +158,8 @@ void FolderOutput::begin_retry() {
     fail(
         "{}: was finished by an earlier version of Fovea, which kept no checksums; let that "
         "version "
-        "try the failed inputs again, or pass --overwrite",
-        io::escape(folder_->path().native()));
+        "try the failed inputs again, or pass {}",
+        io::escape(folder_->path().native()), option_words("overwrite"));
   }
   manifest_.version = kManifestVersion;
   JobState& state = manifest_.state;

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "core/error.hpp"
+#include "core/wording.hpp"
 #include "io/text.hpp"
 #include "pipeline/file_kinds.hpp"
 #include "pipeline/output_files.hpp"
@@ -96,11 +97,13 @@ void LeftOut::fail_without_images(const InputOptions& input) const {
       shown.back() = "...";
     }
     text += fmt::format("; {}members of archives end in {}",
-                        input.image_key.empty() ? "" : "no member has the --image-key, ",
+                        input.image_key.empty()
+                            ? ""
+                            : fmt::format("no member has the {}, ", option_words("image-key")),
                         io::escape(fmt::format("{}", fmt::join(shown, ", "))));
   }
   if (counts_.contains(kHiddenKind) || counts_.contains(kThumbnailKind)) {
-    text += "; --hidden reads hidden files and thumbnails";
+    text += fmt::format("; {} reads hidden files and thumbnails", option_words("hidden"));
   }
   fail("{}", text);
 }

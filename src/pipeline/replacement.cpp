@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/wording.hpp"
 #include "io/atomic_file.hpp"
 #include "io/text.hpp"
 #include "pipeline/output_files.hpp"
@@ -33,8 +34,8 @@ Manifest read_new_manifest(const io::Folder& folder) {
     return parse_manifest(text);
   } catch (const Error& error) {
     rethrow_unless_finding(error);
-    fail("{}: {}; an update cannot be ended with it: make the output again with --overwrite",
-         file.shown(), error.what());
+    fail("{}: {}; an update cannot be ended with it: make the output again with {}", file.shown(),
+         error.what(), option_words("overwrite"));
   }
 }
 

@@ -3,11 +3,14 @@
 
 #include <cstdlib>
 #include <string>
+#include <string_view>
 
 #include <gtest/gtest.h>
 
 #include "fovea/c/encoder.h"
 #include "fovea/c/hub.h"
+#include "fovea/encoder.hpp"
+#include "fovea/error.hpp"
 
 namespace {
 
@@ -26,12 +29,42 @@ std::string why_not_loaded() {
   return fovea_last_error();
 }
 
-TEST(Wording, IsTheProgramsUntilItIsSet) {
-  EXPECT_NE(why_not_loaded().find("`fovea pull no-one/has-this`"), std::string::npos);
+std::string why_not_loaded_in_cpp() {
+  ::setenv("HF_HOME", "/nowhere", 1);
+  try {
+    const fovea::Encoder encoder("no-one/has-this");
+  } catch (const fovea::Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool holds(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+// In a process of its own, since the first function of C that is called decides.
+TEST(WordingDeathTest, IsThatOfCppUntilCIsCalled) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        const bool cpp =
+            holds(why_not_loaded_in_cpp(), "`fovea::pull({.id = \"no-one/has-this\"})`");
+        const bool c = holds(why_not_loaded(), "`fovea_pull(\"no-one/has-this\", NULL, ...)`");
+        std::exit(cpp && c ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+TEST(Wording, IsTheOneThatWasSet) {
   fovea_set_wording(FOVEA_WORDING_PYTHON);
-  EXPECT_NE(why_not_loaded().find("`fovea.pull(\"no-one/has-this\")`"), std::string::npos);
+  EXPECT_TRUE(holds(why_not_loaded(), "`fovea.pull(\"no-one/has-this\")`"));
   fovea_set_wording(FOVEA_WORDING_PROGRAM);
-  EXPECT_NE(why_not_loaded().find("`fovea pull no-one/has-this`"), std::string::npos);
+  EXPECT_TRUE(holds(why_not_loaded(), "`fovea pull no-one/has-this`"));
+  fovea_set_wording(FOVEA_WORDING_CPP);
+  EXPECT_TRUE(holds(why_not_loaded(), "`fovea::pull({.id = \"no-one/has-this\"})`"));
+  fovea_set_wording(FOVEA_WORDING_C);
+  EXPECT_TRUE(holds(why_not_loaded(), "`fovea_pull(\"no-one/has-this\", NULL, ...)`"));
 }
 
 TEST(Pull, SaysWhyItFails) {

@@ -1,10 +1,10 @@
 /* How Fovea's C interface reports failures.
  *
  * These rules hold for all functions. Those that return fovea_status fail when a pointer is NULL,
- * unless their description gives NULL a meaning; all others must not be called with NULL. In a
- * child of fork() the encoders and runs of the parent are unusable, because their threads exist
- * only in the parent: functions that return fovea_status say so, and freeing them there does
- * nothing. */
+ * unless their description gives NULL a meaning; all others answer for NULL with nothing: 0, "" or
+ * NULL. In a child of fork() the encoders and runs of the parent are unusable, because their
+ * threads exist only in the parent: functions that return fovea_status say so, and freeing them
+ * there does nothing. */
 #ifndef FOVEA_C_STATUS_H
 #define FOVEA_C_STATUS_H
 
@@ -35,8 +35,11 @@ FOVEA_API fovea_note_handler fovea_set_note_handler(fovea_note_handler handler);
 
 /* How messages write the options and commands that they ask for. */
 typedef enum fovea_wording {
-  FOVEA_WORDING_PROGRAM = 0, /* "--device cpu", "fovea pull NAME": the default */
-  FOVEA_WORDING_PYTHON = 1   /* device="cpu", fovea.pull("NAME") */
+  FOVEA_WORDING_PROGRAM = 0, /* "--device cpu", "fovea pull NAME" */
+  FOVEA_WORDING_PYTHON = 1,  /* device="cpu", fovea.pull("NAME") */
+  FOVEA_WORDING_CPP = 2,     /* device = "cpu", fovea::pull({.id = "NAME"}): the default */
+  FOVEA_WORDING_C = 3        /* device "cpu", fovea_pull("NAME", NULL, ...): the default once a
+                              * function of this interface was called */
 } fovea_wording;
 
 /* Sets the wording of all messages of this process. To be called first. */
