@@ -78,7 +78,7 @@ std::unique_ptr<gpu::Device> gpu_of(const BenchOptions& options) {
 }
 
 /// How fast the GPU is by itself, for the gate of times: the encoder has no peer in this run.
-nlohmann::ordered_json ceilings_of(gpu::Device& device) {
+nlohmann::ordered_json ceilings_beside(gpu::Device& device) {
   std::string cublaslt_version;
   std::vector<std::string> missing;
   const lab::Ceilings ceilings =
@@ -134,7 +134,7 @@ int run_bench(BenchOptions& options, const std::string& against, const JsonOutpu
   });
   if (is_of_gpu && (!earlier.empty() || json.is_wanted())) {
     if (const std::unique_ptr<gpu::Device> device = gpu_of(options)) {
-      const nlohmann::ordered_json ceilings = ceilings_of(*device);
+      const nlohmann::ordered_json ceilings = ceilings_beside(*device);
       for (nlohmann::ordered_json& figure : result["figures"]) {
         figure["ceilings"] = ceilings;
       }

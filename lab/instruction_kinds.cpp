@@ -8,11 +8,11 @@
 namespace fovea::lab {
 namespace {
 
-using Kind = InstructionKind;
+using Does = InstructionKind;
 
 struct ListedInstruction {
   std::string_view name;
-  Kind kind;
+  Does kind;
   int first_arch = 80;
   int last_arch = 129;
 };
@@ -23,69 +23,69 @@ constexpr int kTensorMemoryEnd = 119;  // sm_120 has none
 
 constexpr std::array kListed = {
     // Of a warp
-    ListedInstruction{"HMMA", Kind::kMultiply}, ListedInstruction{"IMMA", Kind::kMultiply},
-    ListedInstruction{"BMMA", Kind::kMultiply}, ListedInstruction{"DMMA", Kind::kMultiply},
-    ListedInstruction{"QMMA", Kind::kMultiply, 89},
-    ListedInstruction{"OMMA", Kind::kMultiply, kBlackwell},
+    ListedInstruction{"HMMA", Does::kMultiply}, ListedInstruction{"IMMA", Does::kMultiply},
+    ListedInstruction{"BMMA", Does::kMultiply}, ListedInstruction{"DMMA", Does::kMultiply},
+    ListedInstruction{"QMMA", Does::kMultiply, 89},
+    ListedInstruction{"OMMA", Does::kMultiply, kBlackwell},
     // Of a warpgroup
-    ListedInstruction{"HGMMA", Kind::kMultiply, kHopper, kHopper},
-    ListedInstruction{"QGMMA", Kind::kMultiply, kHopper, kHopper},
-    ListedInstruction{"IGMMA", Kind::kMultiply, kHopper, kHopper},
-    ListedInstruction{"BGMMA", Kind::kMultiply, kHopper, kHopper},
+    ListedInstruction{"HGMMA", Does::kMultiply, kHopper, kHopper},
+    ListedInstruction{"QGMMA", Does::kMultiply, kHopper, kHopper},
+    ListedInstruction{"IGMMA", Does::kMultiply, kHopper, kHopper},
+    ListedInstruction{"BGMMA", Does::kMultiply, kHopper, kHopper},
     // Of one thread, to tensor memory
-    ListedInstruction{"UTCHMMA", Kind::kMultiply, kBlackwell, kTensorMemoryEnd},
-    ListedInstruction{"UTCQMMA", Kind::kMultiply, kBlackwell, kTensorMemoryEnd},
-    ListedInstruction{"UTCIMMA", Kind::kMultiply, kBlackwell, kTensorMemoryEnd},
-    ListedInstruction{"UTCOMMA", Kind::kMultiply, kBlackwell, kTensorMemoryEnd},
+    ListedInstruction{"UTCHMMA", Does::kMultiply, kBlackwell, kTensorMemoryEnd},
+    ListedInstruction{"UTCQMMA", Does::kMultiply, kBlackwell, kTensorMemoryEnd},
+    ListedInstruction{"UTCIMMA", Does::kMultiply, kBlackwell, kTensorMemoryEnd},
+    ListedInstruction{"UTCOMMA", Does::kMultiply, kBlackwell, kTensorMemoryEnd},
     // Loads, stores and atomics
-    ListedInstruction{"LD", Kind::kAccess}, ListedInstruction{"LDG", Kind::kAccess},
-    ListedInstruction{"LDS", Kind::kAccess}, ListedInstruction{"LDL", Kind::kAccess},
-    ListedInstruction{"LDSM", Kind::kAccess}, ListedInstruction{"LDGSTS", Kind::kAccess},
-    ListedInstruction{"ST", Kind::kAccess}, ListedInstruction{"STG", Kind::kAccess},
-    ListedInstruction{"STS", Kind::kAccess}, ListedInstruction{"STL", Kind::kAccess},
-    ListedInstruction{"STSM", Kind::kAccess, kHopper},
-    ListedInstruction{"STAS", Kind::kAccess, kHopper}, ListedInstruction{"ATOM", Kind::kAccess},
-    ListedInstruction{"ATOMG", Kind::kAccess}, ListedInstruction{"ATOMS", Kind::kAccess},
-    ListedInstruction{"RED", Kind::kAccess}, ListedInstruction{"REDG", Kind::kAccess},
-    ListedInstruction{"REDAS", Kind::kAccess, kHopper}, ListedInstruction{"SULD", Kind::kAccess},
-    ListedInstruction{"SUST", Kind::kAccess}, ListedInstruction{"SUATOM", Kind::kAccess},
-    ListedInstruction{"SURED", Kind::kAccess}, ListedInstruction{"TEX", Kind::kAccess},
-    ListedInstruction{"TLD", Kind::kAccess}, ListedInstruction{"TLD4", Kind::kAccess},
+    ListedInstruction{"LD", Does::kAccess}, ListedInstruction{"LDG", Does::kAccess},
+    ListedInstruction{"LDS", Does::kAccess}, ListedInstruction{"LDL", Does::kAccess},
+    ListedInstruction{"LDSM", Does::kAccess}, ListedInstruction{"LDGSTS", Does::kAccess},
+    ListedInstruction{"ST", Does::kAccess}, ListedInstruction{"STG", Does::kAccess},
+    ListedInstruction{"STS", Does::kAccess}, ListedInstruction{"STL", Does::kAccess},
+    ListedInstruction{"STSM", Does::kAccess, kHopper},
+    ListedInstruction{"STAS", Does::kAccess, kHopper}, ListedInstruction{"ATOM", Does::kAccess},
+    ListedInstruction{"ATOMG", Does::kAccess}, ListedInstruction{"ATOMS", Does::kAccess},
+    ListedInstruction{"RED", Does::kAccess}, ListedInstruction{"REDG", Does::kAccess},
+    ListedInstruction{"REDAS", Does::kAccess, kHopper}, ListedInstruction{"SULD", Does::kAccess},
+    ListedInstruction{"SUST", Does::kAccess}, ListedInstruction{"SUATOM", Does::kAccess},
+    ListedInstruction{"SURED", Does::kAccess}, ListedInstruction{"TEX", Does::kAccess},
+    ListedInstruction{"TLD", Does::kAccess}, ListedInstruction{"TLD4", Does::kAccess},
     // Copies in bulk
-    ListedInstruction{"UTMALDG", Kind::kAccess, kHopper},
-    ListedInstruction{"UTMASTG", Kind::kAccess, kHopper},
-    ListedInstruction{"UTMAREDG", Kind::kAccess, kHopper},
-    ListedInstruction{"UTMAPF", Kind::kAccess, kHopper},
-    ListedInstruction{"UBLKCP", Kind::kAccess, kHopper},
-    ListedInstruction{"UBLKRED", Kind::kAccess, kHopper},
-    ListedInstruction{"UBLKPF", Kind::kAccess, kHopper},
+    ListedInstruction{"UTMALDG", Does::kAccess, kHopper},
+    ListedInstruction{"UTMASTG", Does::kAccess, kHopper},
+    ListedInstruction{"UTMAREDG", Does::kAccess, kHopper},
+    ListedInstruction{"UTMAPF", Does::kAccess, kHopper},
+    ListedInstruction{"UBLKCP", Does::kAccess, kHopper},
+    ListedInstruction{"UBLKRED", Does::kAccess, kHopper},
+    ListedInstruction{"UBLKPF", Does::kAccess, kHopper},
     // Tensor memory
-    ListedInstruction{"LDTM", Kind::kAccess, kBlackwell, kTensorMemoryEnd},
-    ListedInstruction{"LDT", Kind::kAccess, kBlackwell, kTensorMemoryEnd},
-    ListedInstruction{"STTM", Kind::kAccess, kBlackwell, kTensorMemoryEnd},
-    ListedInstruction{"STT", Kind::kAccess, kBlackwell, kTensorMemoryEnd},
-    ListedInstruction{"UTCCP", Kind::kAccess, kBlackwell, kTensorMemoryEnd},
-    ListedInstruction{"UTCSHIFT", Kind::kAccess, kBlackwell, kTensorMemoryEnd},
+    ListedInstruction{"LDTM", Does::kAccess, kBlackwell, kTensorMemoryEnd},
+    ListedInstruction{"LDT", Does::kAccess, kBlackwell, kTensorMemoryEnd},
+    ListedInstruction{"STTM", Does::kAccess, kBlackwell, kTensorMemoryEnd},
+    ListedInstruction{"STT", Does::kAccess, kBlackwell, kTensorMemoryEnd},
+    ListedInstruction{"UTCCP", Does::kAccess, kBlackwell, kTensorMemoryEnd},
+    ListedInstruction{"UTCSHIFT", Does::kAccess, kBlackwell, kTensorMemoryEnd},
     // Lanes
-    ListedInstruction{"REDUX", Kind::kReduce},
-    ListedInstruction{"CREDUX", Kind::kReduce, kBlackwell},
+    ListedInstruction{"REDUX", Does::kReduce},
+    ListedInstruction{"CREDUX", Does::kReduce, kBlackwell},
     // Order
-    ListedInstruction{"BAR", Kind::kSynchronise},
-    ListedInstruction{"UCGABAR_ARV", Kind::kSynchronise, kHopper},
-    ListedInstruction{"UCGABAR_WAIT", Kind::kSynchronise, kHopper},
-    ListedInstruction{"SYNCS", Kind::kSynchronise, kHopper},
-    ListedInstruction{"UTCBAR", Kind::kSynchronise, kBlackwell, kTensorMemoryEnd},
-    ListedInstruction{"FENCE", Kind::kSynchronise, kHopper},
-    ListedInstruction{"MEMBAR", Kind::kSynchronise},
-    ListedInstruction{"LDGDEPBAR", Kind::kSynchronise},
-    ListedInstruction{"UTMACMDFLUSH", Kind::kSynchronise, kHopper},
-    ListedInstruction{"USETMAXREG", Kind::kSynchronise, kHopper},
-    ListedInstruction{"CALL", Kind::kLeave}, ListedInstruction{"EXIT", Kind::kLeave},
+    ListedInstruction{"BAR", Does::kSynchronise},
+    ListedInstruction{"UCGABAR_ARV", Does::kSynchronise, kHopper},
+    ListedInstruction{"UCGABAR_WAIT", Does::kSynchronise, kHopper},
+    ListedInstruction{"SYNCS", Does::kSynchronise, kHopper},
+    ListedInstruction{"UTCBAR", Does::kSynchronise, kBlackwell, kTensorMemoryEnd},
+    ListedInstruction{"FENCE", Does::kSynchronise, kHopper},
+    ListedInstruction{"MEMBAR", Does::kSynchronise},
+    ListedInstruction{"LDGDEPBAR", Does::kSynchronise},
+    ListedInstruction{"UTMACMDFLUSH", Does::kSynchronise, kHopper},
+    ListedInstruction{"USETMAXREG", Does::kSynchronise, kHopper},
+    ListedInstruction{"CALL", Does::kLeave}, ListedInstruction{"EXIT", Does::kLeave},
     // Named like those of memory, and none of them: constants, descriptors, and the right to
     // columns of tensor memory
-    ListedInstruction{"LDC", Kind::kOther}, ListedInstruction{"LDCU", Kind::kOther, kBlackwell},
-    ListedInstruction{"UTMACCTL", Kind::kOther, kHopper},
-    ListedInstruction{"UTCATOMSWS", Kind::kOther, kBlackwell, kTensorMemoryEnd}};
+    ListedInstruction{"LDC", Does::kOther}, ListedInstruction{"LDCU", Does::kOther, kBlackwell},
+    ListedInstruction{"UTMACCTL", Does::kOther, kHopper},
+    ListedInstruction{"UTCATOMSWS", Does::kOther, kBlackwell, kTensorMemoryEnd}};
 
 /// How names of instructions begin that multiply or touch memory.
 constexpr std::array<std::string_view, 12> kBeginnings = {
@@ -108,11 +108,11 @@ const ListedInstruction* find_listed(std::string_view name, int arch) {
 
 InstructionKind kind_of(std::string_view name, int arch) {
   const ListedInstruction* const found = find_listed(name, arch);
-  return found == nullptr ? Kind::kOther : found->kind;
+  return found == nullptr ? Does::kOther : found->kind;
 }
 
 bool is_work(InstructionKind kind) {
-  return kind == Kind::kMultiply || kind == Kind::kAccess || kind == Kind::kReduce;
+  return kind == Does::kMultiply || kind == Does::kAccess || kind == Does::kReduce;
 }
 
 bool is_unknown(std::string_view name, int arch) {

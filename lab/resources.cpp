@@ -82,6 +82,18 @@ std::vector<Role> roles_of(std::span<const Card* const> cards, const gpu::Kernel
   return roles;
 }
 
+/// Whether a card demands something of a region that the sources mark, and not of a role.
+bool has_marked_regions(std::span<const Card* const> cards, const gpu::KernelImage& image) {
+  bool found = false;
+  for_limits(cards, image, [&](const KernelLimits& limits) {
+    found =
+        found || std::ranges::any_of(limits.regions, [&](const RegionLimits& region) {
+          return std::ranges::find(limits.roles, region.region, &Role::name) == limits.roles.end();
+        });
+  });
+  return found;
+}
+
 /// All that can be said of a kernel without the lines of its sources.
 void check_listing(std::span<const Card* const> cards, std::string_view listing,
                    ImageReport& report) {
@@ -287,6 +299,13 @@ void check_machine_code_by_line(std::span<const Card* const> cards,
   in_order(
       images.size(),
       [&](std::size_t index) {
+        if (&sources == &KernelSources::built_in() && !has_marked_regions(cards, images[index])) {
+          // Nothing is asked of its lines, so it is not compiled for them.
+          ImageReport plain;
+          plain.image = &images[index];
+          check_listing(cards, disassemble(std::span(&plain.image, 1)).front(), plain);
+          return std::vector{std::move(plain)};
+        }
         const auto lined = std::make_shared<const LinedKernel>(with_lines(images[index], sources));
         ImageReport one = check_resources(cards, std::span(&lined->image, 1)).front();
         one.lined = lined;

@@ -36,7 +36,7 @@ std::string word_in(const TimesJson& json, const char* key) {
 }
 
 /// The array of a section; an empty one when there is none.
-const TimesJson& rows_of(const TimesJson& json, const char* key) {
+const TimesJson& array_of(const TimesJson& json, const char* key) {
   static const TimesJson kNone = TimesJson::array();
   return json.is_object() && json.contains(key) && json[key].is_array() ? json[key] : kNone;
 }
@@ -66,7 +66,7 @@ TimesJson result_in(std::string_view text, const std::string& name) {
 
 void add_kernel_figures(const TimesJson& kernels, std::vector<TimedFigure>& figures) {
   const std::map<std::string, double> ceilings = ceilings_in(kernels);
-  for (const TimesJson& one : rows_of(kernels, "figures")) {
+  for (const TimesJson& one : array_of(kernels, "figures")) {
     if (!word_in(one, "plan").empty()) {
       continue;  // one of all plans, which were asked for: the choice is another figure
     }
@@ -75,7 +75,7 @@ void add_kernel_figures(const TimesJson& kernels, std::vector<TimedFigure>& figu
                        .seconds = number_in(one, "seconds"),
                        .spread = number_in(one, "spread"),
                        .ceilings = ceilings};
-    for (const TimesJson& peer : rows_of(one, "peers")) {
+    for (const TimesJson& peer : array_of(one, "peers")) {
       if (const double seconds = number_in(peer, "seconds");
           seconds > 0 && word_in(peer, "wrong").empty()) {
         figure.peers[word_in(peer, "name")] = seconds;
@@ -110,8 +110,8 @@ std::vector<TimedFigure> figures_in(const TimesJson& json) {
   const TimesJson& kernels = section_of(json, "kernels");
   add_kernel_figures(kernels, figures);
   const std::map<std::string, double> ceilings = ceilings_in(kernels);
-  add_encoder_figures(rows_of(json, "gpu_bench"), ceilings, figures);  // of bench/run_gpu.py
-  add_encoder_figures(rows_of(json, "figures"), ceilings, figures);    // of `fovea bench --json`
+  add_encoder_figures(array_of(json, "gpu_bench"), ceilings, figures);  // of bench/run_gpu.py
+  add_encoder_figures(array_of(json, "figures"), ceilings, figures);    // of `fovea bench --json`
   return figures;
 }
 
