@@ -117,6 +117,7 @@ struct SpeedGate {
 struct Card {
   std::string name;       // "patch_embed": what the commands take
   std::string operation;  // in words: "patches x weights^T + position table"
+  int first_arch = 90;    // from which on a case that no kernel runs is a fault
   std::vector<Case> cases{};
   Tolerance tolerance{};
   std::vector<std::string> levels{};  // of its operator, the plainest first; empty: it has none

@@ -59,7 +59,7 @@ class Checker {
   void run(const Card& card, const Case& one) {
     const std::unique_ptr<Workload> workload = one.make(now_.seed);
     if (const Support support = workload->can_run(device_.info()); !support) {
-      if (device_.info().arch() >= card.arch && carries_kernels(card, device_.info())) {
+      if (device_.info().arch() >= card.first_arch && carries_kernels(card, device_.info())) {
         add(card, one, *workload, "", Verdict{}, support.why);
       }
       return;

@@ -76,7 +76,8 @@ class ConvertWorkload final : public OperatorWorkload<ConvertWorkload, ConvertPr
 
 Card convert_card(std::string name, DType input, DType output) {
   Card card{.name = std::move(name),
-            .operation = fmt::format("results of {} as {}", to_string(input), to_string(output))};
+            .operation = fmt::format("results of {} as {}", to_string(input), to_string(output)),
+            .first_arch = 80};
   const ConvertProblem timed{.rows = 232064, .width = 768, .input = input, .output = output};
   const auto case_with = [](const ConvertProblem& problem) {
     return case_of<ConvertWorkload>(fmt::format("rows{}_width{}", problem.rows, problem.width),

@@ -225,6 +225,7 @@ Case gemm_with(GemmProblem problem, ProblemFields& fields) {
 Card gemm_card(std::string name, std::string operation, const GemmProblem& bench) {
   Card card{.name = std::move(name),
             .operation = std::move(operation),
+            .first_arch = bench.a == DType::kMXFP8 ? 100 : 90,
             .cases = odd_sizes(bench),
             .tolerance = tolerance_of(bench.output),
             .problem = [bench](ProblemFields& fields) { return gemm_with(bench, fields); },

@@ -303,6 +303,7 @@ Card norm_card(std::string name, std::string operation, const ops::LayerNormProb
   const bool in_blocks = problem.output == DType::kMXFP8;
   return {.name = std::move(name),
           .operation = std::move(operation),
+          .first_arch = in_blocks ? 100 : 80,
           .cases = cases,
           .tolerance = tolerance_of(problem.output),
           .problem = norm_with<NormWorkload>(problem),

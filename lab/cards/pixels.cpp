@@ -91,7 +91,7 @@ class PixelsWorkload final : public OperatorWorkload<PixelsWorkload, PixelsProbl
 
 Card pixels_card(std::string name, std::string operation, const std::vector<PixelsProblem>& checked,
                  const PixelsProblem& timed) {
-  Card card{.name = std::move(name), .operation = std::move(operation)};
+  Card card{.name = std::move(name), .operation = std::move(operation), .first_arch = 80};
   const auto case_with = [](const PixelsProblem& problem) {
     return case_of<PixelsWorkload>(fmt::format("rows{}_width{}", problem.rows, problem.width),
                                    problem);

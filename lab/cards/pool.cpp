@@ -319,7 +319,8 @@ std::vector<Card> pool_cards() {
   };
   Card card{
       .name = "pool",
-      .operation = "the pooling head: layer norm, attention of the folded probe, then its MLP"};
+      .operation = "the pooling head: layer norm, attention of the folded probe, then its MLP",
+      .first_arch = 80};
   // base, so400m and giant; one image, some, and more than the few-row kernels take.
   for (const Size& size :
        {Size{1, 196, 12, 768, 3072}, Size{3, 256, 16, 1152, 4304}, Size{5, 64, 16, 1536, 6144},

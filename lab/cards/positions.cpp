@@ -178,7 +178,8 @@ std::vector<Card> positions_cards() {
         problem);
   };
   Card card{.name = "pixels_positions",
-            .operation = "the position table of a NaFlex model, resized for each image"};
+            .operation = "the position table of a NaFlex model, resized for each image",
+            .first_arch = 80};
   const std::vector<PatchGrid> odd{{7, 9}, {1, 1}, {1, 256}, {40, 2}, {16, 16}, {3, 5}};
   for (const ResizedTable& problem :
        {ResizedTable{odd, 16, 768}, ResizedTable{odd, 27, 1152}, ResizedTable{{{2, 3}}, 1, 8}}) {
