@@ -171,13 +171,13 @@ __device__ __forceinline__ void add_output(MmaRows<Cfg>& rows,
   }
 }
 
-/// The rows of a warp, summed and divided, to the output; staged over its own queries, which all of
-/// its lanes have read together (ldmatrix).
+/// The rows of a warp, summed and divided, to the output; staged over its own queries.
 template <typename Cfg>
 __device__ __forceinline__ void write_rows(const PortableParams& params, const HeadRows& at,
                                            MmaRows<Cfg>& rows, MmaStorage<Cfg>& shared,
                                            int warp_row, int row, int lane) {
   using Element = typename Cfg::Element;
+  __syncwarp();  // all lanes have read the queries: ldmatrix orders no other lane's later stores
 #pragma unroll
   for (int tile = 0; tile < Cfg::kRowTiles; ++tile) {
     const float inverse[2] = {inverse_of(rows.sum[tile][0]), inverse_of(rows.sum[tile][2])};
@@ -421,9 +421,7 @@ __device__ __forceinline__ void mma_attention(const PortableParams& params) {
   if constexpr (Cfg::kKeyGroups == 1) {
     write_rows<Cfg>(params, end, rows, shared, warp_row(), end_first + warp_row(), lane);
   } else {
-    if constexpr (Cfg::kRowGroups > 1) {
-      meet();  // the ring, whose copies have all been waited for, becomes the group's sums
-    }
+    meet();  // the ring, whose copies have all been waited for, becomes the group's sums
     join_groups<Cfg>(params, end, rows, shared, group, warp_row(), end_first, lane);
   }
 }
