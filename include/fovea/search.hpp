@@ -76,7 +76,7 @@ struct DuplicateOptions {
   bool similar = true;
   /// Folders whose photos are kept rather than others with as many pixels; the first one counts
   /// most. Each must exist.
-  std::vector<std::filesystem::path> prefer;
+  std::vector<std::filesystem::path> prefer = {};
 };
 
 struct Duplicates {
