@@ -1,8 +1,11 @@
 // Reads a few TIFF tags from hostile input: every access is checked, and directories are not
-// copied.
+// copied. python-pillow@4e5f09f src/PIL/TiffImagePlugin.py: ImageFileDirectory_v2.
 #include "image/exif.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <bitset>
+#include <cmath>
 #include <cstdint>
 #include <iterator>
 #include <string>
@@ -13,7 +16,8 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 
-constexpr std::uint16_t kOrientationTag = 0x0112;
+constexpr std::uint32_t kOrientationTag = 0x0112;
+constexpr std::uint32_t kXmpTag = 700;
 
 std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -21,13 +25,17 @@ std::string_view text_of(std::span<const std::byte> bytes) {
 
 class TagReader {
  public:
-  TagReader(std::string_view bytes, bool little) : bytes_(bytes), little_(little) {}
+  TagReader(std::string_view bytes, bool little, bool big = false)
+      : bytes_(bytes), little_(little), big_(big) {}
 
-  [[nodiscard]] std::optional<std::uint32_t> number(std::size_t offset, std::size_t size) const {
-    if (size == 0 || offset > bytes_.size() || bytes_.size() - offset < size) {
+  [[nodiscard]] bool has(std::uint64_t offset, std::uint64_t size) const {
+    return offset <= bytes_.size() && bytes_.size() - offset >= size;
+  }
+  [[nodiscard]] std::optional<std::uint64_t> number(std::uint64_t offset, std::size_t size) const {
+    if (size == 0 || !has(offset, size)) {
       return std::nullopt;
     }
-    std::uint32_t value = 0;
+    std::uint64_t value = 0;
     for (std::size_t index = 0; index < size; ++index) {
       const std::size_t at = offset + (little_ ? size - 1 - index : index);
       value = (value << 8) | static_cast<std::uint8_t>(bytes_[at]);
@@ -35,18 +43,19 @@ class TagReader {
     return value;
   }
 
+  [[nodiscard]] std::string_view bytes() const { return bytes_; }
+  /// Bytes of an offset or a count: 8 in a BigTIFF.
+  [[nodiscard]] std::size_t word() const { return big_ ? 8 : 4; }
+  /// Bytes of the number of a directory's entries.
+  [[nodiscard]] std::size_t count_size() const { return big_ ? 8 : 2; }
+  /// The offset of the first directory.
+  [[nodiscard]] std::optional<std::uint64_t> first() const { return number(word(), word()); }
+
  private:
   std::string_view bytes_;
   bool little_;
+  bool big_;
 };
-
-/// Bytes of one value, by the type's number, of those that can hold an orientation: BYTE, SHORT and
-/// LONG (1, 3, 4) and the same with a sign (6, 8, 9).
-constexpr std::uint8_t kIntegerSizes[] = {0, 1, 0, 2, 4, 0, 1, 0, 2, 4};
-
-std::size_t integer_size(std::uint32_t type) {
-  return type < std::size(kIntegerSizes) ? kIntegerSizes[type] : 0;
-}
 
 // A reader of a TIFF file, which EXIF is, if it begins like one.
 std::optional<TagReader> open_tiff(std::string_view bytes) {
@@ -57,42 +66,137 @@ std::optional<TagReader> open_tiff(std::string_view bytes) {
   return TagReader(bytes, little);
 }
 
-struct ExifEntry {
-  std::size_t value = 0;  // the offset of the value or of its offset
-  std::uint32_t tag = 0;
-  std::uint32_t type = 0;
-  std::uint32_t count = 0;
+enum Type : std::uint32_t {
+  kByte = 1,
+  kText = 2,
+  kShort = 3,
+  kLong = 4,
+  kRational = 5,
+  kSignedByte = 6,
+  kUndefined = 7,
+  kSignedShort = 8,
+  kSignedLong = 9,
+  kSignedRational = 10,
+  kFloat = 11,
+  kDouble = 12,
+  kIfd = 13,
+  kLong8 = 16,
 };
 
-// Calls use(entry) for each entry of a directory that the bytes hold whole.
+/// Bytes of one value, by the type's number; 0 for the types that Pillow passes over.
+constexpr std::uint8_t kSizes[] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8};
+
+struct ExifEntry {
+  std::uint64_t value = 0;  // the offset of the value or of its offset
+  std::uint32_t tag = 0;
+  std::uint32_t type = 0;
+  std::uint64_t count = 0;
+};
+
+// Calls use(entry) for each entry of a directory that the bytes hold whole, until it returns false.
 template <typename Use>
-void for_each_entry(const TagReader& reader, std::optional<std::uint32_t> directory,
+void for_each_entry(const TagReader& reader, std::optional<std::uint64_t> directory,
                     const Use& use) {
-  if (!directory) {
-    return;
-  }
-  const std::uint32_t entries = reader.number(*directory, 2).value_or(0);
-  for (std::size_t index = 0; index < entries; ++index) {
-    const std::size_t entry = std::size_t{*directory} + 2 + 12 * index;
-    const auto tag = reader.number(entry, 2);
-    const auto type = reader.number(entry + 2, 2);
-    const auto count = reader.number(entry + 4, 4);
-    if (!tag || !type || !count || !reader.number(entry + 8, 4)) {
+  const std::size_t word = reader.word();
+  const std::uint64_t entry_size = 4 + 2 * word;
+  const auto entries = directory ? reader.number(*directory, reader.count_size()) : std::nullopt;
+  std::uint64_t at = entries ? *directory + reader.count_size() : 0;
+  for (std::uint64_t index = 0; index < entries.value_or(0) && reader.has(at, entry_size);
+       ++index, at += entry_size) {
+    const ExifEntry entry{.value = at + 4 + word,
+                          .tag = static_cast<std::uint32_t>(*reader.number(at, 2)),
+                          .type = static_cast<std::uint32_t>(*reader.number(at + 2, 2)),
+                          .count = *reader.number(at + 4, word)};
+    if (!use(entry)) {
       return;
     }
-    use(ExifEntry{entry + 8, *tag, *type, *count});
   }
 }
 
-std::optional<int> orientation_in(const TagReader& reader) {
-  std::optional<int> orientation;
-  for_each_entry(reader, reader.number(4, 4), [&](const ExifEntry& entry) {
-    const auto value = reader.number(entry.value, integer_size(entry.type));
-    if (entry.tag == kOrientationTag && entry.count == 1 && value) {
-      orientation = static_cast<int>(*value);
+struct Field {
+  std::uint32_t type = 0;
+  std::uint64_t offset = 0;  // of its first value
+  std::uint64_t size = 0;    // bytes of all its values, at least one
+};
+
+/// What Pillow reads under a tag. Of several entries the first counts. Data of all entries that
+/// are together longer than the file are passed over, and data that end after the file end the
+/// directory.
+std::optional<Field> find_field(const TagReader& reader, std::uint32_t tag) {
+  const std::uint64_t limit = reader.bytes().size();
+  std::bitset<65536> kept;
+  std::uint64_t total = 0;
+  std::optional<Field> found;
+  for_each_entry(reader, reader.first(), [&](const ExifEntry& entry) {
+    const std::uint64_t unit = entry.type < std::size(kSizes) ? kSizes[entry.type] : 0;
+    if (kept[entry.tag] || unit == 0 || entry.count == 0) {
+      return true;
     }
+    Field field{entry.type, entry.value, 0};
+    if (entry.count > reader.word() / unit) {
+      field.size = entry.count > limit / unit ? limit + 1 : entry.count * unit;
+      total = std::min(limit + 1, total + field.size);
+      if (total > limit) {
+        return true;
+      }
+      field.offset = *reader.number(entry.value, reader.word());
+    } else {
+      field.size = entry.count * unit;
+    }
+    if (!reader.has(field.offset, field.size)) {
+      return false;
+    }
+    kept.set(entry.tag);
+    if (entry.tag == tag) {
+      found = field;
+    }
+    return !found.has_value();
   });
-  return orientation;
+  return found;
+}
+
+/// The first value of a field; 0 of one that has bytes or text, which are no numbers to Pillow.
+double first_number(const TagReader& reader, const Field& field) {
+  const auto number = [&](std::uint64_t at, std::size_t size) {
+    return reader.number(field.offset + at, size).value_or(0);
+  };
+  const auto part = [&](std::uint64_t at) { return static_cast<std::uint32_t>(number(at, 4)); };
+  switch (field.type) {
+    case kShort:
+      return static_cast<double>(number(0, 2));
+    case kLong:
+    case kIfd:
+      return part(0);
+    case kLong8:
+      return static_cast<double>(number(0, 8));
+    case kRational:
+      return static_cast<double>(part(0)) / static_cast<double>(part(4));
+    case kSignedByte:
+      return static_cast<std::int8_t>(number(0, 1));
+    case kSignedShort:
+      return static_cast<std::int16_t>(number(0, 2));
+    case kSignedLong:
+      return static_cast<std::int32_t>(part(0));
+    case kSignedRational:
+      return static_cast<double>(static_cast<std::int32_t>(part(0))) /
+             static_cast<double>(static_cast<std::int32_t>(part(4)));
+    case kFloat:
+      return std::bit_cast<float>(part(0));
+    case kDouble:
+      return std::bit_cast<double>(number(0, 8));
+    default:
+      return 0;
+  }
+}
+
+/// Upright, 1, for any value that is none of the eight.
+std::optional<int> orientation_in(const TagReader& reader) {
+  const auto field = find_field(reader, kOrientationTag);
+  if (!field) {
+    return std::nullopt;
+  }
+  const double value = first_number(reader, *field);
+  return value >= 1 && value <= 8 && value == std::floor(value) ? static_cast<int>(value) : 1;
 }
 
 // "2024:05:01 12:30:00" with dashes in its date; "" for anything else, such as blanks and zeros.
@@ -116,20 +220,21 @@ std::string date_of(std::string_view text) {
 std::string date_in(std::string_view tiff) {
   constexpr std::uint32_t kExifDirectory = 0x8769;
   constexpr std::uint32_t kDateTimeOriginal = 0x9003;
-  constexpr std::uint32_t kText = 2;
   std::string date;
   if (const auto reader = open_tiff(tiff)) {
-    std::optional<std::uint32_t> directory;
-    for_each_entry(*reader, reader->number(4, 4), [&](const ExifEntry& entry) {
+    std::optional<std::uint64_t> directory;
+    for_each_entry(*reader, reader->first(), [&](const ExifEntry& entry) {
       if (entry.tag == kExifDirectory) {
         directory = reader->number(entry.value, 4);
       }
+      return true;
     });
     for_each_entry(*reader, directory, [&](const ExifEntry& entry) {
       const auto at = reader->number(entry.value, 4);
       if (entry.tag == kDateTimeOriginal && entry.type == kText && at && *at < tiff.size()) {
         date = date_of(tiff.substr(*at, entry.count));
       }
+      return true;
     });
   }
   return date;
@@ -142,8 +247,31 @@ std::optional<int> exif_orientation(std::span<const std::byte> exif) {
   for (int prefix = 0; prefix < 2 && bytes.starts_with("Exif\0\0"sv); ++prefix) {
     bytes.remove_prefix(6);
   }
-  const auto reader = open_tiff(bytes);
-  return reader ? orientation_in(*reader) : std::nullopt;
+  if (bytes.empty()) {
+    return std::nullopt;
+  }
+  // Pillow also knows these beginnings, two of which have the bytes of the version exchanged.
+  constexpr std::string_view kStarts[] = {"II\x2a\0"sv, "MM\0\x2a"sv, "MM\x2a\0"sv, "II\0\x2a"sv,
+                                          "MM\0\x2b"sv};
+  const bool is_known = std::ranges::any_of(
+      kStarts, [bytes](std::string_view start) { return bytes.starts_with(start); });
+  constexpr std::size_t kHeader = 8;
+  return is_known && bytes.size() >= kHeader ? orientation_in(TagReader(bytes, bytes[0] == 'I'))
+                                             : 1;
+}
+
+std::optional<int> tiff_orientation(std::span<const std::byte> file) {
+  const std::string_view bytes = text_of(file);
+  const bool big = bytes.starts_with("II\x2b\0"sv) || bytes.starts_with("MM\0\x2b"sv);
+  const TagReader reader(bytes, bytes.starts_with('I'), big);
+  if (const auto value = orientation_in(reader)) {
+    return value;
+  }
+  const auto xmp = find_field(reader, kXmpTag);
+  if (!xmp || (xmp->type != kByte && xmp->type != kUndefined)) {
+    return std::nullopt;
+  }
+  return xmp_orientation(file.subspan(xmp->offset, xmp->size));
 }
 
 std::optional<int> camera_orientation(std::span<const std::byte> file) {

@@ -23,8 +23,13 @@ struct Metadata {
 /// The value of `tiff:Orientation="N"` or `tiff:Orientation>N`.
 [[nodiscard]] std::optional<int> xmp_orientation(std::span<const std::byte> xmp);
 
-/// The value of tag 0x0112 of the first directory.
+/// The value of tag 0x0112 of the first directory, whatever its type, as Pillow takes it: the first
+/// number of the first such entry; 1 for a value that is none of 1 to 8, for text and bytes, and
+/// for what does not begin as EXIF. None when there is no such tag, or no EXIF.
 [[nodiscard]] std::optional<int> exif_orientation(std::span<const std::byte> exif);
+
+/// The same of a TIFF or BigTIFF, and where it has no such tag, of its XMP.
+[[nodiscard]] std::optional<int> tiff_orientation(std::span<const std::byte> file);
 
 /// The same tag of a camera's raw image: of the file itself when it is built like a TIFF, or else
 /// of the first TIFF within its first mebibyte, which describes the photo (RAF, CR3, MRW).

@@ -11,10 +11,12 @@
 #include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/error.hpp"
 #include "core/shared_library.hpp"
 #include "image/codecs.hpp"
+#include "image/exif.hpp"
 #include "image/heif_boxes.hpp"
 
 namespace fovea::image {
@@ -90,6 +92,10 @@ struct Libheif {
   int (*image_width)(const HeifImage*, int) = nullptr;
   int (*image_height)(const HeifImage*, int) = nullptr;
   const std::uint8_t* (*plane)(const HeifImage*, int, int*) = nullptr;
+  int (*blocks)(const HeifHandle*, const char*, std::uint32_t*, int) = nullptr;
+  const char* (*block_content)(const HeifHandle*, std::uint32_t) = nullptr;
+  std::size_t (*block_size)(const HeifHandle*, std::uint32_t) = nullptr;
+  HeifError (*block)(const HeifHandle*, std::uint32_t, void*) = nullptr;
   int (*have_decoder)(int) = nullptr;
   // Not in every version:
   void (*set_threads)(HeifContext*, int) = nullptr;
@@ -122,6 +128,10 @@ struct Libheif {
     library.bind(image_width, "heif_image_get_width");
     library.bind(image_height, "heif_image_get_height");
     library.bind(plane, "heif_image_get_plane_readonly");
+    library.bind(blocks, "heif_image_handle_get_list_of_metadata_block_IDs");
+    library.bind(block_content, "heif_image_handle_get_metadata_content_type");
+    library.bind(block_size, "heif_image_handle_get_metadata_size");
+    library.bind(block, "heif_image_handle_get_metadata");
     library.bind(have_decoder, "heif_have_decoder_for_format");
     library.bind_if_there(set_threads, "heif_context_set_max_decoding_threads");
     library.bind_if_there(limits, "heif_context_get_security_limits");
@@ -221,6 +231,21 @@ class HeifDecode {
     });
   }
 
+  /// The first metadata of a type: "Exif", or "mime" of a content type.
+  std::vector<std::byte> metadata(const char* type, std::string_view content) const {
+    std::array<std::uint32_t, 16> ids{};
+    const int count = heif_.blocks(handle_, type, ids.data(), static_cast<int>(ids.size()));
+    for (const std::uint32_t id : std::span(ids).first(static_cast<std::size_t>(count))) {
+      const char* const found = heif_.block_content(handle_, id);
+      if (content.empty() || (found != nullptr && found == content)) {
+        std::vector<std::byte> bytes(heif_.block_size(handle_, id));
+        call([&] { return heif_.block(handle_, id, bytes.data()); });
+        return bytes;
+      }
+    }
+    return {};
+  }
+
   /// The decoded rows; `stride` bytes from one to the next.
   const std::uint8_t* rows(int width, int height, std::size_t& stride) const {
     const int columns = heif_.image_width(image_, kChannelInterleaved);
@@ -275,6 +300,22 @@ std::uint64_t codec_memory(const HeifFacts& facts, std::uint64_t pixels, bool is
          facts.largest * coded * std::min(facts.pictures, kMostPictures);
 }
 
+/// Pillow turns an AVIF as XMP says where neither a property nor EXIF says anything; its plugin for
+/// HEIC does not.
+Orientation orientation_by_xmp(const HeifDecode& decode, const HeifFacts& facts) {
+  if (facts.codec != HeifCodec::kAv1 || facts.is_turned) {
+    return {};
+  }
+  constexpr std::size_t kHeader = 4;  // the offset of what follows it
+  const std::vector<std::byte> exif = decode.metadata("Exif", "");
+  const auto told = exif_orientation(std::span(exif).subspan(std::min(exif.size(), kHeader)));
+  if (told) {
+    return {};
+  }
+  const std::vector<std::byte> xmp = decode.metadata("mime", "application/rdf+xml");
+  return orientation_of(xmp_orientation(xmp).value_or(1));
+}
+
 /// Stretches gray in 16..235, as libavif does.
 void stretch_gray(Image& image) {
   for (std::uint8_t& value : std::span(image.pixels.data(), image.pixels.size())) {
@@ -307,8 +348,10 @@ Decoded decode_heif(Bytes bytes, Decoding& decoding) {
          name);
   }
   const bool is_deep = heif.handle_bits(decode.handle()) != 8;
-  decoding.take_memory({name, width, height}, pixel_bytes(width, height) +
-                                                  codec_memory(facts, pixels, is_deep, has_alpha));
+  const Orientation orientation = orientation_by_xmp(decode, facts);
+  decoding.take_memory(
+      {name, width, height, orientation},
+      pixel_bytes(width, height) + codec_memory(facts, pixels, is_deep, has_alpha));
   decode.run(decoding.stop());
   std::size_t stride = 0;
   const std::uint8_t* from = decode.rows(width, height, stride);
@@ -321,7 +364,7 @@ Decoded decode_heif(Bytes bytes, Decoding& decoding) {
   if (facts.is_limited_gray) {
     stretch_gray(image);
   }
-  return {std::move(image), {}};
+  return {std::move(image), orientation};
 }
 
 }  // namespace fovea::image

@@ -123,6 +123,10 @@ class HeifReader {
         primary.type == "grid" && !primary.tiles.empty() ? item(primary.tiles[0]) : primary;
     facts.codec = codec_of(coded.type);
     facts.is_limited_gray = is_limited_gray(primary, coded);
+    const Box* const angle = property(primary, "irot");
+    facts.is_turned = property(primary, "imir") != nullptr ||
+                      (angle != nullptr && !angle->content.empty() &&
+                       (angle->content[0] & std::byte{3}) != std::byte{0});
     facts.work = cost_of(facts, primary_).pixels;
     return facts;
   }

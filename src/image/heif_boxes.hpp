@@ -28,6 +28,8 @@ struct HeifFacts {
   std::uint64_t largest_bytes = 0;
   /// Gray in 16..235, which libheif does not stretch.
   bool is_limited_gray = false;
+  /// A property turns or mirrors the image.
+  bool is_turned = false;
 };
 
 /// The sizes are those in the coded images themselves, which their decoders allocate, not those in

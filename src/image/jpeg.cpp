@@ -96,6 +96,7 @@ void emit_message(j_common_ptr codec, int) {
 
 /// Called once for a row of blocks of each scan. Every scan of a file can be 100 bytes and costs
 /// a pass over the whole image (libjpeg-turbo's report LJT-01-005), so their number is limited.
+/// They are counted before the first is decoded, and here as libjpeg meets them in damaged files.
 void on_progress(j_common_ptr common) {
   poll(common);
   auto* state = static_cast<JpegState*>(common->client_data);
@@ -128,25 +129,27 @@ std::string_view text_of_jpeg(Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Calls `visit` with the content of each APP1 segment before the first scan, in the file's order.
+constexpr std::uint8_t kApp1 = 0xe1;
+constexpr std::uint8_t kStartOfImage = 0xd8;
+constexpr std::uint8_t kEndOfImage = 0xd9;
+constexpr std::uint8_t kStartOfScan = 0xda;
+
+/// Calls `visit` with the marker and the content of each segment before the end of the image, in
+/// the file's order, until it returns false.
 template <typename Visit>
-void for_each_app1(Bytes bytes, StopFlag stop, Visit visit) {
-  constexpr std::uint8_t kApp1 = 0xe1;
-  constexpr std::uint8_t kStartOfImage = 0xd8;
-  constexpr std::uint8_t kEndOfImage = 0xd9;
-  constexpr std::uint8_t kStartOfScan = 0xda;
+void for_each_segment(Bytes bytes, StopFlag stop, Visit visit) {
   const std::string_view file = text_of_jpeg(bytes);
   const auto byte = [file](std::size_t at) { return static_cast<std::uint8_t>(file[at]); };
   std::size_t at = 2;
   for (;;) {
     stop.poll();
-    at = file.find('\xff', at);  // like libjpeg, skip bytes between markers
+    at = file.find('\xff', at);  // like libjpeg, skip bytes between markers, those of scans, too
     at = file.find_first_not_of('\xff', at);
     if (at == std::string_view::npos) {
       return;
     }
     const std::uint8_t marker = byte(at++);
-    if (marker == kEndOfImage || marker == kStartOfScan) {
+    if (marker == kEndOfImage) {
       return;
     }
     const bool is_alone = marker <= 0x01 || (marker >= 0xd0 && marker <= kStartOfImage);
@@ -161,11 +164,21 @@ void for_each_app1(Bytes bytes, StopFlag stop, Visit visit) {
     if (size < 2 || file.size() - at < size) {
       return;
     }
-    if (marker == kApp1) {
-      visit(file.substr(at + 2, size - 2));
+    if (!visit(marker, file.substr(at + 2, size - 2))) {
+      return;
     }
     at += size;
   }
+}
+
+/// Whether the file has more than `most` scans, which is known without decoding any.
+bool has_more_scans(Bytes bytes, StopFlag stop, int most) {
+  int scans = 0;
+  for_each_segment(bytes, stop, [&](std::uint8_t marker, std::string_view) {
+    scans += marker == kStartOfScan ? 1 : 0;
+    return scans <= most;
+  });
+  return scans > most;
 }
 
 /// EXIF segments joined, and the last XMP segment, as Pillow collects them.
@@ -176,12 +189,16 @@ Orientation read_orientation(Bytes bytes, StopFlag stop, Orientation otherwise) 
   constexpr std::size_t kMostExif = std::size_t{16} << 20;
   std::string exif;
   std::string_view xmp;
-  for_each_app1(bytes, stop, [&](std::string_view data) {
+  for_each_segment(bytes, stop, [&](std::uint8_t marker, std::string_view data) {
+    if (marker != kApp1) {
+      return marker != kStartOfScan;
+    }
     if (data.starts_with(kExif) && exif.size() < kMostExif) {
-      exif += data.substr(kExif.size());
+      exif += data.substr(exif.empty() ? 0 : kExif.size());
     } else if (data.starts_with(kXmp)) {
       xmp = data.substr(kXmp.size());
     }
+    return true;
   });
   return orientation_of(
       Metadata{.exif = std::as_bytes(std::span(exif)), .xmp = std::as_bytes(std::span(xmp))},
@@ -258,6 +275,11 @@ JpegReader::JpegReader(Bytes bytes, Decoding& decoding, Orientation otherwise)
   }
   state.orientation = read_orientation(bytes, state.stop, otherwise);
   state.most_scans = most_scans(std::int64_t{codec.image_width} * codec.image_height);
+  if (jpeg_has_multiple_scans(&codec) != FALSE &&
+      has_more_scans(bytes, state.stop, state.most_scans)) {
+    state.too_many_scans = true;
+    state.fail_broken();
+  }
   decoding.take_memory(
       {"JPEG", static_cast<int>(codec.image_width), static_cast<int>(codec.image_height),
        state.orientation},

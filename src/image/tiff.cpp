@@ -83,7 +83,7 @@ class TiffReader {
     choose_block();
     choose_codec();
     check_encoded_bytes();
-    const Orientation orientation = read_orientation();
+    const Orientation orientation = orientation_of(tiff_orientation(bytes_).value_or(1));
     decoding_.take_memory(
         {"TIFF", static_cast<int>(layout_.width), static_cast<int>(layout_.height), orientation},
         memory());
@@ -155,6 +155,14 @@ class TiffReader {
     if (layout_.extra_samples > 0 && extra != nullptr) {
       layout_.first_extra = extra[0];
     }
+    // Pillow leaves out planes of which nothing is known.
+    const auto extras = std::span(extra, extra == nullptr ? 0 : layout_.extra_samples);
+    if (planar == PLANARCONFIG_SEPARATE && layout_.compression != COMPRESSION_NONE &&
+        layout_.extra_samples < layout_.samples &&
+        std::ranges::all_of(extras, [](auto kind) { return kind == EXTRASAMPLE_UNSPECIFIED; })) {
+      layout_.samples = static_cast<std::uint16_t>(layout_.samples - layout_.extra_samples);
+      layout_.extra_samples = 0;
+    }
     layout_.separate = planar == PLANARCONFIG_SEPARATE && layout_.samples > 1;
     layout_.big_endian = TIFFIsBigEndian(tiff) != 0;
   }
@@ -177,6 +185,10 @@ class TiffReader {
     if (samples_.via_rgba()) {
       check_ycbcr();
       return;
+    }
+    if (samples_
+            .via_jpeg()) {  // before it is asked for the size of a row, which is then that of RGB
+      TIFFSetField(tiff, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
     }
     const std::uint64_t stride = block_.tiled ? TIFFTileRowSize64(tiff) : TIFFScanlineSize64(tiff);
     const std::size_t needed = samples_.row_bytes(block_.width);
@@ -231,9 +243,6 @@ class TiffReader {
 
   void choose_codec() {
     TIFF* tiff = tiff_.get();
-    if (samples_.via_jpeg()) {
-      TIFFSetField(tiff, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
-    }
     if (layout_.compression == COMPRESSION_ADOBE_DEFLATE ||
         layout_.compression == COMPRESSION_DEFLATE) {
       TIFFGetFieldDefaulted(tiff, TIFFTAG_PREDICTOR, &predictor_);
@@ -427,19 +436,6 @@ class TiffReader {
       }
       y += rows;
     }
-  }
-
-  [[nodiscard]] Orientation read_orientation() const {
-    std::uint16_t stored = 0;
-    if (TIFFGetField(tiff_.get(), TIFFTAG_ORIENTATION, &stored) != 0 && stored != 0) {
-      return orientation_of(stored);
-    }
-    std::uint32_t size = 0;
-    void* data = nullptr;
-    if (TIFFGetField(tiff_.get(), TIFFTAG_XMLPACKET, &size, &data) == 0 || data == nullptr) {
-      return {};
-    }
-    return orientation_of(xmp_orientation({static_cast<const std::byte*>(data), size}).value_or(1));
   }
 
   // The hooks that libtiff calls. None may throw, because C frames lie between them and us.

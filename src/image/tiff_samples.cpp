@@ -14,12 +14,13 @@
 namespace fovea::image {
 namespace {
 
-/// Pillow's COMPRESSION_INFO, without the old-style JPEG. libtiff knows more.
+/// Pillow's COMPRESSION_INFO. libtiff knows more.
 constexpr std::uint16_t kCompressions[] = {
-    COMPRESSION_NONE,     COMPRESSION_CCITTRLE,    COMPRESSION_CCITTFAX3,     COMPRESSION_CCITTFAX4,
-    COMPRESSION_LZW,      COMPRESSION_JPEG,        COMPRESSION_ADOBE_DEFLATE, COMPRESSION_CCITTRLEW,
-    COMPRESSION_PACKBITS, COMPRESSION_THUNDERSCAN, COMPRESSION_DEFLATE,       COMPRESSION_SGILOG,
-    COMPRESSION_SGILOG24, COMPRESSION_LZMA,        COMPRESSION_ZSTD,          COMPRESSION_WEBP};
+    COMPRESSION_NONE,      COMPRESSION_CCITTRLE, COMPRESSION_CCITTFAX3,   COMPRESSION_CCITTFAX4,
+    COMPRESSION_LZW,       COMPRESSION_OJPEG,    COMPRESSION_JPEG,        COMPRESSION_ADOBE_DEFLATE,
+    COMPRESSION_CCITTRLEW, COMPRESSION_PACKBITS, COMPRESSION_THUNDERSCAN, COMPRESSION_DEFLATE,
+    COMPRESSION_SGILOG,    COMPRESSION_SGILOG24, COMPRESSION_LZMA,        COMPRESSION_ZSTD,
+    COMPRESSION_WEBP};
 
 template <typename T>
 T native(const std::uint8_t* row, std::size_t index) {
@@ -55,6 +56,7 @@ void TiffSamples::choose(TIFF* tiff) {
     fail("TIFF: {} compression ({}) is not read; store the image with LZW or Deflate",
          codec == nullptr ? "an unknown" : codec->name, layout_.compression);
   }
+  require(layout_.compression != COMPRESSION_OJPEG || layout_.photometric == PHOTOMETRIC_YCBCR);
   switch (layout_.photometric) {
     case PHOTOMETRIC_MINISWHITE:
     case PHOTOMETRIC_MINISBLACK:
@@ -134,6 +136,10 @@ void TiffSamples::choose_gray() {
     case 8:
       require(is_unsigned || (is_signed && !inverted_));
       break;
+    case 12:
+      require(is_unsigned && !inverted_ && !layout_.big_endian);
+      kind_ = Kind::kGray12;
+      break;
     case 16:
       // White-is-zero of 16 bits is known to Pillow in little-endian files only, and not
       // inverted.
@@ -212,9 +218,18 @@ std::uint8_t TiffSamples::small_sample(const std::uint8_t* row, std::size_t inde
   return static_cast<std::uint8_t>((row[bit / 8] >> shift) & ((1 << layout_.bits) - 1));
 }
 
+/// Two samples are three bytes, in which the upper bits come first.
+std::uint16_t TiffSamples::sample12(const std::uint8_t* row, std::size_t index) {
+  const std::uint8_t* at = row + index / 2 * 3;
+  return static_cast<std::uint16_t>(index % 2 == 0 ? at[0] << 4 | at[1] >> 4
+                                                   : (at[1] & 15) << 8 | at[2]);
+}
+
 /// Gray of any depth, 0..255. More than 8 bits are clipped, not scaled, as Pillow does.
 std::uint8_t TiffSamples::gray(const std::uint8_t* row, std::size_t x) const {
   switch (kind_) {
+    case Kind::kGray12:
+      return static_cast<std::uint8_t>(std::min<int>(sample12(row, x), 255));
     case Kind::kGray16:
       if (layout_.format == SAMPLEFORMAT_INT) {
         return static_cast<std::uint8_t>(std::clamp<int>(native<std::int16_t>(row, x), 0, 255));
@@ -243,7 +258,11 @@ void TiffSamples::note_range(const std::uint8_t* row, std::size_t pixels, TiffRa
       range.above_one = range.above_one || value > 1;
     }
   };
-  if (kind_ == Kind::kGray16 && layout_.format == SAMPLEFORMAT_INT) {
+  if (kind_ == Kind::kGray12) {
+    for (std::size_t x = 0; x < pixels && !range.clipped; ++x) {
+      range.clipped = sample12(row, x) > 255;
+    }
+  } else if (kind_ == Kind::kGray16 && layout_.format == SAMPLEFORMAT_INT) {
     note(std::int16_t{});
   } else if (kind_ == Kind::kGray16) {
     note(std::uint16_t{});

@@ -71,7 +71,17 @@ class TiffSamples {
                      const std::uint8_t* fourth, std::uint8_t* to) const;
 
  private:
-  enum class Kind { kGray, kGray16, kGrayI32, kGrayFloat, kIndex, kRgb, kPremultiplied, kCmyk };
+  enum class Kind {
+    kGray,
+    kGray12,
+    kGray16,
+    kGrayI32,
+    kGrayFloat,
+    kIndex,
+    kRgb,
+    kPremultiplied,
+    kCmyk
+  };
 
   void choose(TIFF* tiff);
   void choose_gray();
@@ -82,6 +92,7 @@ class TiffSamples {
   void require(bool known) const;
   [[nodiscard]] std::uint8_t sample8(const std::uint8_t* row, std::size_t index) const;
   [[nodiscard]] std::uint8_t small_sample(const std::uint8_t* row, std::size_t index) const;
+  [[nodiscard]] static std::uint16_t sample12(const std::uint8_t* row, std::size_t index);
   [[nodiscard]] std::uint8_t gray(const std::uint8_t* row, std::size_t x) const;
   /// A channel with the sample of the fourth plane: alpha or black.
   [[nodiscard]] std::uint8_t combined(std::uint8_t value, std::uint8_t fourth) const;

@@ -32,12 +32,16 @@ TEST(Exif, ReadsBothByteOrdersWithAndWithoutTheirPrefix) {
   }
 }
 
-TEST(Exif, AsksForNothingWhenItCannotBeRead) {
+TEST(Exif, HasNoneWhenItEndsBeforeItsEntryDoes) {
   const Data data = test::exif(6);
-  constexpr std::size_t kEndOfEntry = 6 + 8 + 2 + 12;
-  for (std::size_t size = 0; size < kEndOfEntry; ++size) {
+  constexpr std::size_t kHeader = 6 + 8;
+  constexpr std::size_t kEndOfEntry = kHeader + 2 + 12;
+  EXPECT_FALSE(exif_orientation(view_of(data).first(6)).has_value());
+  for (std::size_t size = kHeader; size < kEndOfEntry; ++size) {
     EXPECT_FALSE(exif_orientation(view_of(data).first(size)).has_value()) << size;
   }
+  EXPECT_EQ(exif_orientation(view_of(data).first(9)), 1);  // no EXIF: XMP is not asked, either
+  EXPECT_EQ(exif_orientation(view_of(data).first(kHeader - 1)), 1);
   for (std::size_t at = 6; at < 26; ++at) {  // every byte of it lies
     Data broken = data;
     broken[at] ^= 0xff;
@@ -47,12 +51,26 @@ TEST(Exif, AsksForNothingWhenItCannotBeRead) {
   far[10] = 0xff;
   far[13] = 0xff;
   EXPECT_FALSE(exif_orientation(view_of(far)).has_value());
-  Data many = data;
-  many[20] = 2;  // two values: not an orientation
-  EXPECT_FALSE(exif_orientation(view_of(many)).has_value());
-  Data rational = data;
-  rational[18] = 5;
-  EXPECT_FALSE(exif_orientation(view_of(rational)).has_value());
+}
+
+TEST(Exif, TakesTheFirstNumberOfAnyTypeThatHoldsNumbers) {
+  const auto with = [](std::uint8_t type, std::uint8_t count) {
+    Data data = test::exif(6);
+    data[18] = type;
+    data[20] = count;
+    return exif_orientation(view_of(data));
+  };
+  EXPECT_EQ(with(3, 2), 6);              // SHORT, twice
+  EXPECT_EQ(with(4, 1), 6);              // LONG
+  EXPECT_EQ(with(13, 1), 6);             // IFD
+  EXPECT_EQ(with(9, 1), 6);              // SLONG
+  EXPECT_EQ(with(1, 1), 1);              // BYTE: no number to Pillow
+  EXPECT_EQ(with(7, 1), 1);              // UNDEFINED
+  EXPECT_EQ(with(11, 1), 1);             // the bits of a FLOAT near 0
+  EXPECT_EQ(with(14, 1), std::nullopt);  // of a type that is passed over
+  EXPECT_EQ(with(3, 0), std::nullopt);
+  EXPECT_EQ(with(5, 1), 1);             // RATIONAL of what lies at byte 6
+  EXPECT_EQ(with(5, 9), std::nullopt);  // of more than the file holds
 }
 
 // A directory that leads to one of EXIF with DateTimeOriginal.

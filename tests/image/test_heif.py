@@ -72,6 +72,21 @@ def test_orientation_is_applied_once(tool):
             assert differences(tool, data).mean() < 4, (encode, value)
 
 
+def test_avif_is_turned_by_xmp_where_nothing_else_is_said(tool):
+    image = photo((33, 18))
+    for value in range(10):
+        xmp = f'<x:xmpmeta><rdf tiff:Orientation="{value}"/></x:xmpmeta>'.encode()
+        alone = avif(image, xmp=xmp)
+        assert differences(tool, alone).mean() < 4, value
+        assert (tool.ask(0, 0, 2)[0] == (18, 33)) == (5 <= value <= 8), value
+        for other in (1, 3, 6):  # by EXIF, which Pillow stores as a property
+            assert differences(tool, avif(image, xmp=xmp, exif=exif(other))).mean() < 4, (value, other)
+        heif_files.pillow_heif.register_heif_opener()
+        buffer = io.BytesIO()
+        image.save(buffer, "HEIF", quality=90, xmp=xmp)
+        assert differences(tool, buffer.getvalue()).mean() < 4, value
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_avif_differs_where_colours_are_stored_at_half_size(tool, size):
     image = photo(size)

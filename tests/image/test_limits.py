@@ -12,7 +12,7 @@ import subprocess
 import time
 
 import pytest
-from bombs import BOMBS, LARGE, SIDE, png, webp_sets
+from bombs import BOMBS, LARGE, SIDE, jpeg, png, scans, webp_sets
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MEGABYTE = 1_000_000
@@ -104,6 +104,23 @@ def test_a_bomb_is_refused_or_cheap(files, name, idle_peak):
     # The file itself, 400 MB of coefficients of the largest bomb, and what may be decompressed.
     allowed = idle_peak + 2 * file.stat().st_size + 450 * MEGABYTE
     assert outcome.peak < allowed, f"{outcome.peak / MEGABYTE:.0f} MB"
+
+
+def test_scans_are_counted_before_any_is_decoded(files):
+    """Not even the memory for their coefficients is asked for."""
+    for name, make in {"jpeg-scans": BOMBS["jpeg-scans"][0], "jpeg-few": lambda: scans(4096, 4096, 3000)}.items():
+        outcome = Outcome(files(name, make), "--decode-memory", "1")
+        assert re.match(r"JPEG: more than \d+ scans, which is the limit", outcome.error), outcome.error
+        assert outcome.cpu < 1, f"{outcome.cpu:.1f} CPU seconds"
+
+
+def test_what_looks_like_scans_is_not_counted(files):
+    """In segments, such as those of thumbnails, and after the end of the image."""
+    whole = jpeg(64, 64, progressive=True)
+    start = b"\xff\xda\0\x02"
+    comment = b"\xff\xfe" + (4 * 9000 + 2).to_bytes(2, "big") + start * 9000
+    assert Outcome(files("scans-in-comment", lambda: whole[:2] + comment + whole[2:])).error == ""
+    assert Outcome(files("scans-after-end", lambda: whole + start * 9000)).error == ""
 
 
 # libwebp cannot be stopped where it needs no more data.
