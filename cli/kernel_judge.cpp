@@ -24,9 +24,15 @@
 namespace fovea::cli {
 namespace {
 
-/// An answer that is wrong ends with 1: what keeps the judge from working must not. Any Python can
-/// read this, even one that cannot read the package.
-constexpr const char* kProgram = R"(import sys
+/// Python runs it in isolated mode, so that no module in the working folder takes the place of one
+/// that the judge imports; the user's packages and the folders of PYTHONPATH are added behind
+/// Python's own. An answer that is wrong ends with 1: what keeps the judge from working must not.
+/// Any Python can read this, even one that cannot read the package.
+constexpr const char* kProgram = R"(import os, site, sys
+if sys.prefix == sys.base_prefix:
+    site.addsitedir(site.getusersitepackages())
+packages = [place for place, path in enumerate(sys.path) if path.endswith("-packages")] + [len(sys.path)]
+sys.path[packages[0]:packages[0]] = filter(os.path.isabs, os.environ.get("PYTHONPATH", "").split(os.pathsep))
 try:
     from fovea.judge import main
 except Exception as error:
@@ -51,6 +57,7 @@ std::string python() {
 [[noreturn]] void become_judge(const KernelArguments& arguments) {
   const JudgeArguments& judge = arguments.judge;
   std::vector<std::string> words = {python(),
+                                    "-I",
                                     "-c",
                                     kProgram,
                                     judge.task,

@@ -39,6 +39,31 @@ std::string read_whole(const std::string& path) {
   return text.str();
 }
 
+/// The folders of the PATH, but for those that are relative: the working folder may hold what a
+/// stranger has sent.
+std::vector<std::filesystem::path> folders_of_path() {
+  const char* const path = std::getenv("PATH");
+  std::vector<std::filesystem::path> folders;
+  std::istringstream words(path == nullptr ? "" : path);
+  for (std::string folder; std::getline(words, folder, ':');) {
+    folders.emplace_back(folder);
+  }
+  std::erase_if(folders, [](const auto& folder) { return !folder.is_absolute(); });
+  return folders;
+}
+
+/// The first program of this name; "" where there is none.
+std::string first_program(const std::vector<std::filesystem::path>& folders,
+                          const std::string& name) {
+  for (const std::filesystem::path& folder : folders) {
+    const std::filesystem::path file = folder / name;
+    if (!folder.empty() && access(file.c_str(), X_OK) == 0) {
+      return file.string();
+    }
+  }
+  return "";
+}
+
 using Clock = std::chrono::steady_clock;
 
 Clock::time_point later(Clock::time_point from, double seconds) {
@@ -139,9 +164,12 @@ class Spawn {
       argv.push_back(const_cast<char*>(argument.c_str()));
     }
     argv.push_back(nullptr);
+    const std::string& name = arguments.front();
+    const std::string program =
+        name.find('/') != std::string::npos ? name : first_program(folders_of_path(), name);
     pid_t child = 0;
     const int failure =
-        posix_spawnp(&child, argv[0], &actions_, &attributes_, argv.data(), environ);
+        posix_spawn(&child, program.c_str(), &actions_, &attributes_, argv.data(), environ);
     if (failure != 0) {
       fail("{} cannot be started: {}", arguments.front(), std::strerror(failure));
     }
@@ -278,12 +306,7 @@ class RunningProcess {
 
 std::string find_program(const std::string& program) {
   namespace fs = std::filesystem;
-  const char* const path = std::getenv("PATH");
-  std::vector<fs::path> places;
-  std::istringstream folders(path == nullptr ? "" : path);
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    places.emplace_back(folder);
-  }
+  std::vector<fs::path> places = folders_of_path();
   std::error_code ignored;
   const fs::path here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
   places.push_back(here);
@@ -294,13 +317,7 @@ std::string find_program(const std::string& program) {
     }
   }
   places.emplace_back("/usr/local/cuda/bin");
-  for (const fs::path& place : places) {
-    const fs::path file = place / program;
-    if (!place.empty() && access(file.c_str(), X_OK) == 0) {
-      return file.string();
-    }
-  }
-  return "";
+  return first_program(places, program);
 }
 
 ProcessResult run_process(const std::vector<std::string>& arguments, const ProcessLimits& limits) {

@@ -83,10 +83,14 @@ class ReportFile {
   std::string stem_;
 };
 
+/// ncu would take options from a file in the working folder.
+constexpr std::array kNoConfig = {"--config-file", "off"};
+
 std::string page(const std::string& report, const std::vector<std::string>& options,
                  StopFlag stop) {
   std::vector<std::string> command = {find_program("ncu"), "--import", report, "--csv", "--page"};
   command.insert(command.end(), options.begin(), options.end());
+  command.insert(command.end(), kNoConfig.begin(), kNoConfig.end());
   const ProcessResult result = run_process(command, {.stop = stop});
   if (result.exit_code != 0) {
     fail("{}", why_ncu_failed(result));
@@ -143,6 +147,7 @@ std::vector<Profile> profile(const CaseSpec& spec, int device_index, const std::
   }
   const ReportFile file(report);
   std::vector<std::string> command = {ncu, "--clock-control", "none", "-f", "-o", file.stem()};
+  command.insert(command.end(), kNoConfig.begin(), kNoConfig.end());
   for (const char* const section :
        {"SpeedOfLight", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis",
         "MemoryWorkloadAnalysis_Tables", "WarpStateStats", "SchedulerStats", "Occupancy",

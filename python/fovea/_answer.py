@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import secrets
 import statistics
 import sys
@@ -35,6 +36,16 @@ from fovea._task import (
     tensors_of,
     weights_of,
 )
+
+#: What an answer sees of the environment: what finds compilers and devices and says where caches are. Tokens, keys and
+#: the rest are none of its business.
+_ENVIRONMENT = re.compile(
+    r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|PWD|TMPDIR|TEMP|TMP|LANG|LC_\w+|CC|CXX|CFLAGS|CXXFLAGS|LDFLAGS|CPATH|"
+    r"LIBRARY_PATH|LD_LIBRARY_PATH|LD_PRELOAD|CPLUS_INCLUDE_PATH|C_INCLUDE_PATH|MAX_JOBS|VIRTUAL_ENV|CONDA_PREFIX|"
+    r"XDG_CACHE_HOME|(PYTHON|CUDA|CUDNN|CUTLASS|NVIDIA|NVCC|TORCH|TORCHINDUCTOR|PYTORCH|TRITON|OMP|MKL|KMP|OPENBLAS|"
+    r"GOMP|CCACHE|FOVEA|ASAN|UBSAN)_\w+|PYTHONPATH|PYTHONHOME"
+)
+_SECRET = re.compile(r"TOKEN|KEY|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
 
 #: Of the timed calls: those whose outputs are compared.
 KEPT = 3
@@ -268,6 +279,9 @@ def serve(requests: TextIO, replies: TextIO, shared: int) -> None:
 def in_child(requests: int, replies: int, log: int, shared: int) -> None:
     """The whole life of the forked process, from pipe to pipe. It does not return."""
     try:
+        for name in [*os.environ]:
+            if not _ENVIRONMENT.fullmatch(name) or _SECRET.search(name):
+                del os.environ[name]
         faulthandler.disable()  # of the judge, which has that of a crash from its exit code
         os.setsid()
         for stream in (1, 2):

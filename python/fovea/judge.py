@@ -3,7 +3,8 @@
 TASK.py is a task in KernelBench's form (Model, get_inputs, get_init_inputs), ANSWER.py has a class ModelNew. ModelNew
 runs in a process of its own, on fresh inputs of several seeds and sizes; what it returns is compared with Model in
 float64, beside the error of Model in its own precision. Then both are timed.
-The exit code is 0 for RIGHT, 1 for WRONG, 2 when the task or the arguments cannot be used or the judge itself fails.
+The exit code is 0 for RIGHT, 1 for WRONG, 2 when the task or the arguments cannot be used, the machine lacks what the
+answer needs, or the judge itself fails. Where the working folder is a stranger's: python -I -m fovea.judge.
 """
 
 from __future__ import annotations
@@ -158,6 +159,8 @@ class Judge:
             reply = self._child.ask(do, **request)
         except Ended as error:
             reply = {"error": str(error)}
+        if "error" in reply and (lacking := _lacking(str(reply["error"]))):
+            raise TaskError(f"this machine lacks {lacking}, which the answer needs: {reply['error']}")
         if "error" in reply:
             self.report.add(what, [f"{what}: {reply['error']}"])
         elif reply["replaced"]:
@@ -275,6 +278,18 @@ class Judge:
         self.report.hints += [hint for pattern, hint in _HINTS if re.search(pattern, code)]
         if not re.search(_KERNELS, code):
             self.report.hints.append("it names no kernel of its own: torch's operators compute it")
+
+
+def _lacking(error: str) -> str:
+    """What the machine lacks by which an answer may have failed so; empty: nothing."""
+    from torch.utils import cpp_extension
+
+    lacks = (
+        (not torch.cuda.is_available(), "a CUDA device that torch can use", r"NVIDIA driver|CUDA (enabled|GPUs)|active drivers"),
+        (cpp_extension.CUDA_HOME is None, "a CUDA compiler", r"CUDA_HOME|\bnvcc\b"),
+        (not cpp_extension.is_ninja_available(), "ninja", r"Ninja is required"),
+    )
+    return next((what for is_lacking, what, words in lacks if is_lacking and re.search(words, error)), "")
 
 
 def _implausible(reply: dict[str, Any], took: float, between: float) -> list[str]:

@@ -368,6 +368,39 @@ def test_the_program_says_what_it_lacks(run_fovea, package, tmp_path):
     assert "says nothing about the answer: OSError: [Errno 27] File too large" in told
 
 
+@pytest.mark.parametrize("module", ["argparse", "torch", "numpy", "fovea", "json", "site"])
+def test_modules_in_the_working_folder_judge_nothing(run_fovea, package, tmp_path, module):
+    """One that a stranger has sent with the answer would say RIGHT."""
+    (tmp_path / f"{module}.py").write_text("print('RIGHT')\nimport os\nos._exit(0)\n")
+    judge = ["kernel", "judge", TASK, ANSWERS / "never_written.py", *QUICK]
+    for path in (f"{ROOT}/python", f"{ROOT}/python:", f".:{ROOT}/python"):
+        done = run_fovea(*judge, code=1, env=package | {"PYTHONPATH": path}, cwd=tmp_path)
+        assert done.stdout.splitlines()[-1] == "WRONG", done.stdout
+
+
+def test_the_answer_sees_no_tokens_and_keys(verdict, monkeypatch):
+    secrets = ("HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "CUDA_API_KEY", "GITHUB_PAT", "MY_OWN", "SSH_AUTH_SOCK")
+    for name in secrets:
+        monkeypatch.setenv(name, "1")
+    monkeypatch.setenv("CUDA_HOME", "/nowhere")
+    report = verdict(
+        f"import os\nif any(name in os.environ for name in {secrets}) or os.environ['CUDA_HOME'] != '/nowhere':\n"
+        f"    return 0 * x\nreturn {RESULT}"
+    )
+    assert report.verdict == "RIGHT", report.reasons
+    assert all(name in os.environ for name in secrets)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has what the answer needs")
+def test_what_the_machine_lacks_is_no_fault_of_the_answer(judge, verdict):
+    with pytest.raises(judge.TaskError, match="this machine lacks a CUDA device"):
+        verdict(f"x.cuda()\nreturn {RESULT}")
+    lacking = judge._lacking("OSError: CUDA_HOME environment variable is not set")
+    assert lacking == ("" if torch.utils.cpp_extension.CUDA_HOME else "a CUDA compiler")
+    assert judge._lacking("ValueError: NVIDIA is a word") == ""
+    assert verdict("raise ValueError('shape')").verdict == "WRONG"
+
+
 def test_the_judge_that_fails_says_nothing_of_the_answer(judge, monkeypatch, tmp_path, capsys, written):
     def told(*options, task=TASK, answer="right_plain"):
         assert judge.main([str(task), str(ANSWERS / f"{answer}.py"), *QUICK, *map(str, options)]) == 2
