@@ -15,6 +15,7 @@ enum ExitCode : int {
   kFailed = 1,
   kUsage = 2,
   kSomeInputsFailed = 3,
+  kNotJudged = 3,  // nothing failed, and a part of what was to be asked could not be
   kInterrupted = 130,
 };
 

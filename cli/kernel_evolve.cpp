@@ -95,8 +95,9 @@ void print_trial(const lab::Candidate& trial, const std::vector<lab::Candidate>&
                     parent);
   }
   const std::string result =
-      !outcome.valid          ? fmt::format("INVALID at {}: {}", outcome.failed_at, outcome.why)
-      : outcome.speed_up == 0 ? "valid, not timed"
+      outcome.failed() ? fmt::format("INVALID at {}: {}", outcome.failed_at, outcome.why)
+      : !outcome.valid.has_value() ? "not judged"
+      : outcome.speed_up == 0      ? "valid, not timed"
                               : fmt::format("{:.4f} ms, speed-up {:.3f}{}", outcome.seconds * 1e3,
                                             outcome.speed_up, trial.kept ? ", kept" : "");
   std::cout << fmt::format("{:>4} {}{}{}{}\n", trial.number, recorded ? "(ledger) " : "",
@@ -108,6 +109,10 @@ void print_report(const lab::EvolveReport& report, const std::string& command) {
   std::cout << fmt::format("ended: {}\n", report.why_in_words)
             << fmt::format("{} of {} candidates are valid ({:.0f}%), {:.0f} s\n", report.valid(),
                            report.trials.size(), report.valid_share() * 100, report.cost_seconds);
+  if (report.not_judged() > 0) {
+    std::cout << fmt::format("{} were not judged: they have not run, and may be wrong\n",
+                             report.not_judged());
+  }
   if (report.median_speed_up() == 0) {
     std::cout << "nothing was timed\n";
     return;
@@ -145,8 +150,8 @@ int run_evolve(const KernelArguments& arguments) {
     return device != nullptr;  // and it is closed: only children launch kernels
   }();
   if (!has_gpu) {
-    say("there is no GPU here, so nothing is timed: the candidates show which are valid, as for an "
-        "H200");
+    say("there is no GPU here, so nothing runs: the candidates show which are legal, compile and "
+        "fit an H200");
   }
   std::vector<lab::TuningSpace> spaces = lab::tuning_spaces(info, sources, setting);
   const lab::TuningSpace& baseline = spaces.front();

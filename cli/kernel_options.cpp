@@ -407,7 +407,9 @@ void add_kernel(CLI::App& app, Run& run) {
       ->group(kInputGroup);
   explain(*attempt,
           {"The gates are asked in order, the cheap ones first: legal, compile, resources, small "
-           "cases, mutants, the case itself, time. Without a GPU those of the compiler are asked."},
+           "cases, mutants, the case itself, time. Without a GPU those of the compiler are asked.",
+           "The exit code is 0 for a valid candidate, 1 for an invalid one, 3 for one that was not "
+           "judged, because it cannot run here."},
           {"fovea kernel try attention --level wmma --parameters '{\"stages\": 3}'"});
 
   CLI::App* task = add("export", "Write a case as a task for kernels of others", run_export);

@@ -98,7 +98,9 @@ void print(const lab::CandidateResult& result) {
                              lines_of(result.reason))
               << std::flush;
   } else {
-    std::cout << "valid\n" << std::flush;
+    std::cout << (result.valid.has_value() ? "valid\n"
+                                           : "not judged: it has not run, and may be wrong\n")
+              << std::flush;
   }
 }
 
@@ -199,7 +201,7 @@ int run_try(const KernelArguments& arguments) {
     print(result);
   }
   arguments.json.write(Json::parse(lab::to_json(result)));
-  return result.valid ? kDone : kFailed;
+  return !result.valid.has_value() ? kNotJudged : *result.valid ? kDone : kFailed;
 }
 
 }  // namespace fovea::cli

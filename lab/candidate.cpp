@@ -321,14 +321,15 @@ CandidateResult CandidateTrials::finish(const std::shared_ptr<Prepared>& prepare
   }
   using enum CandidateGate;
   result.skipped.emplace_back(kRaces, "the emulator runs PTX, and a candidate is machine code");
-  result.valid = true;
   if (state_->device == nullptr) {
+    result.valid.reset();
     for (const CandidateGate gate : {kSmall, kMutants, kRight, kTime}) {
       result.skipped.emplace_back(gate,
                                   "there is no GPU here; legal and resources are as for an H200");
     }
     return result;
   }
+  result.valid = true;
   CandidateGate gate = kRight;
   try {
     gpu::Device& device = *state_->device;
@@ -394,7 +395,7 @@ std::string to_json(const CandidateResult& result) {
   const bool compiled = !result.compiler.empty();
   const auto if_compiled = [&](const Json& value) { return compiled ? value : Json(nullptr); };
   const Json json = {
-      {"valid", result.valid},
+      {"valid", result.valid.has_value() ? Json(*result.valid) : Json(nullptr)},
       {"failed_at",
        result.failed_at.has_value() ? Json(to_string(*result.failed_at)) : Json(nullptr)},
       {"reason", result.reason},

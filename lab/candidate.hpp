@@ -49,7 +49,7 @@ struct CandidateSpec {
 };
 
 struct CandidateResult {
-  bool valid = false;
+  std::optional<bool> valid = false;  // nothing: it never ran, so nobody knows
   std::optional<CandidateGate> failed_at;
   std::string reason;  // why it is not valid; in the compiler's words, the judge's, the driver's
   std::vector<std::pair<CandidateGate, std::string>> skipped;  // that could not be asked, and why

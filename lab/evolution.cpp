@@ -102,8 +102,8 @@ nlohmann::ordered_json to_json(const Candidate& trial, std::span<const Candidate
                {"parameters", values_json(variant.values)},
                {"source_changed", !variant.files.empty()},
                {"reason", proposal.reason},
-               {"valid", outcome.valid},
-               {"failed_at", outcome.valid ? Json(nullptr) : Json(outcome.failed_at)},
+               {"valid", validity_json(outcome.valid)},
+               {"failed_at", outcome.failed() ? Json(outcome.failed_at) : Json(nullptr)},
                {"why", outcome.why},
                {"seconds", measured(outcome.seconds)},
                {"spread", measured(outcome.spread)},
@@ -119,6 +119,14 @@ nlohmann::ordered_json to_json(const Candidate& trial, std::span<const Candidate
     json["refused"] = proposal.refused;
   }
   return json;
+}
+
+nlohmann::ordered_json validity_json(std::optional<bool> valid) {
+  return valid.has_value() ? Json(*valid) : Json(nullptr);
+}
+
+std::optional<bool> validity_from(const nlohmann::ordered_json& json) {
+  return json.is_null() ? std::nullopt : std::optional(json.get<bool>());
 }
 
 Candidate trial_from(const nlohmann::ordered_json& json) {
@@ -137,7 +145,7 @@ Candidate trial_from(const nlohmann::ordered_json& json) {
     variant.files = files->get<std::map<std::string, std::string>>();
   }
   CandidateOutcome& outcome = trial.outcome;
-  outcome.valid = json.at("valid").get<bool>();
+  outcome.valid = validity_from(json.at("valid"));
   outcome.failed_at = text_of(json, "failed_at");
   outcome.why = text_of(json, "why");
   outcome.seconds = number_of(json, "seconds");

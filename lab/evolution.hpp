@@ -35,14 +35,21 @@ struct Proposal {
 
 /// What trying it gave.
 struct CandidateOutcome {
-  bool valid = false;
-  std::string failed_at;  // the gate, "proposal" or "process"; empty when it is valid
-  std::string why;        // in the compiler's words, the judge's, the driver's
-  double seconds = 0.0;   // 0: it was not timed
-  double spread = 0.0;    // of its samples and the baseline's, as a share of the time
+  std::optional<bool> valid = false;  // nothing: it never ran, so nobody knows
+  std::string failed_at;              // the gate, "proposal" or "process"; empty when none failed
+  std::string why;                    // in the compiler's words, the judge's, the driver's
+  double seconds = 0.0;               // 0: it was not timed
+  double spread = 0.0;                // of its samples and the baseline's, as a share of the time
   double baseline_seconds = 0.0;
   double speed_up = 0.0;  // 0: it was not timed
+
+  [[nodiscard]] bool failed() const { return valid == false; }
 };
+
+/// `valid` as JSON has it: true, false, or null.
+[[nodiscard]] nlohmann::ordered_json validity_json(std::optional<bool> valid);
+/// Nothing where it is null; throws what nlohmann::json throws where it is no bool either.
+[[nodiscard]] std::optional<bool> validity_from(const nlohmann::ordered_json& json);
 
 /// A candidate: proposed and tried.
 struct Candidate {

@@ -27,7 +27,7 @@ class Population {
 
   /// Whether it is taken in.
   [[nodiscard]] bool take(const Candidate& trial) {
-    if (!trial.outcome.valid) {
+    if (trial.outcome.failed()) {
       return false;
     }
     const bool timed = trial.outcome.speed_up > 0;
@@ -132,15 +132,20 @@ void require_same_run(const Json& recorded, const Json& header) {
 }
 
 Json outcome_json(int number, const CandidateOutcome& outcome, double cost) {
-  return {{"kind", "confirmation"},       {"number", number},
-          {"valid", outcome.valid},       {"failed_at", outcome.failed_at},
-          {"why", outcome.why},           {"seconds", outcome.seconds},
-          {"spread", outcome.spread},     {"baseline_seconds", outcome.baseline_seconds},
-          {"speed_up", outcome.speed_up}, {"cost_seconds", cost}};
+  return {{"kind", "confirmation"},
+          {"number", number},
+          {"valid", validity_json(outcome.valid)},
+          {"failed_at", outcome.failed_at},
+          {"why", outcome.why},
+          {"seconds", outcome.seconds},
+          {"spread", outcome.spread},
+          {"baseline_seconds", outcome.baseline_seconds},
+          {"speed_up", outcome.speed_up},
+          {"cost_seconds", cost}};
 }
 
 CandidateOutcome outcome_from(const Json& json) {
-  return {.valid = json.at("valid").get<bool>(),
+  return {.valid = validity_from(json.at("valid")),
           .failed_at = json.at("failed_at").get<std::string>(),
           .why = json.at("why").get<std::string>(),
           .seconds = json.at("seconds").get<double>(),
@@ -319,7 +324,7 @@ class Evolution {
   }
 
   [[nodiscard]] bool takes_the_lead(const Candidate& trial) {
-    if (!trial.outcome.valid) {
+    if (trial.outcome.failed()) {
       return false;
     }
     const Variant& variant = trial.proposal.variant;
@@ -375,7 +380,7 @@ class Evolution {
     }
     std::vector<int> others;
     for (const Candidate& trial : trials_) {
-      if (trial.outcome.valid && std::ranges::find(order, trial.number) == order.end()) {
+      if (!trial.outcome.failed() && std::ranges::find(order, trial.number) == order.end()) {
         others.push_back(trial.number);
       }
     }
@@ -385,7 +390,7 @@ class Evolution {
     order.resize(std::min<std::size_t>(order.size(), kMostConfirmed));
     for (const int number : order) {
       const CandidateOutcome outcome = confirmed(number);
-      if (outcome.valid) {
+      if (outcome.valid == true) {
         report_.best = number;
         report_.confirmed = outcome;
         return;
@@ -434,8 +439,13 @@ class Evolution {
 }  // namespace
 
 int EvolveReport::valid() const {
-  return static_cast<int>(
-      std::ranges::count_if(trials, [](const Candidate& trial) { return trial.outcome.valid; }));
+  return static_cast<int>(std::ranges::count_if(
+      trials, [](const Candidate& trial) { return trial.outcome.valid == true; }));
+}
+
+int EvolveReport::not_judged() const {
+  return static_cast<int>(std::ranges::count_if(
+      trials, [](const Candidate& trial) { return !trial.outcome.valid.has_value(); }));
 }
 
 double EvolveReport::valid_share() const {
@@ -445,7 +455,7 @@ double EvolveReport::valid_share() const {
 double EvolveReport::median_speed_up() const {
   std::vector<double> speed_ups;
   for (const Candidate& trial : trials) {
-    if (trial.outcome.valid && trial.outcome.speed_up > 0) {
+    if (!trial.outcome.failed() && trial.outcome.speed_up > 0) {
       speed_ups.push_back(trial.outcome.speed_up);
     }
   }
@@ -462,6 +472,7 @@ nlohmann::ordered_json EvolveReport::to_json() const {
           {"words", why_in_words},
           {"candidates", trials.size()},
           {"valid_share", valid_share()},
+          {"not_judged", not_judged()},
           {"median_speed_up", measured(median_speed_up())},
           {"best", best},
           {"best_speed_up", measured(best_speed_up)},

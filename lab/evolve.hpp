@@ -50,6 +50,7 @@ struct EvolveReport {
   double cost_seconds = 0.0;
 
   [[nodiscard]] int valid() const;
+  [[nodiscard]] int not_judged() const;
   [[nodiscard]] double valid_share() const;
   [[nodiscard]] double median_speed_up() const;  // of the valid ones; 0: none was timed
   [[nodiscard]] nlohmann::ordered_json to_json() const;

@@ -203,10 +203,10 @@ std::vector<std::string> command_about(const ChildEvaluator::Setup& setup, const
 std::optional<CandidateOutcome> outcome_from_try(const std::string& output) {
   const Json json = io::try_parse_ordered_json(output);
   const auto valid = json.is_object() ? json.find("valid") : json.end();
-  if (!json.is_object() || valid == json.end() || !valid->is_boolean()) {
+  if (!json.is_object() || valid == json.end() || !(valid->is_boolean() || valid->is_null())) {
     return std::nullopt;
   }
-  CandidateOutcome outcome{.valid = valid->get<bool>(),
+  CandidateOutcome outcome{.valid = validity_from(*valid),
                            .failed_at = text_or(json, "failed_at", ""),
                            .why = text_or(json, "reason", "")};
   outcome.seconds = figure(json, "seconds");

@@ -111,6 +111,12 @@ TEST(Outcomes, AreReadFromWhatTryPrints) {
   const auto failed = outcome_from_try(R"({"valid":false,"failed_at":"small","reason":"wrong"})");
   ASSERT_TRUE(failed.has_value());
   EXPECT_EQ(failed->failed_at + failed->why, "smallwrong");
+  EXPECT_TRUE(failed->failed());
+  const auto unknown = outcome_from_try(R"({"valid":null,"failed_at":null,"reason":""})");
+  ASSERT_TRUE(unknown.has_value());
+  EXPECT_EQ(unknown->valid, std::nullopt);
+  EXPECT_FALSE(unknown->failed());
+  EXPECT_FALSE(outcome_from_try(R"({"valid":1,"failed_at":null})").has_value());
 }
 
 TEST(EvolveReport, MedianOfAnEvenNumberLiesBetweenTheTwo) {

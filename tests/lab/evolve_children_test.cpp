@@ -74,7 +74,7 @@ TEST_F(ChildrenTest, AreToldWhatToTryAndWhenToEndByThemselves) {
   const CandidateOutcome outcome =
       tried("echo \"$@\" > " + file("arguments") +
             "\necho '{\"valid\":true,\"seconds\":1e-3,\"baseline_seconds\":2e-3}'");
-  EXPECT_TRUE(outcome.valid);
+  EXPECT_EQ(outcome.valid, true);
   EXPECT_EQ(outcome.speed_up, 2);
   EXPECT_EQ(first_line(file("arguments")),
             fmt::format("kernel try layer_norm --case one --json --parameters {{}} --kernel {} "

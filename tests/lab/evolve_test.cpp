@@ -231,7 +231,7 @@ TEST_F(EvolveTest, ReportsWhatTheBestMeasuresOnceMore) {
   const int first = report.best;
   report = run_anew(setup(1), landscape);
   EXPECT_NE(report.best, first);
-  EXPECT_TRUE(report.confirmed->valid);
+  EXPECT_EQ(report.confirmed->valid, true);
 }
 
 TEST_F(EvolveTest, ChangesTwoParametersAndNothingTwice) {
