@@ -16,6 +16,7 @@
 #include "core/error.hpp"
 #include "io/json.hpp"
 #include "lab/largest_first.hpp"
+#include "lab/measurable.hpp"
 
 namespace fovea::lab {
 namespace {
@@ -94,10 +95,25 @@ std::vector<Json> profiles_in(const Json& json) {
   return whole ? profiles : std::vector<Json>();
 }
 
+void check_numbers(const Json& json, const std::string& key) {
+  if (json.is_number()) {
+    (void)measurable(json.get<double>(), key);
+  } else if (json.is_structured()) {
+    for (const auto& [inner, value] : json.items()) {
+      check_numbers(value, inner);
+    }
+  }
+}
+
 Json parsed(const std::string& name, const std::string& text) {
   Json json = io::try_parse_ordered_json(text);
   if (json.is_discarded()) {
     fail("{} is not JSON", name);
+  }
+  try {
+    check_numbers(json, name);
+  } catch (const Error& error) {
+    fail("{}: {}", name, error.what());
   }
   return json;
 }

@@ -12,19 +12,9 @@
 #include "lab/card.hpp"
 #include "lab/prepared_case.hpp"
 #include "lab/process.hpp"
+#include "lab/profile_figures.hpp"
 
 namespace fovea::lab {
-
-/// A number that a profile gives: rules, gates and comparisons know it by its name.
-struct FigureInfo {
-  std::string_view name;     // "dram"
-  std::string_view meaning;  // "of the device memory's peak"
-  bool share = false;        // from 0 to 1
-};
-/// All of them: each is in every profile.
-[[nodiscard]] const std::vector<FigureInfo>& figures();
-/// Those that only a profile with places has.
-[[nodiscard]] std::span<const FigureInfo> figures_of_places();
 
 using Shares = std::vector<std::pair<std::string, double>>;
 

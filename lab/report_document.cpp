@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "io/html.hpp"
 #include "io/text.hpp"
+#include "lab/measurable.hpp"
 
 namespace fovea::lab::report {
 namespace {
@@ -51,12 +52,7 @@ double number(const Json& object, const char* key) {
   if (!value.is_number()) {
     fail("its \"{}\" is no number", key);
   }
-  const auto found = value.get<double>();
-  constexpr double kMost = 1e30;
-  if (const double size = std::abs(found); size > kMost || (size > 0 && size < 1 / kMost)) {
-    fail("its \"{}\" is {:g}, which nothing measures", key, found);
-  }
-  return found;
+  return measurable(value.get<double>(), key);
 }
 
 double number(const Json& object, const char* key, double otherwise) {
@@ -117,11 +113,21 @@ std::string values(const Json& object, const char* key) {
   return line;
 }
 
-std::vector<std::pair<std::string, double>> numbers(const Json& object, const char* key) {
+double share(const Json& object, const char* key) {
+  constexpr double kMost = 1.02;  // of rounded parts of one
+  const double value = number(object, key);
+  if (value < 0 || value > kMost) {
+    fail("its \"{}\" is {:g}, and should be a share from 0 to 1", key, value);
+  }
+  return value;
+}
+
+std::vector<std::pair<std::string, double>> shares(const Json& object, const char* key) {
   std::vector<std::pair<std::string, double>> found;
-  for (const auto& [name, value] : part(object, key).items()) {
+  const Json& all = part(object, key);
+  for (const auto& [name, value] : all.items()) {
     if (value.is_number()) {
-      found.emplace_back(name, value.get<double>());
+      found.emplace_back(name, share(all, name.c_str()));
     }
   }
   std::ranges::sort(found, {}, [](const auto& one) { return std::pair(-one.second, one.first); });

@@ -44,9 +44,11 @@ struct Document {
 [[nodiscard]] const Json& part(const Json& object, const char* key);
 /// "stages 5, warps 8": an object's values in a line; "" when there are none.
 [[nodiscard]] std::string values(const Json& object, const char* key);
-/// The named numbers of an object, the largest first.
-[[nodiscard]] std::vector<std::pair<std::string, double>> numbers(const Json& object,
-                                                                  const char* key);
+/// A number from 0 to 1.
+[[nodiscard]] double share(const Json& object, const char* key);
+/// The named ones of an object, the largest first.
+[[nodiscard]] std::vector<std::pair<std::string, double>> shares(const Json& object,
+                                                                 const char* key);
 
 // Words. Those that come from a file are escaped by `safe` and by nothing else.
 [[nodiscard]] std::string safe(std::string_view text);

@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/quantile.hpp"
 #include "lab/report_document.hpp"
 #include "lab/report_svg.hpp"
-#include "lab/timer.hpp"
 
 namespace fovea::lab::report {
 namespace {
@@ -18,23 +18,33 @@ struct Candidate {
   int number = 0, generation = 0;
   std::vector<int> parents;
   std::string change, reason, failed_at, why;
-  bool valid = false, kept = false;
-  double speed_up = 0.0;  // 0: it was not timed
+  bool valid = false, failed = false, kept = false;  // neither of the first two: it never ran
+  double speed_up = 0.0;                             // 0: it was not timed
   double cost = 0.0;
 
-  [[nodiscard]] bool timed() const { return valid && speed_up > 0; }
+  [[nodiscard]] bool timed() const { return !failed && speed_up > 0; }
   [[nodiscard]] std::string what() const {
     return !change.empty() ? change : number == 0 ? "the start" : "no change";
   }
   [[nodiscard]] std::string told() const {
     std::string words = fmt::format("{}. {}", number, what());
-    words += !valid         ? ": invalid at " + failed_at + (why.empty() ? "" : ", " + why)
+    words += failed         ? ": invalid at " + failed_at + (why.empty() ? "" : ", " + why)
              : speed_up > 0 ? fmt::format(": {:.3f}x", speed_up)
-                            : ": valid, not timed";
+             : valid        ? ": valid, not timed"
+                            : ": not judged";
     words += kept ? ", kept" : "";
     return words + (reason.empty() ? "" : ". Proposed because: " + reason);
   }
 };
+
+/// "valid": null.
+bool was_not_judged(const Json& json) {
+  return json.contains("valid") && json["valid"].is_null();
+}
+
+bool is_valid(const Json& json) {
+  return !was_not_judged(json) && truth(json, "valid");
+}
 
 Candidate candidate_of(const Json& json) {
   Candidate one;
@@ -54,7 +64,8 @@ Candidate candidate_of(const Json& json) {
   one.reason = text(json, "reason", "");
   one.failed_at = text(json, "failed_at", "an unnamed gate");
   one.why = text(json, "why", "");
-  one.valid = truth(json, "valid");
+  one.valid = is_valid(json);
+  one.failed = !one.valid && !was_not_judged(json);
   one.kept = json.contains("kept") && truth(json, "kept");
   one.speed_up = number(json, "speed_up", 0);
   one.cost = number(json, "cost_seconds", 0);
@@ -65,7 +76,7 @@ Candidate candidate_of(const Json& json) {
 const char* class_of(const Candidate& one) {
   constexpr double kKept = 0.03, kSame = 0.01;
   const double gain = one.speed_up - 1;
-  return !one.valid          ? "invalid"
+  return one.failed          ? "invalid"
          : one.speed_up <= 0 ? "untimed"
          : gain >= kKept     ? "faster"
          : gain > kSame      ? "bit-faster"
@@ -85,7 +96,7 @@ struct Best {
 Best best_of(const std::vector<Candidate>& all, const Json& ledger) {
   std::map<int, double> again;
   for (const Json& one : list(ledger, "confirmations")) {
-    again[integer(one, "number")] = truth(one, "valid") ? number(one, "speed_up", 0) : -1;
+    again[integer(one, "number")] = is_valid(one) ? number(one, "speed_up", 0) : -1;
   }
   const auto again_of = [&](const Candidate& one) {
     const auto found = again.find(one.number);
@@ -177,8 +188,10 @@ class Ledgers final : public Section {
       }
       rows.push_back({fmt::format("{}", one.number), fmt::format("{}", one.generation), parents,
                       safe(one.change),
-                      one.valid ? one.kept ? "kept" : "valid"
-                                : safe("invalid at " + one.failed_at + ": " + one.why),
+                      one.failed  ? safe("invalid at " + one.failed_at + ": " + one.why)
+                      : one.kept  ? "kept"
+                      : one.valid ? "valid"
+                                  : "not judged",
                       one.speed_up > 0 ? fmt::format("{:.3f}x", one.speed_up) : "-",
                       duration(one.cost), safe(one.reason)});
     }
@@ -196,9 +209,11 @@ class Ledgers final : public Section {
     std::vector<double> speeds;
     std::map<std::string, int> failed;
     int valid = 0;
+    int not_judged = 0;
     for (const Candidate& one : all) {
       valid += one.valid ? 1 : 0;
-      failed[one.failed_at] += one.valid ? 0 : 1;
+      not_judged += one.valid || one.failed ? 0 : 1;
+      failed[one.failed_at] += one.failed ? 1 : 0;
       if (one.timed()) {
         speeds.push_back(one.speed_up);
       }
@@ -206,7 +221,8 @@ class Ledgers final : public Section {
     std::string html =
         fmt::format("<p>{} candidates, {} valid", all.size(),
                     percent(all.empty() ? 0 : valid / static_cast<double>(all.size())));
-    html += speeds.empty() ? "" : fmt::format("; speed-up: median {:.3f}x", median(speeds));
+    html += not_judged == 0 ? "" : fmt::format(", {} not judged", not_judged);
+    html += speeds.empty() ? "" : fmt::format("; speed-up: median {:.3f}x", quantile(speeds, 0.5));
     if (const Candidate* const one = best.candidate; one != nullptr && best.again > 0) {
       html += fmt::format(
           ", best <b>{:.3f}x</b> when number {} ({}) was measured again, {:.3f}x before",
@@ -312,7 +328,7 @@ class Ledgers final : public Section {
       std::vector<const Candidate*> valid;
       std::vector<const Candidate*> invalid;
       for (const Candidate* one : members) {
-        (one->valid ? valid : invalid).push_back(one);
+        (one->failed ? invalid : valid).push_back(one);
       }
       double apart =
           std::min(11.0, (kInvalidTo - kInvalidFrom) / (static_cast<double>(invalid.size()) + 1));

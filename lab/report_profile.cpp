@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "lab/profile.hpp"
+#include "lab/profile_figures.hpp"
 #include "lab/report_document.hpp"
 
 namespace fovea::lab::report {
@@ -103,9 +103,9 @@ std::string stall_bars(const Json& json) {
     return fmt::format("<div class=\"role\"><span>{} <b>{}</b></span>{}<small>{}</small></div>\n",
                        with_code(name), percent(share), bar(share, reasons), chief(reasons));
   };
-  std::string html = row("the whole kernel", 1, numbers(json, "stalls"));
+  std::string html = row("the whole kernel", 1, shares(json, "stalls"));
   for (const Json& role : json.contains("roles") ? list(json, "roles") : Json::array()) {
-    html += row(text(role, "name"), number(role, "share"), numbers(role, "stalls"));
+    html += row(text(role, "name"), share(role, "share"), shares(role, "stalls"));
   }
   return html;
 }
@@ -198,7 +198,7 @@ class Profiles final : public Section {
     html += verdict.empty() ? "" : "<p>" + safe(verdict) + "</p>\n";
     html += findings(json);
     std::vector<Row> rows;
-    for (const auto& [reason, share] : numbers(json, "stalls")) {
+    for (const auto& [reason, share] : shares(json, "stalls")) {
       rows.push_back({safe(in_words(reason)), percent(share)});
     }
     std::string more = table("Stalls of " + name, {"warps wait for", "#share"}, rows);
@@ -208,7 +208,7 @@ class Profiles final : public Section {
       if (rows.size() < kMost) {
         rows.push_back({safe(text(place, "file", "") + ":" + text(place, "line", "")),
                         safe(text(place, "role", "")), percent(number(place, "share")),
-                        chief(numbers(place, "stalls"))});
+                        chief(shares(place, "stalls"))});
       }
     }
     more += rows.empty() ? ""

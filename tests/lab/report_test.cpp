@@ -322,6 +322,16 @@ TEST_F(ReportPage, ALedgerSaysWhatBecameOfCandidates) {
   EXPECT_FALSE(page_has(page, "interrupted"));
 }
 
+TEST_F(ReportPage, ALedgerOfWhatNeverRanCallsNothingValid) {
+  put("evolve.jsonl", kLedgerRun + candidate_line(0, R"("valid": null, "kept": true)") +
+                          candidate_line(1, R"("valid": false, "failed_at": "compile")"));
+  const std::string page = html();
+  for (const char* part : {"2 candidates, 0% valid, 1 not judged", "0. the start: not judged, kept",
+                           "1 at compile", "node untimed"}) {
+    EXPECT_TRUE(page_has(page, part)) << part;
+  }
+}
+
 const std::string kThreeCandidates =
     kLedgerRun + candidate_line(0, R"("valid": true, "kept": true, "speed_up": 1)") +
     candidate_line(1, R"("change": {"stages": 3}, "valid": true, "kept": true, "speed_up": 1.05,)"
@@ -449,6 +459,24 @@ TEST_F(ReportPage, APartThatIsDamagedTakesNoOtherAlong) {
   EXPECT_EQ(sections_of(report.html), "roofline history left-out ");
   ASSERT_EQ(report.left_out.size(), 1U);
   EXPECT_TRUE(page_has(report.left_out[0], "in part: its \"case\" is \"batch nan\""));
+}
+
+TEST_F(ReportPage, WhatIsNoShareIsLeftOut) {
+  put("sound.json", on_day('1', kProfileJson));
+  int number = 0;
+  for (const char* stalls : {R"({"math_pipe": 1e308, "wait": 1e308})", R"({"wait": -0.5})",
+                             R"({"wait": 7})", R"({"wait": 1e-310})"}) {
+    auto json = nlohmann::json::parse(on_day('2', kProfileJson));
+    json["stalls"] = nlohmann::json::parse(stalls);
+    put(fmt::format("bad{}.json", number++), json.dump());
+  }
+  const Report report = made();
+  EXPECT_EQ(report.left_out.size(), 4U);
+  EXPECT_TRUE(page_has(report.html, "which nothing measures"));
+  EXPECT_TRUE(page_has(report.html, "and should be a share from 0 to 1"));
+  for (const char* part : {"width:nan", "width:-nan", "width:inf", "nan%", "inf%"}) {
+    EXPECT_FALSE(page_has(report.html, part)) << part;
+  }
 }
 
 TEST_F(ReportPage, WhatNothingMeasuresIsLeftOut) {
