@@ -1,14 +1,19 @@
 // `fovea emulate`: runs kernels of a PTX file on the CPU, and tells what is wrong with them.
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <fstream>
 #include <iostream>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "cli/commands.hpp"
 #include "cli/describe.hpp"
@@ -20,6 +25,7 @@
 #include "fovea_emulator/device.hpp"
 #include "lab/emulation/emulation.hpp"
 #include "lab/emulation/launch_file.hpp"
+#include "lab/emulation/limits.hpp"
 #include "lab/emulation/report.hpp"
 #include "lab/emulation/trace_file.hpp"
 
@@ -44,6 +50,9 @@ struct EmulateArguments {
   bool no_tensor_fences = false;
   bool prompt_warps = false;
   bool prompt_commits = false;
+  bool unwritten_stores = false;
+  bool any_path = false;
+  std::uint64_t most_memory = emulation::kMostMemory;
   int threads = 0;
   JsonOutput json;
 };
@@ -70,7 +79,7 @@ std::vector<std::string> policy_words() {
 
 /// Without a launch: what could be launched.
 int list_kernels(const EmulateArguments& arguments) {
-  const emulation::Module module(arguments.ptx);
+  const emulation::Module module(arguments.ptx, arguments.most_memory);
   auto json = nlohmann::ordered_json::array();
   for (const emu::KernelHandle& kernel : module.kernels()) {
     const std::string name = emulation::source_name(kernel.name);
@@ -118,14 +127,17 @@ void print_outcome(const EmulateArguments& arguments, const emulation::Outcome& 
                            emu::name_of(outcome.report.policy));
 }
 
-int emulate(const EmulateArguments& arguments) {
-  const emulation::Emulation emulation(arguments.ptx, emulation::read_launch_file(arguments.launch),
-                                       arguments.kernel);
+int emulate(const EmulateArguments& arguments, int threads) {
+  const emulation::Emulation emulation(
+      arguments.ptx,
+      emulation::read_launch_file(
+          arguments.launch, {.any_path = arguments.any_path, .most_memory = arguments.most_memory}),
+      arguments.kernel);
   emulation::ScheduleOptions options{
       .first_seed = arguments.seed,
       .count = arguments.schedules,
       .all = arguments.all,
-      .threads = arguments.threads == 0 ? available_threads() : arguments.threads,
+      .threads = threads,
       .run = {.policy = policy_of(arguments.policy),
               .resident_blocks = static_cast<std::uint32_t>(arguments.resident_blocks),
               .check_swizzle_starts = !arguments.any_swizzle_start,
@@ -133,6 +145,7 @@ int emulate(const EmulateArguments& arguments) {
               .check_tensor_fences = !arguments.no_tensor_fences,
               .check_late_warps = !arguments.prompt_warps,
               .check_late_commits = !arguments.prompt_commits,
+              .check_stored_values = !arguments.unwritten_stores,
               .most_steps = arguments.most_operations}};
   std::optional<emulation::TraceFile> trace;
   if (!arguments.trace.empty()) {
@@ -176,13 +189,39 @@ int emulate(const EmulateArguments& arguments) {
   return report.found.empty() ? kDone : kFailed;
 }
 
+// Nothing of this program may take more of the machine's memory from now on. What is asked for is
+// counted where it is (MemoryBudget); what grows while a kernel runs ends here.
+void limit_memory(const EmulateArguments& arguments, int threads) {
+  constexpr std::uint64_t kStackBytes = std::uint64_t{8} << 20U;  // of a thread
+  constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 60U;
+  std::uint64_t pages = 0;  // of data that the program has so far: the sixth number
+  std::ifstream statm("/proc/self/statm");
+  for (int i = 0; i < 6; ++i) {
+    statm >> pages;
+  }
+  rlimit limit{};
+  if (statm && getrlimit(RLIMIT_DATA, &limit) == 0) {
+    const rlim_t most = pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) +
+                        std::min(arguments.most_memory, kUnlimited) +
+                        static_cast<std::uint64_t>(threads) * kStackBytes;
+    limit.rlim_cur = std::min({limit.rlim_cur, limit.rlim_max, most});
+    static_cast<void>(setrlimit(RLIMIT_DATA, &limit));
+  }
+}
+
 int run_emulate(const EmulateArguments& arguments) {
+  const int threads = arguments.threads == 0 ? available_threads() : arguments.threads;
+  limit_memory(arguments, threads);
   try {
-    return arguments.launch.empty() ? list_kernels(arguments) : emulate(arguments);
+    return arguments.launch.empty() ? list_kernels(arguments) : emulate(arguments, threads);
+  } catch (const std::bad_alloc&) {
+    say_error(fmt::format("{}: it takes more than {} MiB of memory; --most-memory allows more",
+                          arguments.ptx, arguments.most_memory >> 20U),
+              "");
   } catch (const Error& error) {
     say_error(error.what(), "");
-    return kUsage;  // kFailed is for kernels that are wrong
   }
+  return kUsage;  // kFailed is for kernels that are wrong
 }
 
 void add_options(CLI::App& command, EmulateArguments& arguments) {
@@ -229,6 +268,15 @@ void add_options(CLI::App& command, EmulateArguments& arguments) {
   add_flag(command, "--prompt-commits", arguments.prompt_commits,
            "Let tcgen05.commit arrive in all blocks before what is behind it")
       ->group(kComputeGroup);
+  add_flag(command, "--unwritten-stores", arguments.unwritten_stores,
+           "Let values that nothing wrote be stored to global memory")
+      ->group(kComputeGroup);
+  add_size(command, "--most-memory", arguments.most_memory,
+           "Refuse kernels and launch files that take more memory")
+      ->group(kComputeGroup);
+  add_flag(command, "--any-path", arguments.any_path,
+           "Let the launch file name files outside of its folder, and links")
+      ->group(kInputGroup);
   add_threads(command, arguments.threads);
   add_text(command, "--trace", "FILE", arguments.trace,
            "Write what ran in which order to this file; of one schedule alone")

@@ -13,15 +13,17 @@
 #include "emulator/machine/global_memory.hpp"
 #include "emulator/machine/scheduler.hpp"
 #include "emulator/program/program.hpp"
+#include "emulator/syntax/limits.hpp"
 #include "emulator/syntax/module.hpp"
 #include "fovea_emulator/error.hpp"
 
 namespace emu {
 namespace {
 
+// So that no product of three sizes goes beyond 64 bits.
+constexpr std::array<std::uint32_t, 3> kMostBlocks = {(1U << 31U) - 1, 65535, 65535};
 constexpr std::uint32_t kMostThreads = 1024;
-constexpr std::size_t kMostSharedBytes = 228 << 10U;
-constexpr std::uint64_t kMostClusterBlocks = 8;
+constexpr std::uint32_t kMostClusterBlocks = 8;
 
 struct LoadedModule {
   std::unique_ptr<syntax::Module> module;
@@ -55,10 +57,25 @@ std::uint32_t registers_of(const syntax::Function& function, std::uint64_t threa
   return std::min(said != 0 ? said : most, std::min(share, most));
 }
 
+void require_at_most(const syntax::Function& function, std::string_view what,
+                     const std::array<std::uint32_t, 3>& sizes,
+                     const std::array<std::uint32_t, 3>& most) {
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes.at(i) > most.at(i)) {
+      throw Error(fmt::format("{}: a {} of {}; at most {} are allowed", function.name, what,
+                              fmt::join(sizes, "x"), fmt::join(most, "x")));
+    }
+  }
+}
+
 void check(const Launch& launch) {
   const Program& program = *static_cast<const Program*>(launch.kernel.program);
   const syntax::Function& function = *program.function;
   const LaunchConfig& config = launch.config;
+  require_at_most(function, "grid", config.grid, kMostBlocks);
+  require_at_most(function, "block", config.block, {kMostThreads, kMostThreads, 64});
+  require_at_most(function, "cluster", config.cluster,
+                  {kMostClusterBlocks, kMostClusterBlocks, kMostClusterBlocks});
   const std::uint64_t threads = product(config.block);
   const std::uint64_t said = product(function.most_threads);
   if (threads == 0 || threads > kMostThreads || (said != 0 && threads > said)) {
@@ -98,11 +115,28 @@ std::size_t shared_bytes_of(const Launch& launch) {
   const std::size_t bytes = syntax::aligned(kReservedSharedBytes + program.static_shared_bytes,
                                             program.dynamic_alignment) +
                             launch.config.dynamic_shared_bytes;
-  if (bytes > kMostSharedBytes) {
+  if (bytes > syntax::kMostSharedBytes) {
     throw Error(fmt::format("{}: {} bytes of shared memory; at most {} are allowed",
-                            program.function->name, bytes, kMostSharedBytes));
+                            program.function->name, bytes, syntax::kMostSharedBytes));
   }
   return bytes;
+}
+
+// What a launch's blocks take of the host's memory, of as many as run at a time.
+std::size_t host_bytes_of(const Launch& launch, const RunOptions& options) {
+  // Of each byte, the byte, whether it was written, and who has accessed it.
+  constexpr std::size_t kSharedCost = 16;
+  constexpr std::size_t kLocalCost = 2;
+  constexpr std::size_t kTensorBytes = std::size_t{1} << 20U;
+  const Program& program = *static_cast<const Program*>(launch.kernel.program);
+  const std::uint64_t threads = product(launch.config.block);
+  const std::size_t block =
+      shared_bytes_of(launch) * kSharedCost + threads * program.local_bytes * kLocalCost +
+      (threads + kLanes - 1) / kLanes * (program.file_words * sizeof(std::uint32_t)) + kTensorBytes;
+  const std::uint64_t resident =
+      std::min(product(launch.config.grid),
+               std::max(product(launch.config.cluster), std::uint64_t{options.resident_blocks}));
+  return block * resident + 2 * launch.parameters.size();
 }
 
 }  // namespace
@@ -110,7 +144,8 @@ std::size_t shared_bytes_of(const Launch& launch) {
 struct Device::Impl {
   GlobalMemory memory;
   std::vector<std::shared_ptr<const LoadedModule>> modules;  // copies share them
-  std::uint64_t grids = 0;                                   // that have been launched
+  std::size_t module_bytes = 0;  // that they take, with their variables in `memory`
+  std::uint64_t grids = 0;       // that have been launched
 };
 
 Device::Device() : impl_(std::make_unique<Impl>()) {}
@@ -146,18 +181,19 @@ void Device::read(std::span<std::byte> bytes, std::uint64_t address) const {
                       static_cast<std::ptrdiff_t>(bytes.size()), bytes.begin());
 }
 
-std::vector<KernelHandle> Device::load(std::string_view ptx) {
-  const auto loaded = std::make_shared<LoadedModule>(
-      LoadedModule{.module = std::make_unique<syntax::Module>(syntax::parse(ptx)), .programs = {}});
+std::vector<KernelHandle> Device::load(std::string_view ptx, std::size_t most_bytes) {
+  const auto loaded = std::make_shared<LoadedModule>(LoadedModule{
+      .module = std::make_unique<syntax::Module>(syntax::parse(ptx, most_bytes)), .programs = {}});
   std::map<std::string, std::uint64_t, std::less<>> addresses;
-  for (const syntax::Variable& variable : loaded->module->variables) {
+  for (syntax::Variable& variable : loaded->module->variables) {
     if (variable.space == syntax::Space::kGlobal || variable.space == syntax::Space::kConstant) {
       const std::uint64_t address =
           impl_->memory.allocate(variable.bytes, std::max<std::size_t>(variable.alignment, 256));
       addresses.emplace(variable.name, address);
-      std::vector<std::byte> initial = variable.initial;
-      initial.resize(variable.bytes);
-      write(address, initial);
+      Allocation& memory = *impl_->memory.find(address, variable.bytes);
+      variable.initial.resize(variable.bytes);  // zeros, where the text says nothing
+      memory.bytes = std::exchange(variable.initial, {});
+      std::ranges::fill(memory.is_written, std::uint8_t{1});
     }
   }
   std::vector<KernelHandle> kernels;
@@ -169,8 +205,25 @@ std::vector<KernelHandle> Device::load(std::string_view ptx) {
           {.name = parameter.name, .offset = parameter.offset, .bytes = parameter.bytes});
     }
   }
+  impl_->module_bytes += loaded->module->memory_bytes;
   impl_->modules.push_back(loaded);
   return kernels;
+}
+
+std::size_t Device::host_bytes() const {
+  return impl_->module_bytes + 2 * impl_->memory.bytes();  // the bytes, and which were written
+}
+
+std::size_t Device::host_bytes_of_run(std::span<const Launch> launches,
+                                      const RunOptions& options) const {
+  std::size_t most = 0;
+  std::size_t together = 0;  // of grids that overlap
+  for (const Launch& launch : launches) {
+    check(launch);
+    together = (launch.config.is_dependent ? together : 0) + host_bytes_of(launch, options);
+    most = std::max(most, together);
+  }
+  return most + 2 * impl_->memory.bytes();
 }
 
 Report Device::run(std::span<const Launch> launches, const RunOptions& options) {
@@ -199,6 +252,7 @@ Report Device::run(std::span<const Launch> launches, const RunOptions& options) 
                          .checks_swizzle_starts = options.check_swizzle_starts,
                          .checks_last_stores = options.check_last_stores,
                          .checks_late_commits = options.check_late_commits,
+                         .checks_stored_values = options.check_stored_values,
                          .tracer = options.trace ? &tracer : nullptr});
   }
   Report report;

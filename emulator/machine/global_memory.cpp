@@ -40,9 +40,15 @@ const Allocation* GlobalMemory::find(std::uint64_t address, std::size_t bytes) c
     return nullptr;
   }
   const Allocation& found = std::prev(after)->second;
-  const std::uint64_t offset = address - found.address;
-  const bool is_inside = offset <= found.bytes.size() && bytes <= found.bytes.size() - offset;
-  return is_inside ? &found : nullptr;
+  return found.holds(address, bytes) ? &found : nullptr;
+}
+
+std::size_t GlobalMemory::bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& [address, allocation] : allocations_) {
+    bytes += allocation.bytes.size();
+  }
+  return bytes;
 }
 
 void GlobalMemory::clear_shadows() {
@@ -52,8 +58,7 @@ void GlobalMemory::clear_shadows() {
 }
 
 Allocation* GlobalMemory::find(std::uint64_t address, std::size_t bytes) {
-  if (last_ != nullptr && address >= last_->address &&
-      address - last_->address + bytes <= last_->bytes.size()) {
+  if (last_ != nullptr && last_->holds(address, bytes)) {
     return last_;
   }
   const Allocation* const found = std::as_const(*this).find(address, bytes);

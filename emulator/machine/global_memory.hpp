@@ -16,6 +16,11 @@ struct Allocation {
   std::vector<std::byte> bytes{};
   std::vector<std::uint8_t> is_written{};  // of each byte: 0 or 1
   races::GlobalShadow shadow{};
+
+  [[nodiscard]] bool holds(std::uint64_t first, std::size_t count) const {
+    const std::uint64_t offset = first - address;
+    return first >= address && offset <= bytes.size() && count <= bytes.size() - offset;
+  }
 };
 
 class GlobalMemory {
@@ -31,6 +36,8 @@ class GlobalMemory {
   /// What holds all these bytes; null: nothing does.
   [[nodiscard]] Allocation* find(std::uint64_t address, std::size_t bytes);
   [[nodiscard]] const Allocation* find(std::uint64_t address, std::size_t bytes) const;
+  /// Of all allocations.
+  [[nodiscard]] std::size_t bytes() const;
   /// Before a run, which comes after all accesses so far.
   void clear_shadows();
 

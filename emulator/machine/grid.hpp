@@ -43,6 +43,7 @@ struct Grid {
   bool checks_swizzle_starts = false;
   bool checks_last_stores = false;
   bool checks_late_commits = false;
+  bool checks_stored_values = false;
 
   Tracer* tracer = nullptr;  // null: nobody wants to know
 

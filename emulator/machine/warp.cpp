@@ -361,7 +361,7 @@ void Warp::run_fragment() {
 }
 
 void Warp::stop(FindingKind kind, const Op& op, Lanes lanes, std::string message,
-                std::optional<EarlierAccess> other) const {
+                std::optional<EarlierAccess> other, std::uint64_t global) const {
   const Program& program = *block_.grid().program;
   throw Stop{Finding{.kind = kind,
                      .message = std::move(message),
@@ -372,6 +372,7 @@ void Warp::stop(FindingKind kind, const Op& op, Lanes lanes, std::string message
                      .block = block_.index(),
                      .warp = index_,
                      .lanes = lanes,
+                     .global = global,
                      .other = std::move(other)}};
 }
 

@@ -179,9 +179,11 @@ class Warp {
   void acquire_interval() { intervals_.first = std::max(intervals_.first, released_); }
   [[nodiscard]] const races::OpenIntervals& intervals() const { return intervals_; }
 
-  /// Ends the run with a finding about these lanes.
+  /// Ends the run with a finding about these lanes, and an address in global memory, if it is of
+  /// one.
   [[noreturn]] void stop(FindingKind kind, const Op& op, Lanes lanes, std::string message,
-                         std::optional<EarlierAccess> other = std::nullopt) const;
+                         std::optional<EarlierAccess> other = std::nullopt,
+                         std::uint64_t global = 0) const;
   /// Ends the run if a lane's value is not initialised. `what`: "the address".
   void require_valid(Slot slot, const Op& op, Lanes lanes, std::string_view what) const {
     if ((valid(slot) & lanes) != lanes) [[unlikely]] {

@@ -61,13 +61,13 @@ std::string message_of(const Warp& warp, const races::Conflict& conflict, bool i
 }  // namespace
 
 void stop_at_conflict(const Warp& warp, const Op& op, Lanes lanes, const races::Conflict& conflict,
-                      bool is_write, const std::string& where) {
+                      bool is_write, const std::string& where, std::uint64_t global) {
   const FindingKind kind =
       conflict.kind == races::ConflictKind::kNoProxyFence    ? FindingKind::kNoProxyFence
       : conflict.kind == races::ConflictKind::kNoTensorFence ? FindingKind::kNoTensorFence
                                                              : FindingKind::kRace;
   warp.stop(kind, op, lanes, message_of(warp, conflict, is_write, where),
-            earlier_access(warp.races()->run(), conflict.other));
+            earlier_access(warp.races()->run(), conflict.other), global);
 }
 
 namespace {
@@ -108,7 +108,8 @@ void check_global(const Warp& warp, const Op& op, Lanes lanes, const races::View
                                  : allocation.shadow.read(view, offset, bytes);
   if (conflict.has_value()) {
     stop_at_conflict(warp, op, lanes, *conflict, is_write,
-                     fmt::format("global memory at {:#x}", allocation.address + conflict->offset));
+                     fmt::format("global memory at {:#x}", allocation.address + conflict->offset),
+                     allocation.address + conflict->offset);
   }
 }
 

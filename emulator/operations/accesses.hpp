@@ -131,9 +131,10 @@ class LaneAccesses {
 [[noreturn]] void stop_of_one_instruction(const Warp& warp, const Op& op, Lanes lanes);
 
 /// Ends the run: an access and an earlier one are in no order. `where`: "shared memory at 0x400".
+/// `global`: the address there, or 0.
 [[noreturn]] void stop_at_conflict(const Warp& warp, const Op& op, Lanes lanes,
                                    const races::Conflict& conflict, bool is_write,
-                                   const std::string& where);
+                                   const std::string& where, std::uint64_t global = 0);
 
 /// The operation's number in its program.
 std::uint32_t operation_of(Warp& warp, const Op& op);

@@ -189,6 +189,12 @@ void BulkStore::write(std::size_t number) {
   const std::size_t first = number * kMostPiece + piece.first;
   std::copy_n(bytes_.data() + first, piece.last - piece.first, to.bytes);
   std::copy_n(written_.data() + first, piece.last - piece.first, to.written);
+  const auto* const missing =
+      std::find(to.written, to.written + (piece.last - piece.first), std::uint8_t{0});
+  const auto place = static_cast<std::uint32_t>(missing - to.written);
+  if (place < piece.last - piece.first) {
+    check_stored(copy_.warp, copy_.op, lanes(), piece.global + place);
+  }
 }
 
 }  // namespace emu

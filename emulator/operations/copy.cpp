@@ -194,11 +194,11 @@ void decode_copy(Decoder& decoder) {
   op.details[0] = static_cast<std::uint8_t>(bits);
   decoder.add(from);
   op.second_offset = static_cast<std::uint64_t>(from_offset);
-  const std::int64_t bytes = decoder.immediate(2);
+  const std::uint8_t bytes = decoder.small_immediate(2);
   if (bytes != 16 && (cached == "cg" || (bytes != 4 && bytes != 8))) {
     decoder.fail(fmt::format("{} bytes", bytes));
   }
-  op.count = static_cast<std::uint8_t>(bytes);
+  op.count = bytes;
   decoder.add(decoder.instruction().operands.size() == 4 ? decoder.source(3, Type::kU32) : kNoSlot);
   op.code = &run_copy;
 }
@@ -215,7 +215,7 @@ void decode_cp(Decoder& decoder) {
     op.code = &run_commit;
   } else if (decoder.take("wait_group")) {
     decoder.expect_operands(1);
-    op.count = static_cast<std::uint8_t>(decoder.immediate(0));
+    op.count = decoder.small_immediate(0);
     op.code = &run_wait;
   } else if (decoder.take("wait_all")) {
     decoder.expect_operands(0);

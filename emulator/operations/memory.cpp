@@ -54,7 +54,8 @@ MemorySpace space_of(std::uint64_t& address) {
                                std::uint64_t address, std::size_t bytes) {
   warp.stop(
       FindingKind::kOutOfBounds, op, lane_bit(lane),
-      fmt::format("{} bytes at {:#x} are outside of {}", bytes, address, name_of_space(space)));
+      fmt::format("{} bytes at {:#x} are outside of {}", bytes, address, name_of_space(space)),
+      std::nullopt, space == MemorySpace::kGlobal ? address : 0);
 }
 
 }  // namespace
@@ -62,8 +63,12 @@ MemorySpace space_of(std::uint64_t& address) {
 Memory resolve(Warp& warp, const Op& op, int lane, MemorySpace space, std::uint64_t address,
                std::size_t bytes) {
   if (address % bytes != 0) {
+    std::uint64_t place = address;
+    const bool is_global =
+        (space == MemorySpace::kGeneric ? space_of(place) : space) == MemorySpace::kGlobal;
     warp.stop(FindingKind::kMisaligned, op, lane_bit(lane),
-              fmt::format("{:#x} is no multiple of {}", address, bytes));
+              fmt::format("{:#x} is no multiple of {}", address, bytes), std::nullopt,
+              is_global ? address : 0);
   }
   return resolve_unaligned(warp, op, lane, space, address, bytes);
 }
@@ -117,6 +122,14 @@ Memory resolve_unaligned(Warp& warp, const Op& op, int lane, MemorySpace space,
       const std::uint64_t offset = address - found->address;
       return {found->bytes.data() + offset, found->is_written.data() + offset, nullptr, found};
     }
+  }
+}
+
+void check_stored(const Warp& warp, const Op& op, Lanes lanes, std::uint64_t address) {
+  if (warp.grid().checks_stored_values) {
+    warp.stop(FindingKind::kUninitialized, op, lanes,
+              fmt::format("what it stores to global memory at {:#x} was never written", address),
+              std::nullopt, address);
   }
 }
 
@@ -236,9 +249,12 @@ Outcome run_store(Warp& warp, const Op& op, Lanes lanes) {
     of_lanes.check(lane, memory, bytes, true);
     places.at(static_cast<std::size_t>(lane)) = memory;
     for (std::size_t i = 0; i < op.count; ++i) {
+      const bool is_valid = (valid.at(i) >> static_cast<unsigned>(lane) & 1U) != 0;
+      if (!is_valid && memory.allocation != nullptr) [[unlikely]] {
+        check_stored(warp, op, lane_bit(lane), address + i * element);
+      }
       std::memcpy(memory.bytes + i * element, &values.at(i).at[lane], element);
-      memory.set_written(i * element, element,
-                         (valid.at(i) >> static_cast<unsigned>(lane) & 1U) != 0);
+      memory.set_written(i * element, element, is_valid);
     }
   });
   for_each_lane(lanes, [&](int lane) {

@@ -48,6 +48,10 @@ Memory resolve(Warp& warp, const Op& op, int lane, MemorySpace space, std::uint6
 Memory resolve_unaligned(Warp& warp, const Op& op, int lane, MemorySpace space,
                          std::uint64_t address, std::size_t bytes);
 
+/// Ends the run with a finding, where that is looked for: what lanes store to this address in
+/// global memory was never written.
+void check_stored(const Warp& warp, const Op& op, Lanes lanes, std::uint64_t address);
+
 /// Of ld and st: how many lines of 128 bytes of global memory the lanes touch, or how many rows of
 /// the banks of shared memory, one after the other: 32 banks of four bytes, of which each gives one
 /// word at a time, for as many lanes as 128 bytes are. 0 of other memory and operations.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <limits>
 #include <map>
 #include <tuple>
 
@@ -12,6 +13,7 @@
 #include "emulator/program/async_registers.hpp"
 #include "emulator/program/decoder.hpp"
 #include "emulator/program/flow.hpp"
+#include "emulator/syntax/limits.hpp"
 #include "fovea_emulator/error.hpp"
 
 namespace emu {
@@ -30,11 +32,13 @@ bool is_known_special(std::string_view name) {
   constexpr std::array<std::string_view, 4> kNumbers = {"%laneid", "%warpid", "%cluster_ctarank",
                                                         "%cluster_nctarank"};
   constexpr std::array<std::string_view, 8> kTriples = {
-      "%tid.",       "%ntid.",       "%ctaid.",         "%nctaid.",
-      "%clusterid.", "%nclusterid.", "%cluster_ctaid.", "%cluster_nctaid."};
-  return std::ranges::find(kNumbers, name) != kNumbers.end() ||
-         std::ranges::any_of(kTriples,
-                             [&](std::string_view triple) { return name.starts_with(triple); });
+      "%tid",       "%ntid",       "%ctaid",         "%nctaid",
+      "%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid"};
+  if (std::ranges::find(kNumbers, name) != kNumbers.end()) {
+    return true;
+  }
+  return (name.ends_with(".x") || name.ends_with(".y") || name.ends_with(".z")) &&
+         std::ranges::find(kTriples, name.substr(0, name.size() - 2)) != kTriples.end();
 }
 
 const Operation* operation_named(std::string_view mnemonic) {
@@ -75,6 +79,14 @@ class Layout {
     }
     place_variables(module.variables);
     place_variables(function.variables);
+    if (program.local_bytes > syntax::kMostLocalBytes ||
+        program.static_shared_bytes > syntax::kMostSharedBytes) {
+      throw Error(fmt::format(
+          "line {}: {} has {} bytes of local and {} of shared memory; at most "
+          "{} and {} are allowed",
+          function.line, function.name, program.local_bytes, program.static_shared_bytes,
+          syntax::kMostLocalBytes, syntax::kMostSharedBytes));
+    }
     // What the launch adds lies behind all others.
     const std::size_t end =
         aligned(kReservedSharedBytes + program.static_shared_bytes, program.dynamic_alignment);
@@ -89,6 +101,8 @@ class Layout {
   [[nodiscard]] int bits_of(int index) const {
     return function_.registers[static_cast<std::size_t>(index)].bits;
   }
+
+  [[nodiscard]] std::size_t instruction_count() const { return function_.instructions.size(); }
 
   Slot constant(std::uint64_t value, int bits, bool is_shared_address = false) {
     const auto [found, is_new] = constants_.try_emplace({bits, value, is_shared_address}, kNoSlot);
@@ -304,6 +318,10 @@ Slot Decoder::predicate(const Operand& operand, bool& is_negated) const {
   fail("expected a predicate");
 }
 
+std::size_t Decoder::instruction_count() const {
+  return layout_.instruction_count();
+}
+
 int Decoder::register_bits(const Operand& operand, Type type) const {
   return operand.kind == OperandKind::kRegister ? layout_.bits_of(operand.index) : bits_of(type);
 }
@@ -335,6 +353,15 @@ std::int64_t Decoder::immediate(std::size_t index) const {
   return static_cast<std::int64_t>(operand(index).bits);
 }
 
+std::uint8_t Decoder::small_immediate(std::size_t index) const {
+  constexpr std::int64_t kMost = std::numeric_limits<std::uint8_t>::max();
+  const std::int64_t value = immediate(index);
+  if (value < 0 || value > kMost) {
+    fail(fmt::format("expected a whole number from 0 to {}", kMost));
+  }
+  return static_cast<std::uint8_t>(value);
+}
+
 namespace {
 
 void decode_flow(Decoder& decoder) {
@@ -344,6 +371,9 @@ void decode_flow(Decoder& decoder) {
     decoder.expect_operands(1);
     if (decoder.operand(0).kind != OperandKind::kLabel) {
       decoder.fail("expected a label");
+    }
+    if (static_cast<std::size_t>(decoder.operand(0).index) == decoder.instruction_count()) {
+      decoder.fail("no instruction stands behind its label");
     }
     op.flow = Flow::kBranch;
     op.target = decoder.operand(0).index;

@@ -25,6 +25,8 @@ class Decoder {
   [[nodiscard]] std::string_view mnemonic() const { return mnemonic_; }
   [[nodiscard]] Op& op() { return op_; }
   [[nodiscard]] const syntax::Instruction& instruction() const { return instruction_; }
+  /// Of the kernel.
+  [[nodiscard]] std::size_t instruction_count() const;
   [[noreturn]] void fail(std::string_view what) const;
 
   /// Takes a modifier, wherever it stands: true if it was there.
@@ -63,6 +65,8 @@ class Decoder {
   [[nodiscard]] Slot address(const syntax::Operand& operand, int& bits) const;
   /// An operand that must be a whole number in the text.
   [[nodiscard]] std::int64_t immediate(std::size_t index) const;
+  /// The same of one from 0 to 255.
+  [[nodiscard]] std::uint8_t small_immediate(std::size_t index) const;
 
  private:
   Layout& layout_;

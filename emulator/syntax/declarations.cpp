@@ -3,8 +3,13 @@
 
 #include <array>
 #include <bit>
+#include <charconv>
+#include <limits>
 #include <map>
 
+#include <fmt/format.h>
+
+#include "emulator/syntax/limits.hpp"
 #include "emulator/syntax/types.hpp"
 
 namespace emu::syntax {
@@ -20,17 +25,26 @@ void DeclarationReader::read_version(Module& module) {  // 9.0 reads as a float
     fail(token, "expected a version such as 9.0");
   }
   const std::size_t point = token.text.find('.');
-  module.version_major = std::stoi(std::string(token.text.substr(0, point)));
-  module.version_minor = std::stoi(std::string(token.text.substr(point + 1)));
+  const auto read_number = [&](std::string_view text, int& number) {
+    const auto result = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (result.ec != std::errc{} || result.ptr != text.data() + text.size()) {
+      fail(token, "expected a version such as 9.0");
+    }
+  };
+  read_number(token.text.substr(0, point), module.version_major);
+  read_number(token.text.substr(point + 1), module.version_minor);
 }
 
 void DeclarationReader::read_file(std::vector<std::string>& files) {
-  const std::uint64_t number = expect_integer();
+  constexpr std::uint64_t kMostFiles = 100'000;
+  const std::uint64_t number = expect_up_to(kMostFiles);
   const Token name = lexer_.take();
-  if (name.kind != TokenKind::kString || number > 100'000) {
+  if (name.kind != TokenKind::kString) {
     fail(name, "expected a file's number and name");
   }
+  take_memory(name.text.size());
   if (files.size() <= number) {
+    take_memory((number + 1 - files.size()) * sizeof(std::string));
     files.resize(number + 1);
   }
   files[number] = name.text;
@@ -38,6 +52,25 @@ void DeclarationReader::read_file(std::vector<std::string>& files) {
     expect_integer();  // its time and size
   }
 }
+
+namespace {
+
+std::size_t most_bytes_of(Space space) {
+  switch (space) {
+    case Space::kShared:
+      return kMostSharedBytes;
+    case Space::kLocal:
+      return kMostLocalBytes;
+    case Space::kParameter:
+      return kMostParameterBytes;
+    case Space::kGlobal:
+    case Space::kConstant:
+      break;
+  }
+  return kMostVariableBytes;
+}
+
+}  // namespace
 
 std::vector<Variable> DeclarationReader::read_variables(std::string_view space) {
   static const std::map<std::string_view, Space> kSpaces = {{".global", Space::kGlobal},
@@ -51,8 +84,13 @@ std::vector<Variable> DeclarationReader::read_variables(std::string_view space) 
   do {
     Variable variable = common;
     variable.name = expect_word();
-    variable.bytes = element * read_extents();
+    take_memory(kNameBytes);
+    variable.bytes = read_bytes(element, most_bytes_of(common.space));
+    if (common.space == Space::kGlobal || common.space == Space::kConstant) {
+      take_memory(2 * variable.bytes);  // its bytes, and for each whether it was written
+    }
     if (take_if('=')) {
+      take_memory(variable.bytes);
       variable.initial = read_initial(element, variable.bytes);
     }
     found.push_back(std::move(variable));
@@ -66,7 +104,7 @@ std::size_t DeclarationReader::read_type(std::size_t& alignment) {
   for (;;) {
     const Token token = lexer_.take();
     if (token.text == ".align") {
-      said = expect_integer();
+      said = expect_up_to(kMostAlignment);
       if (!std::has_single_bit(said)) {
         fail(token, "an alignment that is no power of two");
       }
@@ -92,16 +130,21 @@ void DeclarationReader::skip_pointee() {
   }
 }
 
-std::size_t DeclarationReader::read_extents() {
-  std::size_t elements = 1;
-  while (take_if('[')) {
+std::size_t DeclarationReader::read_bytes(std::size_t element, std::size_t most) {
+  std::size_t bytes = element;
+  while (lexer_.peek().is('[')) {
+    const Token place = lexer_.take();
     if (take_if(']')) {
       return 0;
     }
-    elements *= expect_integer();
+    const std::uint64_t extent = expect_integer();
+    if (extent != 0 && bytes > most / extent) {
+      fail(place, fmt::format("more than {} bytes", most));
+    }
+    bytes *= extent;
     expect(']');
   }
-  return elements;
+  return bytes;
 }
 
 std::vector<std::byte> DeclarationReader::read_initial(std::size_t element, std::size_t bytes) {
@@ -146,23 +189,27 @@ void DeclarationReader::read_parameter(Function& function) {
   const std::size_t element = read_type(parameter.alignment);
   skip_pointee();
   parameter.name = expect_word();
-  parameter.bytes = element * read_extents();
+  parameter.bytes = read_bytes(element, kMostParameterBytes);
   parameter.offset = aligned(function.parameter_bytes, parameter.alignment);
   function.parameter_bytes = parameter.offset + parameter.bytes;
+  if (function.parameter_bytes > kMostParameterBytes) {
+    fail(token, fmt::format("more than {} bytes of parameters", kMostParameterBytes));
+  }
+  take_memory(kNameBytes);
   function.parameters.push_back(std::move(parameter));
 }
 
 void DeclarationReader::read_performance_directives(Function& function) {
+  constexpr std::uint64_t kMostSize = 1U << 20U;  // so that no product of three is too large
+  constexpr std::uint64_t kMostRegisters = 256;
   const auto read_three = [&](std::array<std::uint32_t, 3>& sizes) {
     sizes = {1, 1, 1};
     std::size_t i = 0;
     do {
-      const Token token = lexer_.peek();
-      const std::uint64_t value = expect_integer();
-      if (i == 3 || value > UINT32_MAX) {
-        fail(token, "a size that is too large");
+      if (i == sizes.size()) {
+        fail(lexer_.peek(), "expected no fourth size");
       }
-      sizes[i++] = static_cast<std::uint32_t>(value);
+      sizes.at(i++) = static_cast<std::uint32_t>(expect_up_to(kMostSize));
     } while (take_if(','));
   };
   while (lexer_.peek().kind == TokenKind::kWord) {
@@ -174,9 +221,9 @@ void DeclarationReader::read_performance_directives(Function& function) {
     } else if (token.text == ".reqnctapercluster") {
       read_three(function.required_cluster);
     } else if (token.text == ".maxnreg") {
-      function.most_registers = static_cast<int>(expect_integer());
+      function.most_registers = static_cast<int>(expect_up_to(kMostRegisters));
     } else if (token.text == ".minnctapersm") {
-      function.least_blocks = static_cast<std::uint32_t>(expect_integer());
+      function.least_blocks = static_cast<std::uint32_t>(expect_up_to(kMostSize));
     } else if (token.text == ".maxclusterrank") {
       expect_integer();
     } else if (token.text == ".pragma") {
@@ -188,7 +235,9 @@ void DeclarationReader::read_performance_directives(Function& function) {
 }
 
 SourcePlace DeclarationReader::read_place() {
-  const auto read_number = [&] { return static_cast<int>(expect_integer()); };
+  const auto read_number = [&] {
+    return static_cast<int>(expect_up_to(std::numeric_limits<int>::max()));
+  };
   SourcePlace place;
   place.file = read_number();
   place.line = read_number();

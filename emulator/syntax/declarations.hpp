@@ -36,8 +36,8 @@ class DeclarationReader : public TokenReader {
   std::size_t read_type(std::size_t& alignment);
   /// .ptr [.space] [.align N], or nothing.
   void skip_pointee();
-  /// [2][3]: 6; []: 0; nothing: 1.
-  std::size_t read_extents();
+  /// Of an array: [2][3]: 6 elements; []: 0; nothing: 1.
+  std::size_t read_bytes(std::size_t element, std::size_t most);
   std::vector<std::byte> read_initial(std::size_t element, std::size_t bytes);
 };
 

@@ -91,15 +91,17 @@ struct Module {
   std::vector<Variable> variables{};
   std::vector<Function> kernels{};
   std::vector<std::string> files{};  // by the number of .file; [0] is empty
+  std::size_t memory_bytes = 0;      // that it and its variables take, roughly
 };
 
-/// The least multiple of the alignment that is no less.
+/// The least multiple of the alignment that is no less. Neither is near the end of 64 bits
+/// (syntax/limits.hpp).
 constexpr std::size_t aligned(std::size_t value, std::size_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
 }
 
 /// Reads a module. Throws emu::Error, with the line, for what is no PTX, or none that the emulator
-/// knows.
-Module parse(std::string_view text);
+/// knows, or where it takes more memory than `most_bytes`.
+Module parse(std::string_view text, std::size_t most_bytes);
 
 }  // namespace emu::syntax

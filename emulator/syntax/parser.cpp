@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "emulator/syntax/declarations.hpp"
+#include "emulator/syntax/limits.hpp"
 #include "emulator/syntax/module.hpp"
 #include "fovea_emulator/error.hpp"
 
@@ -14,7 +15,7 @@ namespace {
 
 class Parser : DeclarationReader {
  public:
-  explicit Parser(std::string_view text) : DeclarationReader(text) {}
+  using DeclarationReader::DeclarationReader;
 
   Module run() {
     while (lexer_.peek().kind != TokenKind::kEnd) {
@@ -23,6 +24,7 @@ class Parser : DeclarationReader {
     if (module_.version_major == 0 || module_.target.empty()) {
       throw Error("this is no PTX: it has no .version or no .target");
     }
+    module_.memory_bytes = taken_memory();
     return std::move(module_);
   }
 
@@ -98,6 +100,9 @@ class Parser : DeclarationReader {
     scope_ = 0;
     place_ = SourcePlace{};
     for (int depth = 1; depth > 0;) {
+      if (depth > kMostBlocksDeep) {
+        fail(lexer_.peek(), fmt::format("more than {} blocks in each other", kMostBlocksDeep));
+      }
       depth += read_statement();
     }
     resolve_names();
@@ -108,6 +113,7 @@ class Parser : DeclarationReader {
   int read_statement() {
     const Token token = lexer_.take();
     if (token.is('{')) {
+      take_memory(kBlockBytes);
       scopes_.push_back(Scope{.parent = scope_});
       scope_ = static_cast<int>(scopes_.size()) - 1;
       return 1;
@@ -136,6 +142,7 @@ class Parser : DeclarationReader {
     if (token.text[0] == '.') {
       read_body_directive(token);
     } else if (take_if(':')) {
+      take_memory(kNameBytes);
       Scope& scope = scopes_[static_cast<std::size_t>(scope_)];
       const auto next = static_cast<int>(function_.instructions.size());
       if (!scope.labels.emplace(token.text, next).second) {
@@ -178,9 +185,6 @@ class Parser : DeclarationReader {
       if (take_if('<')) {
         const std::uint64_t count = expect_integer();
         expect('>');
-        if (count > 10'000'000) {
-          fail(name, "too many registers");
-        }
         for (std::uint64_t i = 0; i < count; ++i) {
           add_register(name, fmt::format("{}{}", stem, i), *bits);
         }
@@ -192,6 +196,7 @@ class Parser : DeclarationReader {
   }
 
   void add_register(const Token& token, std::string name, int bits) {
+    take_memory(kRegisterBytes + name.size());
     const auto index = static_cast<int>(function_.registers.size());
     if (!scopes_[static_cast<std::size_t>(scope_)].registers.emplace(name, index).second) {
       fail(token, fmt::format("a second register {}", name));
@@ -203,11 +208,12 @@ class Parser : DeclarationReader {
     if (opcode.kind != TokenKind::kWord) {
       fail(opcode, "expected an instruction");
     }
+    take_memory(kInstructionBytes);
     instruction.opcode = opcode.text;
     instruction.line = opcode.line;
     instruction.source = place_;
     while (!lexer_.peek().is(';')) {
-      instruction.operands.push_back(read_operand());
+      instruction.operands.push_back(read_operand(0));
       if (!lexer_.peek().is(';')) {
         expect(',');
       }
@@ -216,39 +222,44 @@ class Parser : DeclarationReader {
     function_.instructions.push_back(std::move(instruction));
   }
 
-  Operand read_operand() {
-    Operand first = read_simple_operand();
+  // `depth`: of operands that it is in.
+  Operand read_operand(int depth) {
+    Operand first = read_simple_operand(depth);
     if (!take_if('|')) {
       return first;
     }
     Operand pair{.kind = OperandKind::kPair};
     pair.parts.push_back(std::move(first));
-    pair.parts.push_back(read_simple_operand());
+    pair.parts.push_back(read_simple_operand(depth));
     return pair;
   }
 
-  Operand read_simple_operand() {
+  Operand read_simple_operand(int depth) {
     const Token token = lexer_.take();
+    if (depth > kMostOperandsDeep) {
+      fail(token, fmt::format("more than {} operands in each other", kMostOperandsDeep));
+    }
+    take_memory(kOperandBytes);
     Operand operand;
     if (token.is('{')) {
       operand.kind = OperandKind::kVector;
       do {
-        operand.parts.push_back(read_operand());
+        operand.parts.push_back(read_operand(depth + 1));
       } while (take_if(','));
       expect('}');
     } else if (token.is('[')) {
       operand.kind = OperandKind::kAddress;
-      operand.parts.push_back(read_operand());
+      operand.parts.push_back(read_operand(depth + 1));
       std::swap(operand.offset, operand.parts[0].offset);
       while (take_if(',')) {
-        operand.parts.push_back(read_operand());
+        operand.parts.push_back(read_operand(depth + 1));
       }
       expect(']');
     } else if (token.is('!')) {
-      operand = read_simple_operand();
+      operand = read_simple_operand(depth + 1);
       operand.is_negated = true;
     } else if (token.is('-')) {
-      operand = read_simple_operand();
+      operand = read_simple_operand(depth + 1);
       if (operand.kind == OperandKind::kInteger) {
         operand.bits = std::uint64_t{0} - operand.bits;
       } else if (operand.kind == OperandKind::kFloat) {
@@ -347,8 +358,8 @@ class Parser : DeclarationReader {
 
 }  // namespace
 
-Module parse(std::string_view text) {
-  return Parser(text).run();
+Module parse(std::string_view text, std::size_t most_bytes) {
+  return Parser(text, most_bytes).run();
 }
 
 }  // namespace emu::syntax

@@ -47,8 +47,27 @@ std::uint64_t TokenReader::expect_integer() {
 
 std::int64_t TokenReader::expect_signed() {
   const bool is_negative = take_if('-');
-  const auto value = static_cast<std::int64_t>(expect_integer());
-  return is_negative ? -value : value;
+  const std::uint64_t bits = expect_integer();
+  return static_cast<std::int64_t>(is_negative ? std::uint64_t{0} - bits : bits);
+}
+
+std::uint64_t TokenReader::expect_up_to(std::uint64_t most) {
+  const Token token = lexer_.peek();
+  const std::uint64_t value = expect_integer();
+  if (value > most) {
+    fail(token, fmt::format("expected a whole number of at most {}", most));
+  }
+  return value;
+}
+
+void TokenReader::take_memory(std::size_t bytes) {
+  if (bytes > most_bytes_ - taken_bytes_) {
+    throw TooLarge(
+        fmt::format("line {}: the module up to here takes more than the {} MiB of memory "
+                    "that it may take",
+                    lexer_.peek().line, most_bytes_ >> 20U));
+  }
+  taken_bytes_ += bytes;
 }
 
 void TokenReader::skip_to(char sign) {

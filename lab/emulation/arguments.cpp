@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 #include <limits>
 
 #include <fmt/format.h>
@@ -56,18 +57,16 @@ ElementType type_in(const Field& field) {
 
 BufferAddress read_address(const Field& field, const std::vector<Buffer>& buffers) {
   const Field name = field.at("buffer");
-  std::vector<std::string> names;
-  for (const Buffer& buffer : buffers) {
-    names.push_back(buffer.name);
-  }
   const std::string& wanted = name.text();
-  const auto found = std::ranges::find(names, wanted);
-  if (found == names.end()) {
+  const auto found = std::ranges::find(buffers, wanted, &Buffer::name);
+  if (found == buffers.end()) {
+    std::vector<std::string> names;
+    std::ranges::transform(buffers, std::back_inserter(names), &Buffer::name);
     name.fail(fmt::format("there is no buffer \"{}\"; there are {}", wanted,
                           names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
   }
   const auto offset = field.find("offset");
-  return {.buffer = static_cast<std::size_t>(found - names.begin()),
+  return {.buffer = static_cast<std::size_t>(found - buffers.begin()),
           .offset = offset ? offset->whole(0, kMostOffset) : 0};
 }
 
@@ -107,6 +106,9 @@ TensorMapArgument read_tensor_map(const Field& field, const std::vector<Buffer>&
   } else {
     std::uint64_t bytes = size_of(type);
     for (std::size_t i = 0; i + 1 < rank; ++i) {
+      if (dims[i] > kMostOffset / bytes) {
+        field.fail("it needs \"strides\": those of its dims go beyond 2^40 bytes");
+      }
       bytes *= dims[i];
       map.desc.strides.at(i) = bytes;
     }

@@ -20,7 +20,8 @@ bool is_near(const Comparison& how, double is, double wanted) {
          std::abs(is - wanted) <= how.absolute + how.relative * std::abs(wanted);
 }
 
-// "[0, 3]"
+}  // namespace
+
 std::string index_text(std::size_t index, const Shape& shape) {
   std::vector<std::size_t> at(shape.rank());
   for (std::size_t axis = shape.rank(); axis-- > 0;) {
@@ -30,8 +31,6 @@ std::string index_text(std::size_t index, const Shape& shape) {
   }
   return fmt::format("[{}]", fmt::join(at, ", "));
 }
-
-}  // namespace
 
 std::string Mismatch::text() const {
   return fmt::format("buffer {}: {} of {} elements are wrong, the first at {}: {}, not {}{}",

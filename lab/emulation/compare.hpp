@@ -4,10 +4,14 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "lab/emulation/emulation.hpp"
 
 namespace fovea::emulation {
+
+/// Of an element in its shape: "[0, 3]".
+[[nodiscard]] std::string index_text(std::size_t index, const Shape& shape);
 
 /// Of a buffer that is to be compared. Exactly: bit by bit. With a tolerance: the difference is at
 /// most `absolute` + `relative` times the wanted number's magnitude; infinities are equal to

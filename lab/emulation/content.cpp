@@ -32,8 +32,8 @@ bool is_npy(const std::filesystem::path& path) {
   fail("{}: {}", io::escape(path.native()), reason);
 }
 
-Array read_npy(const std::filesystem::path& path, const ArrayKind& kind) {
-  const io::File file(path);
+Array read_npy(const io::File& file, const ArrayKind& kind, MemoryBudget& memory) {
+  const std::filesystem::path& path = file.path();
   std::vector<std::byte> head(std::min<std::uint64_t>(io::kMaxNpyHeadBytes, file.size()));
   file.read_at(0, head);
   const io::NpyHead info =
@@ -49,17 +49,19 @@ Array read_npy(const std::filesystem::path& path, const ArrayKind& kind) {
                              kind.shape->to_string()));
   }
   Array array{.type = *type, .shape = info.shape, .bytes = {}};
-  array.bytes.resize(bytes_of(*type, info.shape));
-  if (array.bytes.size() != file.size() - info.data_offset) {
+  const std::size_t bytes = bytes_of(*type, info.shape);
+  if (bytes != file.size() - info.data_offset) {
     refuse(path, fmt::format("its shape {} does not match its {} bytes of data",
                              info.shape.to_string(), file.size() - info.data_offset));
   }
+  memory.take(bytes);
+  array.bytes.resize(bytes);
   file.read_at(info.data_offset, array.bytes);
   return array;
 }
 
-Array read_raw(const std::filesystem::path& path, const ArrayKind& kind) {
-  const io::File file(path);
+Array read_raw(const io::File& file, const ArrayKind& kind, MemoryBudget& memory) {
+  const std::filesystem::path& path = file.path();
   const ElementType type = kind.type.value_or(ElementType::kU8);
   const auto count = static_cast<std::int64_t>(file.size() / size_of(type));
   Array array{.type = type, .shape = kind.shape.value_or(Shape({count})), .bytes = {}};
@@ -67,32 +69,46 @@ Array read_raw(const std::filesystem::path& path, const ArrayKind& kind) {
     refuse(path, fmt::format("it has {} bytes, and {} of {} has {}", file.size(),
                              array.shape.to_string(), name_of(type), bytes_of(type, array.shape)));
   }
+  memory.take(file.size());
   array.bytes.resize(file.size());
   file.read_at(0, array.bytes);
   return array;
 }
 
-Array read_file(const Field& field, const ArrayKind& kind, const std::filesystem::path& folder) {
-  const std::filesystem::path path = folder / field.text();
+Array read_file(const Field& field, const ArrayKind& kind, const Source& source) {
   try {
-    return is_npy(path) ? read_npy(path, kind) : read_raw(path, kind);
+    const io::File file = source.folder.open(field.text());
+    return is_npy(file.path()) ? read_npy(file, kind, source.memory)
+                               : read_raw(file, kind, source.memory);
   } catch (const Error& error) {
     rethrow_unless_finding(error);
     field.fail(error.what());
   }
 }
 
-Array read_values(const Field& field, const ArrayKind& kind) {
+// Zeros, in memory that it may take.
+Array make_array(const Field& field, ElementType type, const Shape& shape, MemoryBudget& memory) {
+  Array array{.type = type, .shape = shape, .bytes = {}};
+  const std::size_t bytes = bytes_of(type, shape);
+  try {
+    memory.take(bytes);
+  } catch (const Error& error) {
+    rethrow_unless_finding(error);
+    field.fail(error.what());
+  }
+  array.bytes.resize(bytes);
+  return array;
+}
+
+Array read_values(const Field& field, const ArrayKind& kind, MemoryBudget& memory) {
   const std::vector<Field> values = field.elements();
   const ElementType type = kind.type.value_or(ElementType::kU8);
-  Array array{.type = type,
-              .shape = kind.shape.value_or(Shape({static_cast<std::int64_t>(values.size())})),
-              .bytes = {}};
-  if (static_cast<std::uint64_t>(array.shape.elements()) != values.size()) {
-    field.fail(fmt::format("{} numbers, and the shape {} has {}", values.size(),
-                           array.shape.to_string(), array.shape.elements()));
+  const Shape shape = kind.shape.value_or(Shape({static_cast<std::int64_t>(values.size())}));
+  if (static_cast<std::uint64_t>(shape.elements()) != values.size()) {
+    field.fail(fmt::format("{} numbers, and the shape {} has {}", values.size(), shape.to_string(),
+                           shape.elements()));
   }
-  array.bytes.resize(bytes_of(type, array.shape));
+  Array array = make_array(field, type, shape, memory);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::string wrong = put(type, values[i].value(), &array.bytes[i * size_of(type)]);
     if (!wrong.empty()) {
@@ -119,28 +135,27 @@ double draw(std::mt19937_64& random) {
 
 // What is generated: calls `next` for each element.
 template <typename Next>
-Array generate(const Field& field, const ArrayKind& kind, const Next& next) {
+Array generate(const Field& field, const ArrayKind& kind, MemoryBudget& memory, const Next& next) {
   if (!kind.shape) {
     field.fail("the buffer needs a shape, or a number of bytes");
   }
   const ElementType type = kind.type.value_or(ElementType::kU8);
-  Array array{.type = type, .shape = *kind.shape, .bytes = {}};
-  array.bytes.resize(bytes_of(type, array.shape));
+  Array array = make_array(field, type, *kind.shape, memory);
   for (std::size_t at = 0; at < array.bytes.size(); at += size_of(type)) {
     put(type, next(), &array.bytes[at]);
   }
   return array;
 }
 
-Array generate_iota(const Field& field, const ArrayKind& kind) {
+Array generate_iota(const Field& field, const ArrayKind& kind, MemoryBudget& memory) {
   field.expect_keys({"start", "step"});
   const double start = number_or(field, "start", 0);
   const double step = number_or(field, "step", 1);
   double index = 0;
-  return generate(field, kind, [&] { return start + step * index++; });
+  return generate(field, kind, memory, [&] { return start + step * index++; });
 }
 
-Array generate_uniform(const Field& field, const ArrayKind& kind) {
+Array generate_uniform(const Field& field, const ArrayKind& kind, MemoryBudget& memory) {
   field.expect_keys({"low", "high", "seed"});
   const bool is_whole = !is_float(kind.type.value_or(ElementType::kU8));
   const double low = is_whole ? field.at("low").number() : number_or(field, "low", -1);
@@ -149,18 +164,18 @@ Array generate_uniform(const Field& field, const ArrayKind& kind) {
     field.fail("low is above high");
   }
   std::mt19937_64 random(seed_of(field));
-  return generate(field, kind, [&] {
+  return generate(field, kind, memory, [&] {
     return is_whole ? low + std::floor(draw(random) * (high - low + 1))
                     : low + draw(random) * (high - low);
   });
 }
 
-Array generate_normal(const Field& field, const ArrayKind& kind) {
+Array generate_normal(const Field& field, const ArrayKind& kind, MemoryBudget& memory) {
   field.expect_keys({"mean", "deviation", "seed"});
   const double mean = number_or(field, "mean", 0);
   const double deviation = number_or(field, "deviation", 1);
   std::mt19937_64 random(seed_of(field));
-  return generate(field, kind, [&] {  // Box and Muller's transform
+  return generate(field, kind, memory, [&] {  // Box and Muller's transform
     const double radius = std::sqrt(-2 * std::log(1 - draw(random)));
     return mean + deviation * radius * std::cos(2 * std::numbers::pi * draw(random));
   });
@@ -176,11 +191,12 @@ std::size_t bytes_of(ElementType type, const Shape& shape) {
   return elements * size_of(type);
 }
 
-Array read_content(const Field& field, const ArrayKind& kind, const std::filesystem::path& folder,
+Array read_content(const Field& field, const ArrayKind& kind, const Source& source,
                    const std::vector<std::string>& more) {
+  MemoryBudget& memory = source.memory;
   if (field.value().is_string()) {
     const double value = field.choice({"zeros", "ones"}) == "ones" ? 1 : 0;
-    return generate(field, kind, [&] { return value; });
+    return generate(field, kind, memory, [&] { return value; });
   }
   static const std::vector<std::string> kKinds = {"file", "values", "iota", "uniform", "normal"};
   std::vector<std::string> known = kKinds;
@@ -192,21 +208,23 @@ Array read_content(const Field& field, const ArrayKind& kind, const std::filesys
     field.fail(fmt::format("one of the fields {} is expected", fmt::join(kKinds, ", ")));
   }
   if (const auto file = field.find("file")) {
-    return read_file(*file, kind, folder);
+    return read_file(*file, kind, source);
   }
   if (const auto values = field.find("values")) {
-    return read_values(*values, kind);
+    return read_values(*values, kind, memory);
   }
   if (const auto iota = field.find("iota")) {
-    return generate_iota(*iota, kind);
+    return generate_iota(*iota, kind, memory);
   }
   const auto uniform = field.find("uniform");
-  return uniform ? generate_uniform(*uniform, kind) : generate_normal(field.at("normal"), kind);
+  return uniform ? generate_uniform(*uniform, kind, memory)
+                 : generate_normal(field.at("normal"), kind, memory);
 }
 
-void write_array(const std::filesystem::path& path, const Array& array) {
-  io::AtomicFile file(path);
-  if (is_npy(path)) {
+void write_array(const LaunchFolder& folder, const std::string& name, const Array& array) {
+  auto [inner, file_name] = folder.place_of(name);
+  io::AtomicFile file(std::move(inner), std::move(file_name));
+  if (is_npy(name)) {
     file.write(io::npy_header(npy_descr(array.type), array.shape));
   }
   file.write(std::span(array.bytes));

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +10,8 @@
 #include "core/tensor_view.hpp"
 #include "lab/emulation/elements.hpp"
 #include "lab/emulation/field.hpp"
+#include "lab/emulation/launch_folder.hpp"
+#include "lab/emulation/limits.hpp"
 
 namespace fovea::emulation {
 
@@ -21,6 +22,12 @@ struct Array {
   std::vector<std::byte> bytes{};
 };
 
+/// What a launch file may read, and how much memory it may take.
+struct Source {
+  const LaunchFolder& folder;
+  MemoryBudget& memory;
+};
+
 /// What is known of an array before its content is.
 struct ArrayKind {
   std::optional<ElementType> type{};
@@ -29,16 +36,15 @@ struct ArrayKind {
 
 /// The array that a field says: "zeros", "ones", or an object with one of the fields file, values,
 /// iota, uniform, normal. What the kind leaves open is as in the file, or as many as there are
-/// values; without a file the type is u8. `more`: other fields that the object may have. Names of
-/// files are relative to `folder`. Throws fovea::Error with the field's path.
-[[nodiscard]] Array read_content(const Field& field, const ArrayKind& kind,
-                                 const std::filesystem::path& folder,
+/// values; without a file the type is u8. `more`: other fields that the object may have. Throws
+/// fovea::Error with the field's path.
+[[nodiscard]] Array read_content(const Field& field, const ArrayKind& kind, const Source& source,
                                  const std::vector<std::string>& more = {});
 
 /// Elements times their size. Throws fovea::Error where that is too large for memory.
 [[nodiscard]] std::size_t bytes_of(ElementType type, const Shape& shape);
 
 /// Writes a .npy file, if it is called so, or the bytes alone.
-void write_array(const std::filesystem::path& path, const Array& array);
+void write_array(const LaunchFolder& folder, const std::string& name, const Array& array);
 
 }  // namespace fovea::emulation

@@ -16,6 +16,8 @@
 namespace fovea::emulation {
 namespace {
 
+constexpr std::size_t kLaunchBytes = 1024;  // of one, and of its grid, without its parameters
+
 // Bytes that an argument takes; none: as many as there are.
 std::optional<std::size_t> size_of(const Argument& argument) {
   if (const auto* bytes = std::get_if<std::vector<std::byte>>(&argument.what)) {
@@ -33,11 +35,15 @@ std::optional<std::size_t> size_of(const Argument& argument) {
 }  // namespace
 
 Emulation::Emulation(const std::filesystem::path& ptx, LaunchFile file, const std::string& kernel)
-    : module_(ptx), file_(std::move(file)) {
-  for (const Buffer& buffer : file_.buffers) {
-    addresses_.push_back(module_.device().allocate(bytes_of(buffer.type, buffer.shape)));
+    : module_(ptx, file.memory.left()), file_(std::move(file)) {
+  file_.memory.take(module_.device().host_bytes());
+  for (Buffer& buffer : file_.buffers) {
+    const std::size_t bytes = bytes_of(buffer.type, buffer.shape);
+    take_memory("buffers." + buffer.name, 2 * bytes);
+    addresses_.push_back(module_.device().allocate(bytes));
     if (buffer.content) {
       module_.device().write(addresses_.back(), *buffer.content);
+      buffer.content.reset();
     }
   }
   for (LaunchText& launch : file_.launches) {
@@ -46,12 +52,21 @@ Emulation::Emulation(const std::filesystem::path& ptx, LaunchFile file, const st
           module_.find(launch.kernel.empty() ? kernel : launch.kernel);
       launches_.push_back(
           {.kernel = handle, .config = launch.config, .parameters = parameters_of(launch, handle)});
+      file_.memory.take(kLaunchBytes + 2 * launches_.back().parameters.size());
     } catch (const Error& error) {
       rethrow_unless_finding(error);
       const std::string place = launch.path + (launch.kernel.empty() ? "" : ".kernel");
       const std::string text = error.what();
       fail("{}: {}{}", file_.name, text.starts_with(launch.path) ? "" : place + ": ", text);
     }
+  }
+}
+
+void Emulation::take_memory(const std::string& what, std::size_t bytes) {
+  try {
+    file_.memory.take(bytes);
+  } catch (const Error& error) {
+    fail("{}: {}: {}", file_.name, what, error.what());
   }
 }
 
@@ -104,6 +119,52 @@ void Emulation::write_argument(const Argument& argument, std::span<std::byte> to
   }
 }
 
+int Emulation::runs_at_a_time(const ScheduleOptions& options) const {
+  // Of each run: what is copied out of the device, and as much of the one that is shown.
+  std::size_t bytes = 0;
+  for (const Buffer& buffer : file_.buffers) {
+    bytes += buffer.compare || !buffer.write.empty() ? 2 * bytes_of(buffer.type, buffer.shape) : 0;
+  }
+  try {
+    bytes += module_.device().host_bytes_of_run(launches_, options.run);
+  } catch (const emu::Error& error) {
+    fail("{}: {}", file_.name, error.what());
+  }
+  const std::size_t left = file_.memory.left();
+  if (bytes > left) {
+    fail(
+        "{}: a run takes {} MiB of memory, and {} are left; --most-memory allows more, and fewer "
+        "--resident-blocks take less",
+        file_.name, (bytes >> 20U) + 1, left >> 20U);
+  }
+  return static_cast<int>(
+      std::min<std::uint64_t>({static_cast<std::uint64_t>(options.threads), options.count,
+                               left / std::max(bytes, std::size_t{1})}));
+}
+
+std::string Emulation::place_text(std::uint64_t address) const {
+  constexpr std::uint64_t kNear = 4096;  // less than the gap between two
+  for (std::size_t i = 0; i < file_.buffers.size(); ++i) {
+    const Buffer& buffer = file_.buffers[i];
+    const std::uint64_t bytes = bytes_of(buffer.type, buffer.shape);
+    const std::uint64_t begin = addresses_[i];
+    if (address >= begin && address - begin < bytes) {
+      return fmt::format("element {} of the buffer {}",
+                         index_text((address - begin) / size_of(buffer.type), buffer.shape),
+                         buffer.name);
+    }
+    if (address >= begin + bytes && address - begin - bytes < kNear) {
+      return fmt::format("{} bytes behind the last element of the buffer {}, which has {} bytes",
+                         address - begin - bytes, buffer.name, bytes);
+    }
+    if (address < begin && begin - address <= kNear) {
+      return fmt::format("{} bytes before the first element of the buffer {}", begin - address,
+                         buffer.name);
+    }
+  }
+  return "";
+}
+
 Outcome Emulation::run_one(const emu::RunOptions& options) const {
   Outcome outcome{.seed = options.seed};
   emu::Device device(module_.device());
@@ -111,6 +172,11 @@ Outcome Emulation::run_one(const emu::RunOptions& options) const {
     outcome.report = device.run(launches_, options);
   } catch (const emu::Error& error) {
     fail("{}: {}", file_.name, error.what());
+  }
+  for (emu::Finding& finding : outcome.report.findings) {
+    if (const std::string place = place_text(finding.global); !place.empty()) {
+      finding.message += fmt::format(" ({})", place);
+    }
   }
   for (std::size_t i = 0; i < file_.buffers.size(); ++i) {
     const Buffer& buffer = file_.buffers[i];
@@ -136,7 +202,7 @@ void Emulation::write(const Outcome& outcome) const {
   for (const Buffer& buffer : file_.buffers) {
     if (!buffer.write.empty()) {
       write_array(
-          buffer.write,
+          file_.folder, buffer.write,
           {.type = buffer.type, .shape = buffer.shape, .bytes = outcome.written.at(next++)});
     }
   }

@@ -55,8 +55,9 @@ struct ScheduleReport {
 /// The kernels of a PTX file.
 class Module {
  public:
-  /// Throws fovea::Error for what the emulator does not know, with the line.
-  explicit Module(const std::filesystem::path& path);
+  /// Throws fovea::Error for what the emulator does not know, with the line, and for what takes
+  /// more memory than it may.
+  explicit Module(const std::filesystem::path& path, std::size_t most_memory = kMostMemory);
 
   [[nodiscard]] const std::vector<emu::KernelHandle>& kernels() const { return kernels_; }
   /// By its name in the PTX, or as it is written in C++ ("ns::saxpy"), without what stands in <> if
@@ -88,6 +89,13 @@ class Emulation {
 
  private:
   [[nodiscard]] Outcome run_one(const emu::RunOptions& options) const;
+  /// How many runs at a time the memory is enough for, of as many threads. Throws fovea::Error
+  /// where it is not enough for one.
+  [[nodiscard]] int runs_at_a_time(const ScheduleOptions& options) const;
+  /// "element [0, 3] of the buffer x" of an address; "" of one that is not near a buffer.
+  [[nodiscard]] std::string place_text(std::uint64_t address) const;
+  /// `what`: for the message.
+  void take_memory(const std::string& what, std::size_t bytes);
   void write_argument(const Argument& argument, std::span<std::byte> to) const;
   [[nodiscard]] std::vector<std::byte> parameters_of(const LaunchText& launch,
                                                      const emu::KernelHandle& kernel) const;

@@ -54,10 +54,9 @@ ArrayKind read_kind(const Field& field) {
   return kind;
 }
 
-Comparison read_comparison(const Field& field, const Buffer& buffer,
-                           const std::filesystem::path& folder) {
+Comparison read_comparison(const Field& field, const Buffer& buffer, const Source& source) {
   Comparison comparison;
-  comparison.wanted = read_content(field, {.type = buffer.type, .shape = buffer.shape}, folder,
+  comparison.wanted = read_content(field, {.type = buffer.type, .shape = buffer.shape}, source,
                                    {"absolute", "relative"})
                           .bytes;
   for (const auto& [key, to] :
@@ -73,13 +72,12 @@ Comparison read_comparison(const Field& field, const Buffer& buffer,
   return comparison;
 }
 
-Buffer read_buffer(const Field& field, const std::string& name,
-                   const std::filesystem::path& folder) {
+Buffer read_buffer(const Field& field, const std::string& name, const Source& source) {
   field.expect_keys({"type", "shape", "bytes", "content", "compare", "write"});
   Buffer buffer{.name = name};
   ArrayKind kind = read_kind(field);
   if (const auto content = field.find("content")) {
-    Array array = read_content(*content, kind, folder);
+    Array array = read_content(*content, kind, source);
     kind = {.type = array.type, .shape = array.shape};
     buffer.content = std::move(array.bytes);
   }
@@ -92,10 +90,16 @@ Buffer read_buffer(const Field& field, const std::string& name,
     field.fail("it has no bytes");
   }
   if (const auto compare = field.find("compare")) {
-    buffer.compare = read_comparison(*compare, buffer, folder);
+    buffer.compare = read_comparison(*compare, buffer, source);
   }
   if (const auto write = field.find("write")) {
-    buffer.write = folder / write->text();
+    buffer.write = write->text();
+    try {
+      source.folder.require_inside(buffer.write);
+    } catch (const Error& error) {
+      rethrow_unless_finding(error);
+      write->fail(error.what());
+    }
   }
   return buffer;
 }
@@ -139,12 +143,16 @@ LaunchText read_launch(const Field& field, const std::vector<Buffer>& buffers, b
   return launch;
 }
 
-LaunchFile read_document(const Field& document, const std::filesystem::path& folder) {
+void read_document(const Field& document, LaunchFile& file) {
   document.expect_keys({"buffers", "launch", "launches"});
-  LaunchFile file;
+  const Source source{.folder = file.folder, .memory = file.memory};
   if (const auto buffers = document.find("buffers")) {
-    for (const std::string& name : buffers->keys()) {
-      file.buffers.push_back(read_buffer(buffers->at(name), name, folder));
+    const std::vector<std::string> names = buffers->keys();
+    if (names.size() > kMostBuffers) {
+      buffers->fail(fmt::format("{} buffers; at most {} are allowed", names.size(), kMostBuffers));
+    }
+    for (const std::string& name : names) {
+      file.buffers.push_back(read_buffer(buffers->at(name), name, source));
     }
   }
   const auto one = document.find("launch");
@@ -154,7 +162,7 @@ LaunchFile read_document(const Field& document, const std::filesystem::path& fol
   }
   if (one) {
     file.launches.push_back(read_launch(*one, file.buffers, true));
-    return file;
+    return;
   }
   for (const Field& launch : several->elements()) {
     file.launches.push_back(read_launch(launch, file.buffers, file.launches.empty()));
@@ -162,27 +170,29 @@ LaunchFile read_document(const Field& document, const std::filesystem::path& fol
   if (file.launches.empty()) {
     several->fail("there is no launch");
   }
-  return file;
 }
 
 }  // namespace
 
 LaunchFile parse_launch_file(std::string_view text, const std::string& name,
-                             const std::filesystem::path& folder) {
+                             const std::filesystem::path& folder,
+                             const LaunchFileOptions& options) {
   const nlohmann::json json = io::parse_json_object(text, name);
+  LaunchFile file{.name = name,
+                  .folder = LaunchFolder(folder, options.any_path),
+                  .memory = MemoryBudget(options.most_memory)};
   try {
-    LaunchFile file = read_document(Field(json), folder);
-    file.name = name;
-    return file;
+    read_document(Field(json), file);
   } catch (const Error& error) {
     rethrow_unless_finding(error);
     fail("{}: {}", name, error.what());
   }
+  return file;
 }
 
-LaunchFile read_launch_file(const std::filesystem::path& path) {
-  return parse_launch_file(io::read_small_file(path), io::escape(path.native()),
-                           path.parent_path());
+LaunchFile read_launch_file(const std::filesystem::path& path, const LaunchFileOptions& options) {
+  return parse_launch_file(io::read_small_file(path), io::escape(path.native()), path.parent_path(),
+                           options);
 }
 
 }  // namespace fovea::emulation

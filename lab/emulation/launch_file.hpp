@@ -29,7 +29,7 @@ struct Buffer {
   Shape shape{};
   std::optional<std::vector<std::byte>> content{};  // none: not written
   std::optional<Comparison> compare{};
-  std::filesystem::path write{};  // where to, in the end; empty: nowhere
+  std::string write{};  // where to, in the end, below the folder; empty: nowhere
 };
 
 struct Argument;
@@ -63,16 +63,25 @@ struct LaunchText {
   std::string path{};
 };
 
+struct LaunchFileOptions {
+  bool any_path = false;  // it may name files elsewhere than below its folder
+  std::size_t most_memory = kMostMemory;
+};
+
 struct LaunchFile {
   std::string name{};  // of the file, for messages
+  LaunchFolder folder;
+  MemoryBudget memory;  // of which its buffers' content has taken some
   std::vector<Buffer> buffers{};
   std::vector<LaunchText> launches{};
 };
 
 /// Throws fovea::Error, which names the file and the field, for what is not as documented.
 [[nodiscard]] LaunchFile parse_launch_file(std::string_view text, const std::string& name,
-                                           const std::filesystem::path& folder);
+                                           const std::filesystem::path& folder,
+                                           const LaunchFileOptions& options = {});
 /// Files that it names are relative to its folder.
-[[nodiscard]] LaunchFile read_launch_file(const std::filesystem::path& path);
+[[nodiscard]] LaunchFile read_launch_file(const std::filesystem::path& path,
+                                          const LaunchFileOptions& options);
 
 }  // namespace fovea::emulation

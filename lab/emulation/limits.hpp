@@ -1,12 +1,39 @@
-// The largest numbers that a launch file may hold.
+// The largest numbers that a launch file may hold, and how much memory it may take.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+
+#include "core/error.hpp"
 
 namespace fovea::emulation {
 
 constexpr std::uint64_t kMostNumber = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40U;  // of a buffer
+constexpr std::size_t kMostBuffers = 4096;
+constexpr std::size_t kMostMemory = std::size_t{1} << 30U;  // by default
+
+/// Memory that a launch file, its kernels and their runs may take, roughly.
+class MemoryBudget {
+ public:
+  explicit MemoryBudget(std::size_t most) : most_(most) {}
+
+  /// Throws fovea::Error when that is more than is left.
+  void take(std::size_t bytes) {
+    if (bytes > left()) {
+      fail("{} MiB of memory are needed for this, and {} of {} are left; --most-memory allows more",
+           mebibytes(bytes), left() >> 20U, most_ >> 20U);
+    }
+    taken_ += bytes;
+  }
+  [[nodiscard]] std::size_t left() const { return most_ - taken_; }
+
+ private:
+  static std::size_t mebibytes(std::size_t bytes) { return (bytes >> 20U) + 1; }
+
+  std::size_t most_;
+  std::size_t taken_ = 0;
+};
 
 }  // namespace fovea::emulation

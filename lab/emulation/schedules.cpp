@@ -31,8 +31,7 @@ ScheduleReport Emulation::run(const ScheduleOptions& options) const {
       report.found.push_back(std::move(outcome));
     }
   };
-  ThreadPool pool(static_cast<int>(
-      std::min<std::uint64_t>(static_cast<std::uint64_t>(options.threads), options.count)));
+  ThreadPool pool(runs_at_a_time(options));
   pool.parallel_for(options.count, [&](std::size_t index, int /*worker*/) {
     if (index > first && !options.all) {
       return;

@@ -50,6 +50,9 @@ struct RunOptions {
   /// Whether a tcgen05.commit may arrive at mbarriers of other blocks than its thread's later than
   /// what is behind it in the order of issue. Without this all arrive in that order.
   bool check_late_commits = true;
+  /// Whether what is stored to global memory must have been written. Without this such bytes count
+  /// as not written from then on, and only what they decide is a finding.
+  bool check_stored_values = true;
   /// The run ends with a finding after as many operations of warps. 0: no limit.
   std::uint64_t most_steps = 0;
   /// Is told what runs; none: nobody is.
@@ -97,8 +100,15 @@ class Device {
   void read(std::span<std::byte> bytes, std::uint64_t address) const;
 
   /// The kernels in the PTX, in its order. Throws Error for what the emulator does not know, with
-  /// the line.
-  std::vector<KernelHandle> load(std::string_view ptx);
+  /// the line; TooLarge where the module takes more memory than `most_bytes`.
+  std::vector<KernelHandle> load(std::string_view ptx,
+                                 std::size_t most_bytes = std::size_t{4} << 30U);
+
+  /// What its memory and its modules take of the host's memory, and what a run of these on a copy
+  /// of it takes; roughly, without what the search of races keeps of global memory.
+  [[nodiscard]] std::size_t host_bytes() const;
+  [[nodiscard]] std::size_t host_bytes_of_run(std::span<const Launch> launches,
+                                              const RunOptions& options) const;
 
   /// Runs grids one after the other, those that are dependent overlapping the one before, to the
   /// end or to the first finding. Throws Error when a launch itself is not allowed: too many

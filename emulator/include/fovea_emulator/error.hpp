@@ -11,4 +11,10 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// What is asked for takes more memory than it may.
+class TooLarge : public Error {
+ public:
+  using Error::Error;
+};
+
 }  // namespace emu

@@ -50,7 +50,8 @@ struct Finding {
   std::string source{};       // "file.cuh:12", where the compiler tells
   std::array<std::uint32_t, 3> block{};
   int warp = -1;
-  std::uint32_t lanes = 0;               // those it happened to
+  std::uint32_t lanes = 0;   // those it happened to
+  std::uint64_t global = 0;  // the address in global memory that it is about; 0: about none
   std::optional<EarlierAccess> other{};  // of races
 
   /// One line: what, where in the source, which block, warp and lanes; of a race, both accesses.

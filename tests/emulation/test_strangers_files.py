@@ -1,0 +1,158 @@
+"""`fovea emulate` on PTX and launch files that strangers wrote: what they may read, write and take."""
+
+import os
+import resource
+
+import numpy
+import pytest
+
+HEAD = """
+.version 9.0
+.target sm_90a
+.address_size 64
+"""
+
+# Thread i copies number i; `%s` comes before, and `%s` is what is added to where it stores.
+COPY = HEAD + """
+.visible .entry copy(.param .u64 from, .param .u64 to)
+{
+  .reg .b32 %%r<4>;
+  .reg .b64 %%rd<8>;
+  .reg .pred %%p<2>;
+  %s
+  ld.param.u64 %%rd1, [from];
+  ld.param.u64 %%rd2, [to];
+  mov.u32 %%r1, %%tid.x;
+  mul.wide.u32 %%rd3, %%r1, 4;
+  add.s64 %%rd4, %%rd1, %%rd3;
+  add.s64 %%rd5, %%rd2, %%rd3;
+  ld.global.u32 %%r2, [%%rd4];
+  st.global.u32 [%%rd5%s], %%r2;
+  ret;
+}
+"""
+PLAIN = COPY % ("", "")
+
+
+def launch_of(x=None, y=None):
+    return {
+        "buffers": {"x": {"type": "u32", "shape": [8, 4]} | (x or {}), "y": {"type": "u32", "shape": [32]} | (y or {})},
+        "launch": {"grid": 1, "block": 32, "arguments": [{"buffer": "x"}, {"buffer": "y"}]},
+    }
+
+
+ZEROS = {"content": "zeros"}
+
+
+@pytest.fixture
+def elsewhere(tmp_path_factory):
+    """A folder with numbers of somebody else."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    numpy.save(folder / "secret.npy", numpy.arange(32, dtype=numpy.uint32).reshape(8, 4))
+    return folder
+
+
+@pytest.mark.parametrize("key", ["read", "write"])
+def test_a_launch_file_names_files_below_its_folder_alone(emulate, elsewhere, tmp_path, key):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/link").symlink_to(elsewhere)
+    (tmp_path / "in/linked.npy").symlink_to(elsewhere / "secret.npy")
+    up = os.path.relpath(elsewhere, tmp_path)
+
+    def launch(name):
+        if key == "read":
+            return launch_of({"content": {"file": name}})
+        return launch_of(ZEROS, {"write": name})
+
+    names = {
+        f"{elsewhere}/secret.npy": "is not below the launch file's folder",
+        f"{up}/secret.npy": "is not below the launch file's folder",
+        "in/../../secret.npy": "is not below the launch file's folder",
+        "in/link/secret.npy": "in/link",
+        "in/absent/secret.npy": "there is no such folder",
+        "in/": "names no file",
+    }
+    for name, told in names.items():
+        message = emulate(PLAIN, launch(name), code=2)
+        assert told in message and "internal error" not in message, (name, message)
+    if key == "read":
+        assert "is a link" in emulate(PLAIN, launch("in/linked.npy"), code=2)
+    else:
+        assert emulate(PLAIN, launch("in/y.npy"))["clean"]
+        assert (numpy.load(tmp_path / "in/y.npy") == 0).all()
+    assert sorted(path.name for path in elsewhere.iterdir()) == ["secret.npy"]
+    assert numpy.load(elsewhere / "secret.npy")[7, 3] == 31
+
+
+def test_any_path_lets_it_name_files_elsewhere(emulate, elsewhere):
+    launch = launch_of({"content": {"file": str(elsewhere / "secret.npy")}}, {"write": str(elsewhere / "y.npy")})
+    assert emulate(PLAIN, launch, "--any-path")["clean"]
+    assert (numpy.load(elsewhere / "y.npy") == numpy.arange(32)).all()
+
+
+def test_findings_name_the_buffer_and_the_element(emulate):
+    def message(ptx, launch):
+        [finding] = emulate(ptx, launch, code=1)["found"][0]["findings"]
+        return finding["message"]
+
+    beyond = message(COPY % ("", "+64"), launch_of(ZEROS))
+    assert "0 bytes behind the last element of the buffer y, which has 128 bytes" in beyond
+    before = message(COPY % ("", "+-4"), launch_of(ZEROS))
+    assert "4 bytes before the first element of the buffer y" in before
+    assert "element [0] of the buffer y" in message(COPY % ("", "+2"), launch_of(ZEROS))
+    unwritten = message(PLAIN, launch_of())
+    assert "was never written" in unwritten and "element [0] of the buffer y" in unwritten
+
+
+def test_an_input_that_nobody_has_filled_is_found(emulate):
+    [finding] = emulate(PLAIN, launch_of(), code=1)["found"][0]["findings"]
+    assert finding["kind"] == "uninitialised"
+    assert emulate(PLAIN, launch_of(), "--unwritten-stores")["clean"]
+    assert emulate(PLAIN, launch_of(ZEROS))["clean"]
+
+
+# What grows while a kernel runs: copies that nobody waits for, and operations that nothing ends.
+ENDLESS = COPY % (
+    """.shared .align 16 .b8 tile[16];
+  ld.param.u64 %rd6, [from];
+  mov.u32 %r3, tile;
+AGAIN:
+  cp.async.ca.shared.global [%r3], [%rd6], 4;
+  cp.async.commit_group;
+  bra AGAIN;""",
+    "",
+)
+
+
+def test_what_a_stranger_sends_takes_no_more_than_a_gigabyte(emulate):
+    """Each is refused in a sentence, before or while it takes its memory."""
+    large = {"shape": [1 << 34]}
+    cases = {
+        "a buffer": (PLAIN, launch_of(ZEROS | large), "buffers.x"),
+        "one without content": (PLAIN, launch_of(large), "buffers.x"),
+        "registers": (COPY % (".reg .b64 %a<9000000>;" * 9, ""), launch_of(ZEROS), "MiB of memory"),
+        "local memory": (
+            COPY % (".local .b8 own[524288];", ""),
+            launch_of(ZEROS) | {"launch": launch_of()["launch"] | {"grid": 64, "block": 1024}},
+            "a run takes",
+        ),
+        "what grows": (ENDLESS, launch_of(ZEROS), "it takes more than 1024 MiB of memory"),
+    }
+
+    for name, (ptx, launch, told) in cases.items():
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        message = emulate(ptx, launch, "--threads", "1", code=2)
+        assert told in message and "--most-memory" in message and "internal error" not in message, (name, message)
+        most = max(before, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+        assert most < 1.3 * 2**20, (name, most)
+    small = launch_of(ZEROS | {"shape": [1 << 22]})
+    small["launch"]["arguments"] = [{"buffer": "x"}, {"buffer": "y"}]
+    assert "--most-memory allows more" in emulate(PLAIN, small, "--most-memory", "12M", code=2)
+    assert emulate(PLAIN, small, "--most-memory", "128M")["clean"]
+
+
+def test_strides_of_a_tensor_map_do_not_wrap(emulate):
+    launch = launch_of(ZEROS)
+    launch["launch"]["arguments"][0] = {"tensor_map": {"buffer": "x", "dims": [1 << 32, 1 << 32, 4], "box": [4, 1, 1]}}
+    message = emulate(PLAIN, launch, code=2)
+    assert 'it needs "strides"' in message
