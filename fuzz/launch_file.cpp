@@ -1,0 +1,37 @@
+// Fuzzes launch files: any text before the line "//" is refused with fovea::Error, or launches the
+// PTX behind that line, which may be any text, too.
+#include "lab/emulation/launch_file.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fovea/error.hpp"
+#include "io/descriptor.hpp"
+#include "lab/emulation/emulation.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  constexpr std::size_t kMostMemory = std::size_t{128} << 20U;
+  constexpr std::string_view kBetween = "\n//\n";
+  const std::string_view all(reinterpret_cast<const char*>(data), size);
+  const std::size_t end = all.find(kBetween);
+  const std::string_view ptx = end == std::string_view::npos ? "" : all.substr(end);
+  try {
+    fovea::emulation::LaunchFile file = fovea::emulation::parse_launch_file(
+        all.substr(0, end), "launch.json", "/dev/null", {.most_memory = kMostMemory});
+    const fovea::io::Descriptor module(memfd_create("ptx", MFD_CLOEXEC));
+    if (write(module.get(), ptx.data(), ptx.size()) != static_cast<ssize_t>(ptx.size())) {
+      return 0;
+    }
+    const fovea::emulation::Emulation emulation(fmt::format("/proc/self/fd/{}", module.get()),
+                                                std::move(file), "");
+    (void)emulation.run({.count = 2, .run = {.most_steps = 5000}});
+  } catch (const fovea::Error&) {
+  }
+  return 0;
+}
