@@ -20,7 +20,6 @@
 namespace emu {
 namespace {
 
-// So that no product of three sizes goes beyond 64 bits.
 constexpr std::array<std::uint32_t, 3> kMostBlocks = {(1U << 31U) - 1, 65535, 65535};
 constexpr std::uint32_t kMostThreads = 1024;
 constexpr std::uint32_t kMostClusterBlocks = 8;
@@ -30,8 +29,11 @@ struct LoadedModule {
   std::deque<Program> programs;
 };
 
+// The largest number where it is larger than that.
 std::uint64_t product(const std::array<std::uint32_t, 3>& sizes) {
-  return std::uint64_t{sizes[0]} * sizes[1] * sizes[2];
+  const std::uint64_t two = std::uint64_t{sizes[0]} * sizes[1];
+  const bool is_too_large = sizes[2] != 0 && two > UINT64_MAX / sizes[2];
+  return is_too_large ? UINT64_MAX : two * sizes[2];
 }
 
 // The most registers that a thread of the kernel asks for, if it does.
@@ -72,16 +74,16 @@ void check(const Launch& launch) {
   const Program& program = *static_cast<const Program*>(launch.kernel.program);
   const syntax::Function& function = *program.function;
   const LaunchConfig& config = launch.config;
-  require_at_most(function, "grid", config.grid, kMostBlocks);
-  require_at_most(function, "block", config.block, {kMostThreads, kMostThreads, 64});
-  require_at_most(function, "cluster", config.cluster,
-                  {kMostClusterBlocks, kMostClusterBlocks, kMostClusterBlocks});
   const std::uint64_t threads = product(config.block);
   const std::uint64_t said = product(function.most_threads);
   if (threads == 0 || threads > kMostThreads || (said != 0 && threads > said)) {
     throw Error(fmt::format("{}: {} threads in a block; from 1 to {} are allowed", function.name,
                             threads, said != 0 ? said : kMostThreads));
   }
+  require_at_most(function, "grid", config.grid, kMostBlocks);
+  require_at_most(function, "block", config.block, {kMostThreads, kMostThreads, 64});
+  require_at_most(function, "cluster", config.cluster,
+                  {kMostClusterBlocks, kMostClusterBlocks, kMostClusterBlocks});
   if (product(function.required_threads) != 0 && config.block != function.required_threads) {
     throw Error(fmt::format("{}: a block has {} threads and must have {}", function.name,
                             fmt::join(config.block, "x"),

@@ -20,7 +20,7 @@ namespace fovea::emulation {
 namespace {
 
 LaunchFile parse(const std::string& text) {
-  return parse_launch_file(text, "launch.json", "/nowhere");
+  return parse_launch_file(text, "launch.json", "/");
 }
 
 std::string message_of(const std::string& text) {
