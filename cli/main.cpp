@@ -26,6 +26,7 @@
 #include "cli/version.hpp"
 #include "core/exception_words.hpp"
 #include "fovea/error.hpp"
+#include "io/file_lock.hpp"
 
 namespace fovea::cli {
 namespace {
@@ -112,6 +113,7 @@ int run_command(int argc, char** argv, std::string& environment) {
   for (const std::string& sentence : unknown_variables(app)) {
     say(sentence);
   }
+  io::on_missing_locks(say);
   environment = environment_note(app);
   forget_option_variables();
   return run();

@@ -7,11 +7,11 @@
 #include <span>
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/error.hpp"
+#include "io/file_lock.hpp"
 #include "io/json.hpp"
 #include "io/system_error.hpp"
 #include "io/text.hpp"
@@ -47,7 +47,7 @@ Ledger::Ledger(const std::string& path, bool resume)
   if (::fstat(file_.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
     fail("{}: is not an ordinary file", io::escape(path));
   }
-  if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
+  if (!io::try_lock(file_, io::Sharing::kExclusive, path)) {
     fail("{}: another run writes this ledger; wait for it, or name another file", io::escape(path));
   }
   const std::string text = whole_text(file_.get(), path);
@@ -79,9 +79,7 @@ void Ledger::append(const nlohmann::ordered_json& line) {
   const std::string text =
       line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
   io::write_all(file_.get(), std::as_bytes(std::span(text)), path_);
-  if (::fsync(file_.get()) != 0) {
-    io::fail_with_errno(path_, "sync");
-  }
+  io::sync_file(file_, path_);
 }
 
 }  // namespace fovea::lab

@@ -16,6 +16,7 @@
 #include "hub/digest.hpp"
 #include "io/descriptor.hpp"
 #include "io/text.hpp"
+#include "io/write_all.hpp"
 
 namespace fovea::hub {
 namespace fs = std::filesystem;
@@ -85,7 +86,7 @@ class PartialFile {
   void remove() { ::unlink(path_.c_str()); }
 
   void sync() {
-    if (::fsync(file_.get()) != 0) {
+    if (!io::is_synced(::fsync(file_.get()))) {
       fail_with_errno("sync");
     }
   }

@@ -1,13 +1,17 @@
 // AtomicFile over write(2), fsync(2), renameat(2).
 #include "io/atomic_file.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <utility>
+#include <vector>
 
-#include <sys/file.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "core/error.hpp"
+#include "io/file_lock.hpp"
 #include "io/system_error.hpp"
 #include "io/text.hpp"
 #include "io/write_all.hpp"
@@ -24,23 +28,44 @@ std::shared_ptr<const Folder> folder_of(const std::filesystem::path& path) {
   }
 }
 
+// What is written before it is copied to a place that cannot be written to anywhere.
+Descriptor unnamed_file() {
+  std::string path = (std::filesystem::temp_directory_path() / "fovea-XXXXXX").native();
+  Descriptor file(::mkostemp(path.data(), O_CLOEXEC));
+  if (!file.open() || ::unlink(path.c_str()) != 0) {
+    fail_with_errno(path, "create");
+  }
+  return file;
+}
+
 }  // namespace
 
-AtomicFile::AtomicFile(const std::filesystem::path& path)
-    : AtomicFile(folder_of(path), path.filename().native()) {}
+AtomicFile::AtomicFile(const std::filesystem::path& path) : AtomicFile(output_place(path)) {}
+
+AtomicFile::AtomicFile(OutputPlace place) : place_(std::move(place)) {
+  if (place_.is_direct) {
+    file_ = unnamed_file();
+    return;
+  }
+  folder_ = folder_of(place_.path);
+  name_ = place_.path.filename().native();
+  open_partial();
+}
 
 AtomicFile::AtomicFile(std::shared_ptr<const Folder> folder, std::string name)
-    : folder_(std::move(folder)), name_(std::move(name)), partial_(name_ + ".partial") {
+    : folder_(std::move(folder)), name_(std::move(name)) {
+  open_partial();
+}
+
+void AtomicFile::open_partial() {
+  partial_ = name_ + ".partial";
   // The lock ends with its process, so that the file of a killed writer can be taken over. When a
   // writer renames its file between our open and our lock, we hold the wrong file and try again.
   do {
     file_ = folder_->open_to_write(partial_, true);
-    if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
-      if (errno == EWOULDBLOCK) {
-        fail("{}: another run is writing this file; wait for it or choose another output",
-             escape((*folder_ / name_).native()));
-      }
-      fail_with_errno(shown(), "lock");
+    if (!try_lock(file_, Sharing::kExclusive, shown())) {
+      fail("{}: another run is writing this file; wait for it or choose another output",
+           escape((*folder_ / name_).native()));
     }
   } while (!folder_->names(partial_, file_));
   if (::ftruncate(file_.get(), 0) != 0) {
@@ -48,8 +73,12 @@ AtomicFile::AtomicFile(std::shared_ptr<const Folder> folder, std::string name)
   }
 }
 
+std::filesystem::path AtomicFile::shown() const {
+  return folder_ ? *folder_ / partial_ : place_.path;
+}
+
 AtomicFile::~AtomicFile() {
-  if (!file_.open()) {
+  if (!file_.open() || !folder_) {
     return;
   }
   try {
@@ -74,13 +103,37 @@ void AtomicFile::write_at(std::size_t offset, std::span<const std::byte> bytes) 
 }
 
 void AtomicFile::remove_old() const {
-  folder_->remove(name_);
+  if (folder_) {
+    folder_->remove(name_);
+  }
+}
+
+void AtomicFile::copy_to_place() const {
+  const Descriptor target = open_directly(place_);
+  constexpr std::size_t kPiece = std::size_t{1} << 20;
+  std::vector<std::byte> piece(kPiece);
+  for (off_t offset = 0;;) {
+    const ssize_t got = ::pread(file_.get(), piece.data(), piece.size(), offset);
+    if (got < 0 && errno != EINTR) {
+      fail_with_errno(std::filesystem::temp_directory_path(), "read back a file in");
+    }
+    if (got == 0) {
+      return;
+    }
+    offset += std::max<ssize_t>(got, 0);
+    write_all(target.get(),
+              std::span(piece).first(static_cast<std::size_t>(std::max<ssize_t>(got, 0))),
+              place_.path);
+  }
 }
 
 void AtomicFile::commit() {
-  if (::fsync(file_.get()) != 0) {
-    fail_with_errno(shown(), "sync");
+  if (!folder_) {
+    copy_to_place();
+    file_.reset();
+    return;
   }
+  sync_file(file_, shown());
   if (!folder_->names(partial_, file_)) {
     fail("{}: another file was put in its place while it was written", escape(shown().native()));
   }
@@ -90,7 +143,11 @@ void AtomicFile::commit() {
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content) {
-  AtomicFile file(path);
+  const OutputPlace place = output_place(path);
+  if (place.is_direct) {
+    return write_all(open_directly(place).get(), std::as_bytes(std::span(content)), place.path);
+  }
+  AtomicFile file(place.path);
   file.write(content);
   file.commit();
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "io/folder.hpp"
+#include "io/output_place.hpp"
 
 namespace fovea::io {
 
@@ -17,6 +18,9 @@ namespace fovea::io {
 /// in this process or another, is refused while the first lives; so is anything in the place of the
 /// ".partial" file that is not an ordinary file (see Folder::open_to_write). Every failed system
 /// call (a full disk included) throws fovea::Error with the path and the system's reason.
+///
+/// A path is followed through links, and a pipe or a device is never replaced: commit() copies to
+/// it what was written (see output_place.hpp). Within a Folder, a link is replaced.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& path);
@@ -38,9 +42,13 @@ class AtomicFile {
   void commit();
 
  private:
-  [[nodiscard]] std::filesystem::path shown() const { return *folder_ / partial_; }
+  explicit AtomicFile(OutputPlace place);
+  [[nodiscard]] std::filesystem::path shown() const;
+  void open_partial();
+  void copy_to_place() const;
 
-  std::shared_ptr<const Folder> folder_;
+  OutputPlace place_;                     // of a path
+  std::shared_ptr<const Folder> folder_;  // null where the place is direct
   std::string name_;
   std::string partial_;
   Descriptor file_;

@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "io/system_error.hpp"
 #include "io/text.hpp"
+#include "io/write_all.hpp"
 
 namespace fovea::io {
 namespace {
@@ -187,10 +188,7 @@ void Folder::remove(const std::string& name) const {
 }
 
 void Folder::sync() const {
-  // Some network file systems cannot sync a folder and say EINVAL; the rename still stands.
-  if (::fsync(folder_.get()) != 0 && errno != EINVAL) {
-    fail_with_errno(path_, "sync the folder");
-  }
+  sync_file(folder_, path_);
 }
 
 bool Folder::is_in_place() const {

@@ -64,16 +64,14 @@ void PartialFile::write_at(std::uint64_t offset, std::span<const std::byte> byte
 }
 
 void PartialFile::sync() {
-  if (!synced_ && ::fdatasync(file_.get()) != 0) {
+  if (!synced_ && !is_synced(::fdatasync(file_.get()))) {
     fail_with_errno(shown(), "sync");
   }
   synced_ = true;
 }
 
 void PartialFile::commit() {
-  if (::fsync(file_.get()) != 0) {
-    fail_with_errno(shown(), "sync");
-  }
+  sync_file(file_, shown());
   if (!folder_->names(partial_, file_)) {
     fail("{}: another file was put in its place while it was written", escape(shown().native()));
   }

@@ -1,4 +1,4 @@
-// Loops over write(2) and pwrite(2), which may write less than they were given.
+// Loops over write(2) and pwrite(2), which may write less than they were given; fsync(2).
 #include "io/write_all.hpp"
 
 #include <cerrno>
@@ -38,6 +38,16 @@ void write_all_at(int fd, std::span<const std::byte> bytes, std::uint64_t offset
         return ::pwrite(fd, rest.data(), rest.size(), static_cast<off_t>(at));
       },
       bytes, path);
+}
+
+bool is_synced(int result) {
+  return result == 0 || errno == EINVAL || errno == ENOTSUP || errno == ENOSYS;
+}
+
+void sync_file(const Descriptor& file, const std::filesystem::path& path) {
+  if (!is_synced(::fsync(file.get()))) {
+    fail_with_errno(path, "sync");
+  }
 }
 
 }  // namespace fovea::io

@@ -14,9 +14,9 @@ FileOutput::FileOutput(const std::filesystem::path& path, DType dtype, const Sha
     : dtype_(dtype),
       row_shape_(row_shape),
       folder_(std::make_shared<const io::Folder>(path.parent_path())),
-      array_(folder_, array_files(path)[0]),
-      index_(folder_, array_files(path)[1]),
-      errors_(folder_, array_files(path)[2]) {
+      array_(path),
+      index_(path.parent_path() / array_files(path)[1]),
+      errors_(path.parent_path() / array_files(path)[2]) {
   array_.write(header());
 }
 

@@ -2,17 +2,14 @@
 #include "pipeline/output_lock.hpp"
 
 #include <array>
-#include <cerrno>
 #include <ctime>
 #include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "core/error.hpp"
-#include "io/system_error.hpp"
 #include "io/text.hpp"
 #include "pipeline/output_files.hpp"
 
@@ -32,12 +29,9 @@ io::OpenedFile lock_shared(const io::Folder& folder) {
     return {};
   }
   io::OpenedFile lock = folder.open_to_read(kLockFile);
-  if (::flock(lock.file.get(), LOCK_SH | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) {
-      fail("{}: another run is writing to this folder; wait for it",
-           io::escape(folder.path().native()));
-    }
-    io::fail_with_errno(folder / kLockFile, "lock");
+  if (!io::try_lock(lock.file, io::Sharing::kShared, folder / kLockFile)) {
+    fail("{}: another run is writing to this folder; wait for it",
+         io::escape(folder.path().native()));
   }
   return lock;
 }

@@ -319,9 +319,10 @@ void carry_out(const RepairPlan& plan, const std::shared_ptr<const io::Folder>& 
   for (const RepairPlan::Mend& mend : plan.mends) {
     const io::Descriptor file = folder->open_to_write(mend.name, false);
     io::write_all_at(file.get(), std::as_bytes(std::span(mend.header)), 0, *folder / mend.name);
-    if (::ftruncate(file.get(), static_cast<off_t>(mend.bytes)) != 0 || ::fsync(file.get()) != 0) {
+    if (::ftruncate(file.get(), static_cast<off_t>(mend.bytes)) != 0) {
       io::fail_with_errno(*folder / mend.name, "mend");
     }
+    io::sync_file(file, *folder / mend.name);
   }
   if (plan.manifest.state.finished) {  // otherwise the job does so when it resumes
     for (const std::string& name : uncounted_files(*folder, layout, plan.manifest.state)) {
