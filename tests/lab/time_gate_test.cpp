@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kH200 = "NVIDIA H200";
+constexpr const char* kGpuName = "NVIDIA H200";
 const fs::path kResults = FOVEA_H200_RESULTS;
 // Between these two, attention lost 40% and 9% on two problems.
 const fs::path kBefore = kResults / "2026-11-22-2-945a95062cad.json";
@@ -50,7 +50,7 @@ std::vector<std::string> slower_in(const std::vector<TimeChange>& changes) {
 
 TEST(TimeGate, RefusesWhatOnceWentUnnoticed) {
   const std::vector<TimeChange> changes =
-      compare_times(figures_of(kAfter), earlier_figures(kBefore.string(), kH200));
+      compare_times(figures_of(kAfter), earlier_figures(kBefore.string(), kGpuName));
   // The pooling head took the norm of the tokens into itself, which no peer says.
   EXPECT_EQ(slower_in(changes),
             (std::vector<std::string>{"attention b1024_h12_n196_d64", "attention b256_h16_n256_d72",
@@ -64,7 +64,7 @@ TEST(TimeGate, RefusesWhatOnceWentUnnoticed) {
 
 TEST(TimeGate, PassesAFileBesideItself) {
   const std::vector<TimeChange> changes =
-      compare_times(figures_of(kAfter), earlier_figures(kAfter.string(), kH200));
+      compare_times(figures_of(kAfter), earlier_figures(kAfter.string(), kGpuName));
   EXPECT_FALSE(changes.empty());
   EXPECT_TRUE(std::ranges::all_of(
       changes, [](const TimeChange& one) { return one.verdict == TimeVerdict::kSteady; }));
@@ -80,7 +80,7 @@ TEST(TimeGate, PassesAMachineThatIsATenthSlower) {
       }
     }
   }
-  const EarlierFigures earlier = earlier_figures(kAfter.string(), kH200);
+  const EarlierFigures earlier = earlier_figures(kAfter.string(), kGpuName);
   EXPECT_EQ(slower_in(compare_times(slowed, earlier)), std::vector<std::string>{});
   // A kernel that lost more than the machine is still found.
   slowed.front().seconds *= 1.2;
@@ -89,7 +89,7 @@ TEST(TimeGate, PassesAMachineThatIsATenthSlower) {
 }
 
 TEST(TimeGate, AFolderGivesEachFigureOfItsNewestFile) {
-  const EarlierFigures earlier = earlier_figures(kResults.parent_path().string(), kH200);
+  const EarlierFigures earlier = earlier_figures(kResults.parent_path().string(), kGpuName);
   // Kernels were measured after the encoder was, and cards of long ago are still known.
   EXPECT_GE(earlier.at("attention b256_h16_n256_d72").file, kAfter.filename());
   EXPECT_GE(earlier.at("encoder bf16, batch 32").file, "2026-11-23-3-d202b969dd3c.json");
@@ -99,69 +99,69 @@ TEST(TimeGate, AFolderGivesEachFigureOfItsNewestFile) {
 
 TEST(TimeGate, RefusesAnotherGpuAndNoResult) {
   EXPECT_THROW((void)earlier_figures(kAfter.string(), "NVIDIA H100 80GB HBM3"), Error);
-  EXPECT_THROW((void)earlier_figures((kResults / "none.json").string(), kH200), Error);
+  EXPECT_THROW((void)earlier_figures((kResults / "none.json").string(), kGpuName), Error);
   EXPECT_THROW((void)timed_figures("[1]", "a list"), Error);
 }
 
-TimedFigure made_up(double seconds) {
+TimedFigure made_up_figure(double seconds) {
   return {.what = "card case", .work = 1e9, .seconds = seconds, .peers = {{"peer", 1e-3}}};
 }
 
-TimeChange change_between(const TimedFigure& earlier, const TimedFigure& now) {
+TimeChange judged_change(const TimedFigure& earlier, const TimedFigure& now) {
   const std::vector<TimedFigure> figures = {now};
   return compare_times(figures, {{earlier.what, {earlier, "2026-01-01-1-abc.json"}}}).front();
 }
 
 TEST(TimeGate, JudgesAtItsLimits) {
-  const TimedFigure before = made_up(1e-3);
-  EXPECT_EQ(change_between(before, made_up(1.049e-3)).verdict, TimeVerdict::kSteady);
-  EXPECT_EQ(change_between(before, made_up(1.051e-3)).verdict, TimeVerdict::kSlower);
-  TimedFigure now = made_up(1.06e-3);
+  const TimedFigure before = made_up_figure(1e-3);
+  EXPECT_EQ(judged_change(before, made_up_figure(1.049e-3)).verdict, TimeVerdict::kSteady);
+  EXPECT_EQ(judged_change(before, made_up_figure(1.051e-3)).verdict, TimeVerdict::kSlower);
+  TimedFigure now = made_up_figure(1.06e-3);
   now.peers["peer"] = 1.019e-3;
-  EXPECT_EQ(change_between(before, now).verdict, TimeVerdict::kSlower) << "the machine is the same";
+  EXPECT_EQ(judged_change(before, now).verdict, TimeVerdict::kSlower) << "the machine is the same";
   now.peers["peer"] = 1.03e-3;
-  EXPECT_EQ(change_between(before, now).verdict, TimeVerdict::kSteady) << "2.9% beside its peer";
+  EXPECT_EQ(judged_change(before, now).verdict, TimeVerdict::kSteady) << "2.9% beside its peer";
   // Of several peers the fastest counts, which is bound by the same.
   now.peers = {{"peer", 1e-3}, {"slow", 9e-3}};
   TimedFigure with_slow = before;
   with_slow.peers = {{"peer", 1e-3}, {"slow", 8e-3}};
-  EXPECT_EQ(change_between(with_slow, now).peer, "peer");
+  EXPECT_EQ(judged_change(with_slow, now).peer, "peer");
 }
 
 TEST(TimeGate, TellsWhatItCannotJudge) {
-  const TimedFigure before = made_up(1e-3);
+  const TimedFigure before = made_up_figure(1e-3);
   const auto why_not = [&](const TimedFigure& now) {
-    const TimeChange change = change_between(before, now);
+    const TimeChange change = judged_change(before, now);
     EXPECT_EQ(change.verdict, TimeVerdict::kNotJudged);
     return change.reason;
   };
-  TimedFigure now = made_up(2e-3);
+  TimedFigure now = made_up_figure(2e-3);
   now.peers = {{"peer of another version", 1e-3}};
   EXPECT_EQ(why_not(now), "no peer and no ceiling was measured in both runs");
-  now = made_up(2e-3);
+  now = made_up_figure(2e-3);
   now.what = "card another";
   EXPECT_EQ(why_not(now), "there is no earlier figure of it");
-  now = made_up(2e-3);
+  now = made_up_figure(2e-3);
   now.work *= 2;
   EXPECT_NE(why_not(now).find("another problem"), std::string::npos);
-  now = made_up(1.1e-3);
+  now = made_up_figure(1.1e-3);
   now.spread = 0.2e-3;
   EXPECT_NE(why_not(now).find("AMBIGUOUS"), std::string::npos);
-  now = made_up(1e-3);
+  now = made_up_figure(1e-3);
   now.peers["peer"] = 0.9e-3;
   EXPECT_NE(why_not(now).find("its peer became faster"), std::string::npos);
 }
 
 // A kernel that no library has beside it is judged by what its GPU does at its best.
 TEST(TimeGate, CeilingsStandInForAPeer) {
-  TimedFigure before = made_up(1e-3);
+  TimedFigure before = made_up_figure(1e-3);
   before.peers.clear();
   before.ceilings = {{"copy_bytes_per_second", 1e-12}, {"bf16_flops", 1e-15}};
   TimedFigure now = before;
   now.seconds = 1.1e-3;
-  EXPECT_EQ(change_between(before, now).verdict, TimeVerdict::kSlower);
+  EXPECT_EQ(judged_change(before, now).verdict, TimeVerdict::kSlower);
   now.ceilings["bf16_flops"] = 1.1e-15;
-  EXPECT_EQ(change_between(before, now).verdict, TimeVerdict::kSteady);
+  EXPECT_EQ(judged_change(before, now).verdict, TimeVerdict::kSteady);
 }
 
 }  // namespace
