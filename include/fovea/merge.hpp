@@ -31,7 +31,7 @@ struct MergeReport {
   /// The outputs are shards of one job (InputOptions::shard_index), and inputs are in the order
   /// that the job without shards gives. Otherwise one output comes after the other.
   bool in_input_order = false;
-  std::string missing;        ///< "shard 3/8 is missing" of a partial result; otherwise ""
+  std::string missing = {};   ///< "shard 3/8 is missing" of a partial result; otherwise ""
   bool already_done = false;  ///< `output` held the result, so nothing was written
   bool interrupted = false;   ///< nothing was changed
 };
