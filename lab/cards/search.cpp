@@ -342,7 +342,7 @@ class PickWorkload final : public OperatorWorkload<PickWorkload, gpu::PickProble
 
 Card bounds_card(std::string name, std::string operation, const std::vector<BoundsProblem>& checked,
                  const std::vector<BoundsProblem>& timed) {
-  Card card{.name = std::move(name), .operation = std::move(operation), .arch = 80};
+  Card card{.name = std::move(name), .operation = std::move(operation), .first_arch = 80};
   const auto case_with = [](const BoundsProblem& problem) {
     std::string title =
         fmt::format("q{}_rows{}_bytes{}", problem.queries, problem.rows, problem.stride);
@@ -423,7 +423,7 @@ std::vector<Card> search_cards() {
        .ctas_reason = "128 registers of a thread let two CTAs in"}};
   Card pick{.name = "search_pick",
             .operation = "which tiles may have rows of the best, by the tiles' bounds",
-            .arch = 80};
+            .first_arch = 80};
   const auto pick_case = [](const gpu::PickProblem& problem) {
     return case_of<PickWorkload>(
         fmt::format("q{}_tiles{}_rank{}", problem.queries, problem.tiles, problem.rank), problem);
