@@ -9,6 +9,7 @@ import tempfile
 import machine
 
 RESULTS = pathlib.Path(__file__).resolve().parent / "results"
+MOST_NAMES = 10  # of cases, in a sentence
 
 
 @contextlib.contextmanager
@@ -58,6 +59,10 @@ def told(kernels: dict) -> str:
         for change in found["slower"]:
             text += f" **{change['what']}: {change['change']:+.1%}, {change['peer']} {change['peer_change']:+.1%} ({change['file']}).**"
         if found["not_judged"]:
-            text += f" Not judged: {'; '.join(change['what'] + ', ' + change['reason'] for change in found['not_judged'])}."
+            reasons: dict[str, list[str]] = {}
+            for change in found["not_judged"]:
+                reasons.setdefault(change["reason"], []).append(change["what"])
+            told = [f"{', '.join(names) if len(names) <= MOST_NAMES else f'{len(names)} cases'}, {why}" for why, names in reasons.items()]
+            text += f" Not judged: {'; '.join(told)}."
         text += "\n"
     return text
