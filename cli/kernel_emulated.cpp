@@ -62,7 +62,7 @@ bool print_figures(const lab::CaseComparer& comparer, bool is_text, nlohmann::or
             figures.distance.numbers, figures.distance.differing, figures.distance.ulps);
       }
       if (figures.changed > 0) {
-        std::cout << fmt::format("; {} differ, but their kernel has changed since",
+        std::cout << fmt::format("; the kernel of {} that differ has changed since",
                                  figures.changed);
       }
       if (figures.missing > 0) {

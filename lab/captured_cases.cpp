@@ -173,10 +173,6 @@ std::string CaseComparer::inspect(const EmulatedJob& job, const Ran& ran) {
     ++figures.missing;
     return {};
   }
-  if (!what.empty() && record->second.code != found.code) {
-    ++figures.changed;
-    return {};
-  }
   ++figures.compared;
   figures.approximate += found.is_approximate ? 1 : 0;
   figures.distance.add(distance);
@@ -184,7 +180,12 @@ std::string CaseComparer::inspect(const EmulatedJob& job, const Ran& ran) {
     return {};
   }
   ++figures.differing;
-  return fmt::format("not what {} computed: {}", captured_.device, what);
+  const bool changed = record->second.code != found.code;
+  figures.changed += changed ? 1 : 0;
+  return fmt::format("not what {} computed: {}{}", captured_.device, what,
+                     changed ? "; the kernel's PTX has changed since, so if it is meant to compute "
+                               "something else, capture its cases on that GPU again"
+                             : "");
 }
 
 }  // namespace fovea::lab

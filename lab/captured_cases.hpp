@@ -40,7 +40,7 @@ class CaseRecorder {
 struct CaptureFigures {
   int compared = 0;
   int differing = 0;              // more than they may
-  int changed = 0;                // differ, but the kernel is another one since
+  int changed = 0;                // of those that differ: the kernel is another one since
   int missing = 0;                // not in the file, or with other inputs or kernels
   int approximate = 0;            // of those compared
   captures::Distance distance{};  // of approximate outputs

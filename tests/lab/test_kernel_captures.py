@@ -74,6 +74,21 @@ def test_exact_outputs_are_compared_with_their_hash_too(run_fovea, capture):
     assert "it differs, but not in the 5 words" in told
 
 
+@pytest.mark.parametrize("differs", [False, True])
+def test_a_difference_fails_also_when_the_kernel_has_changed(run_fovea, capture, differs):
+    """Behind the hash of the code are the error, which is empty, the number of outputs, and bytes, hash and 5 words of one."""
+    path = capture(*EXACT)
+
+    def change(plain):
+        plain[-4 * 5 - 6 * 8] ^= 1  # of the code's hash
+        plain[-1] ^= 0x40 if differs else 0
+
+    told = check(run_fovea, altered(path, change), *EXACT, "--json", code=int(differs))
+    [figures] = json.loads(told.stdout)["captures"]["cards"]
+    assert figures["compared"] >= 1 and figures["differing"] == figures["changed"] == int(differs)
+    assert ("PTX has changed since" in told.stdout) == differs
+
+
 def test_other_inputs_are_not_compared(run_fovea, capture):
     path = capture(*EXACT)
     assert "nothing was compared" in check(run_fovea, path, *EXACT, "--seed", "2", code=1).stderr
