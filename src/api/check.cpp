@@ -127,6 +127,9 @@ CheckReport check_output(const CheckOptions& options) {
     }
   }
   if (report.problems.size() == told) {
+    if (options.repair && manifest) {
+      pipeline::remove_leftovers(*folder, manifest->state.finished);
+    }
     return report;
   }
   const auto plan = pipeline::plan_repair(*folder, manifest, stop);
@@ -138,6 +141,7 @@ CheckReport check_output(const CheckOptions& options) {
   }
   if (plan && options.repair) {
     pipeline::carry_out(*plan, folder);
+    pipeline::remove_leftovers(*folder, plan->manifest.state.finished);
     report.repaired = true;
   }
   return report;

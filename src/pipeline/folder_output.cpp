@@ -86,9 +86,7 @@ FolderOutput::FolderOutput(std::shared_ptr<const io::Folder> folder, const JobId
         "{} starts again",
         error.what(), shown(), option_words("overwrite"));
   }
-  if (manifest_.state.finished) {
-    remove_leftovers(*folder_);
-  }
+  remove_leftovers(*folder_, manifest_.state.finished);
 }
 
 std::string FolderOutput::shown(const std::string& name) const {
@@ -108,7 +106,9 @@ std::optional<Manifest> FolderOutput::read_there() const {
     }
   }
   const std::vector<std::string> names = folder_->list();
-  const auto other = std::ranges::find_if(names, is_shard_file);
+  const auto other = std::ranges::find_if(names, [](const std::string& name) {
+    return is_shard_file(name) || name == kErrorsFile || name == kJournalFile;
+  });
   if (other != names.end()) {
     fail(
         "{}: holds {} but no manifest.json, so it cannot be resumed; try `fovea check {} "

@@ -115,7 +115,7 @@ void finish_replacement(const std::shared_ptr<const io::Folder>& output) {
         folder->move_to(*output, name);
       }
     }
-    remove_leftovers(*output);
+    remove_leftovers(*output, true);
     output->sync();
     folder->move_to(*output, kManifestFile);
   }
@@ -128,10 +128,14 @@ void finish_replacement(const std::shared_ptr<const io::Folder>& output) {
   output->remove_folder(kUpdateFolder);
 }
 
-void remove_leftovers(const io::Folder& output) {
-  output.remove(kRetryingFile);
-  for (const std::string name : {kManifestFile, kErrorsFile, kRetryingFile, kJournalFile}) {
-    output.remove(partial(name));
+void remove_leftovers(const io::Folder& output, bool finished) {
+  output.remove(partial(kManifestFile));
+  output.remove(partial(partial(kJournalFile)));
+  if (finished) {
+    output.remove(kRetryingFile);
+    for (const std::string name : {kErrorsFile, kRetryingFile, kJournalFile}) {
+      output.remove(partial(name));
+    }
   }
 }
 

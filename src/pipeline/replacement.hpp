@@ -41,7 +41,8 @@ class Replacement {
 /// Ends what an interrupted commit() began, if there is such a thing. The output must be locked.
 void finish_replacement(const std::shared_ptr<const io::Folder>& output);
 
-/// Removes files that a run which was killed at the end of its work could not remove.
-void remove_leftovers(const io::Folder& output);
+/// Removes what a run or a repair left that was killed while it put its files in place.
+/// `finished`: of the output; the files of a job that goes on are partial ones.
+void remove_leftovers(const io::Folder& output, bool finished);
 
 }  // namespace fovea::pipeline

@@ -1,19 +1,23 @@
-"""File systems without locks or that cannot sync, by calls put before libc's; and outputs that are no regular files."""
+"""File systems without locks or that cannot sync, and repairs that are killed, by calls put before libc's; and outputs that are no regular files."""
 
+import json
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import threading
 
 import pytest
-from pipeline_support import write_photos
+from pipeline_support import contents, write_photos
 
 SOURCE = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 static int number(const char* name) { const char* text = getenv(name); return text ? atoi(text) : 0; }
 static int refused(const char* name) { errno = number(name); return errno ? -1 : 0; }
 int flock(int fd, int operation) {
@@ -22,6 +26,16 @@ int flock(int fd, int operation) {
 }
 int fsync(int fd) { (void)fd; return refused("NO_FSYNC"); }
 int fdatasync(int fd) { (void)fd; return refused("NO_FSYNC"); }
+static int calls;
+static void count(void) { if (++calls == number("KILL_AT")) raise(SIGKILL); }
+int renameat(int from_fd, const char* from, int to_fd, const char* to) {
+  count();
+  return ((int (*)(int, const char*, int, const char*))dlsym(RTLD_NEXT, "renameat"))(from_fd, from, to_fd, to);
+}
+int unlinkat(int fd, const char* name, int flags) {
+  count();
+  return ((int (*)(int, const char*, int))dlsym(RTLD_NEXT, "unlinkat"))(fd, name, flags);
+}
 """
 
 
@@ -120,3 +134,29 @@ def test_a_device_and_a_pipe_are_written_to_and_a_link_is_followed(run_fovea, mo
     for _ in range(2):
         run_fovea(*info, f"--json={link}")
         assert link.is_symlink() and (tmp_path / "far/file.json").read_text() == printed
+
+
+@pytest.mark.parametrize("damaged", ["errors.jsonl", "index-00003.jsonl", "checksums.jsonl", "manifest.json"])
+def test_a_repair_that_is_killed_leaves_nothing(embed, run_fovea, fovea_bin, calls, tmp_path, damaged):
+    photos = write_photos(tmp_path / "photos", 5)
+    out = tmp_path / "damaged"
+    embed(photos, out=out, flags=["--shard-rows", "1", "--batch-size", "1"])
+    with open(out / damaged, "ab") as file:
+        file.write(b"a diary\n")
+    shutil.copytree(out, tmp_path / "expected")
+    run_fovea("check", tmp_path / "expected", "--repair")
+    expected = contents(tmp_path / "expected")
+    killed = 0
+    for at in range(1, 100):
+        place = tmp_path / "trial"
+        shutil.copytree(out, place)
+        done = subprocess.run([fovea_bin, "check", place, "--repair"], env=os.environ | calls | {"KILL_AT": str(at)}, capture_output=True, check=False)
+        if done.returncode == 0:
+            break
+        assert done.returncode == -signal.SIGKILL
+        killed += 1
+        run_fovea("check", place, "--repair")
+        assert contents(place) == expected, f"killed at call {at}"
+        assert not json.loads(run_fovea("check", place, "--json").stdout)["problems"]
+        shutil.rmtree(place)
+    assert killed >= 1
