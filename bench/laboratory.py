@@ -59,6 +59,8 @@ def read_ledger(path: pathlib.Path) -> dict:
 def read(path: pathlib.Path) -> dict:
     try:
         document = read_ledger(path) if path.suffix == ".jsonl" else parsed(path.read_text())
+        if isinstance(document, dict) and "kind" in document:  # what a command printed says which
+            document["kind"] = document["kind"].removeprefix("fovea.kernel.")
     except (ValueError, KeyError, TypeError, StopIteration) as error:
         sys.exit(f"{path} is no result: {type(error).__name__}: {error}")
     if not isinstance(document, dict):

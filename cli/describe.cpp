@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/options.hpp"
+#include "cli/outputs.hpp"
 
 namespace fovea::cli {
 namespace {
@@ -40,6 +41,7 @@ OptionText describe_option(const CLI::Option& option) {
   text.group = text.is_position                ? "Arguments"
                : option.get_name() == "--help" ? kReportGroup
                                                : option.get_group();
+  text.output = output_of(option);
   text.required = option.get_required();
   text.repeats = text.is_position && option.get_items_expected_max() > 1;
   text.is_list = option.get_delimiter() != '\0';
@@ -196,6 +198,7 @@ nlohmann::ordered_json to_json(const CommandText& command) {
                                {"help", option.help},
                                {"variable", option.variable},
                                {"group", option.group},
+                               {"output", option.output},
                                {"is_position", option.is_position},
                                {"required", option.required},
                                {"repeats", option.repeats}});

@@ -17,6 +17,7 @@ struct OptionText {
   std::string initial;   // the default, or ""
   std::string variable;  // "FOVEA_MODEL", or ""
   std::string group;
+  std::string output;  // what it writes ("page"), or ""; see cli/outputs.hpp
   bool is_position = false;
   bool required = false;
   bool repeats = false;  // a position that may occur several times

@@ -62,6 +62,7 @@ int run_embed_texts(Options& options) {
   job.output = embed.output;
   job.normalize = !options.no_normalize;
   job.dtype = options.dtype == "f16" ? OutputDType::kF16 : OutputDType::kF32;
+  job.overwrite = embed.overwrite;
   JobReporter reporter(options.job, job.output, errors_file(job.output), "text");
   job.control = reporter.control();
   return reporter.finish(embed_texts_job(job));
@@ -73,9 +74,9 @@ void check_text_options(const CLI::App& command, const Options& options) {
     throw CLI::ValidationError("--text", "embeds texts instead of photos: give no other inputs");
   }
   for (const char* const name :
-       {"--format", "--shard-rows", "--shard", "--overwrite", "--retry-failed", "--update",
-        "--batch-size", "--decode-threads", "--decode-memory", "--strict", "--max-errors",
-        "--include", "--exclude", "--hidden", "--image-key", "--null", "--features"}) {
+       {"--format", "--shard-rows", "--shard", "--retry-failed", "--update", "--batch-size",
+        "--decode-threads", "--decode-memory", "--strict", "--max-errors", "--include", "--exclude",
+        "--hidden", "--image-key", "--null", "--features"}) {
     if (is_typed(command, *command.get_option(name))) {
       throw CLI::ValidationError(name, "does not apply to --text");
     }
@@ -101,7 +102,7 @@ void add_embed(CLI::App& app, Run& run) {
   EmbedOptions& embed = options->embed;
   CLI::App* command = app.add_subcommand("embed", "Turn images into embeddings");
   const auto take_model = add_model(*command, embed.model, embed.input.inputs);
-  add_output(*command, embed.output, "OUT",
+  add_output(*command, embed.output, OutputKind::kEmbeddings, "OUT",
              "Folder for embeddings-*.npy, index-*.jsonl, errors.jsonl, manifest.json; or one file "
              "ending in .npy");
   add_job_options(*command, embed.input, options->job);
@@ -139,7 +140,7 @@ void add_embed(CLI::App& app, Run& run) {
                      "Rows per embeddings file (without it: 65536, or as many features of patches "
                      "as 256 MiB hold)")
       ->group(kOutputGroup);
-  CLI::Option* overwrite = add_overwrite(*command, embed.overwrite);
+  CLI::Option* overwrite = command->get_option("--overwrite");
   CLI::Option* retry = add_flag(*command, "--retry-failed", embed.retry_failed,
                                 "Try the inputs in errors.jsonl again")
                            ->excludes(overwrite)
@@ -157,6 +158,7 @@ void add_embed(CLI::App& app, Run& run) {
            "fovea embed -m MODEL photos -o FEATURES --features penultimate"});
   command->callback([command, options, take_model, dtype, &run] {
     take_model();
+    options->embed.overwrite = overwrites(*command);
     options->has_dtype = dtype->count() > 0;
     if (!options->texts.empty()) {
       check_text_options(*command, *options);

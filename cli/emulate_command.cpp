@@ -96,7 +96,7 @@ int list_kernels(const EmulateArguments& arguments) {
       std::cout << text;
     }
   }
-  arguments.json.write({{"kind", "kernels"}, {"version", 1}, {"kernels", std::move(json)}});
+  arguments.json.write({{"kernels", std::move(json)}}, "emulate.kernels");
   return kDone;
 }
 
@@ -177,9 +177,7 @@ int emulate(const EmulateArguments& arguments, int threads) {
                              report.run - report.found.size(), report.run,
                              report.run == 1 ? "" : "s", report.steps, seconds);
   }
-  arguments.json.write({{"kind", "emulation"},
-                        {"version", 1},
-                        {"clean", report.found.empty()},
+  arguments.json.write({{"clean", report.found.empty()},
                         {"first_seed", arguments.seed},
                         {"schedules", arguments.schedules},
                         {"schedules_run", report.run},
@@ -278,10 +276,7 @@ void add_options(CLI::App& command, EmulateArguments& arguments) {
            "Let the launch file name files outside of its folder, and links")
       ->group(kInputGroup);
   add_threads(command, arguments.threads);
-  add_text(command, "--trace", "FILE", arguments.trace,
-           "Write what ran in which order to this file; of one schedule alone")
-      ->group(kReportGroup)
-      ->excludes(schedules);
+  add_trace(command, arguments.trace)->excludes(schedules);
   arguments.json.add_to(command);
 }
 

@@ -69,9 +69,12 @@ void add_heat(CLI::App& app, Run& run) {
   add_texts(*command, "INPUT", arguments->inputs, "The words, such as \"a dog\", and the photo")
       ->group(kInputGroup);
   add_text_clean(*command, arguments->clean);
-  without_variable(add_text(*command, "-o,--output", "FILE", arguments->output,
-                            "Picture to write, as PNG: the photo in grey under the heat"))
-      ->group(kOutputGroup);
+  names_output(*command,
+               without_variable(add_text(*command, "-o,--output", "FILE", arguments->output,
+                                         "Picture to write, as PNG: the photo in grey under the "
+                                         "heat"))
+                   ->group(kOutputGroup),
+               OutputKind::kPicture);
   arguments->json.add_to(*command);
   add_threads(*command, arguments->encoder.threads);
   add_precision(*command, arguments->precision);

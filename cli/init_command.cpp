@@ -52,19 +52,20 @@ void add_init(CLI::App& app, Run& run) {
       ->group(kInputGroup);
   add_flag(*command, "--images-only", arguments->images_only, "Write no text tower")
       ->group(kInputGroup);
-  without_variable(add_output(*command, arguments->folder, "FOLDER", "Folder to write"));
+  without_variable(
+      add_output(*command, arguments->folder, OutputKind::kFolder, "FOLDER", "Folder to write"));
   without_variable(add_choice(*command, "--dtype", {"f32", "bf16", "f16"}, arguments->dtype,
                               "Type of the written numbers"))
       ->group(kOutputGroup);
   add_whole(*command, "--max-shard-bytes", {1}, options.max_shard_bytes,
             "Split the weights into files of at most this many bytes")
       ->group(kOutputGroup);
-  add_overwrite(*command, options.overwrite);
   add_threads(*command, options.threads);
   arguments->json.add_to(*command);
   explain(*command, {"The embeddings of such a model mean nothing: it is for trying things out."},
           {"fovea init --preset tiny -o models/tiny"});
-  command->callback([arguments, &run] {
+  command->callback([command, arguments, &run] {
+    arguments->options.overwrite = overwrites(*command);
     run = [arguments] {
       arguments->options.dtype = weight_type(arguments->dtype);
       arguments->options.folder = arguments->folder;

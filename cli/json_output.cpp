@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/options.hpp"
+#include "cli/outputs.hpp"
 #include "cli/terminal.hpp"
 #include "io/atomic_file.hpp"
 
@@ -28,43 +29,64 @@ bool is_one_of(std::span<const std::string_view> words, std::string_view word) {
   return std::ranges::find(words, word) != words.end();
 }
 
-// Told at once, not after the work.
-std::string check_folder(const std::string& value) {
-  const std::filesystem::path folder = std::filesystem::path(value).parent_path();
-  std::error_code ignored;
-  return folder.empty() || std::filesystem::is_directory(folder, ignored)
-             ? ""
-             : fmt::format("there is no folder {}", folder.native());
+/// The words of a command without the program's: "kernel.check".
+std::string words_of(const CLI::App& command) {
+  const CLI::App* const parent = command.get_parent();
+  const bool is_first = parent == nullptr || parent->get_parent() == nullptr;
+  return (is_first ? "" : words_of(*parent) + ".") + command.get_name();
 }
 
 }  // namespace
 
 CLI::Option* JsonOutput::add_to(CLI::App& command) {
-  return command
-      .add_flag("--json", value_,
-                "Print JSON instead of text; with =FILE also print the text, and write the JSON to "
-                "FILE")
-      ->check(CLI::Validator([](const std::string& value) { return check_folder(value); }, ""))
-      ->type_name("[=FILE]")
-      ->group(kReportGroup);
+  commands_.push_back(&command);
+  CLI::Option* const option =
+      command
+          .add_flag("--json", value_,
+                    "Print JSON instead of text; with =FILE also print the text, and write the "
+                    "JSON to FILE")
+          ->type_name("[=FILE]")
+          ->group(kReportGroup);
+  return names_output(command, option, OutputKind::kJson);
 }
 
 bool JsonOutput::to_stdout() const {
   return is_one_of(kStandardOutput, value_);
 }
 
-std::string JsonOutput::file() const {
-  return to_stdout() || is_one_of(kNowhere, value_) ? "" : value_;
+std::string JsonOutput::file_of(const std::string& value) {
+  return is_one_of(kStandardOutput, value) || is_one_of(kNowhere, value) ? "" : value;
 }
 
-void JsonOutput::write(const nlohmann::ordered_json& json) const {
+std::string JsonOutput::file() const {
+  return file_of(value_);
+}
+
+nlohmann::ordered_json JsonOutput::envelope(const nlohmann::ordered_json& body,
+                                            std::string_view kind) const {
+  const auto chosen = std::ranges::find_if(commands_, &CLI::App::parsed);
+  std::string words = words_of(**(chosen == commands_.end() ? commands_.begin() : chosen));
+  if (!kind.empty()) {
+    words.replace(words.rfind('.') + 1, std::string::npos, kind);
+  }
+  nlohmann::ordered_json document{{"kind", std::string(kKindPrefix) + words}, {"version", 1}};
+  for (const auto& [name, value] : body.items()) {
+    if (name != "kind" && name != "version") {
+      document[name] = value;
+    }
+  }
+  return document;
+}
+
+void JsonOutput::write(const nlohmann::ordered_json& body, std::string_view kind) const {
   if (!is_wanted()) {
     return;
   }
-  const std::string text = json_text(json, 2) + '\n';
+  const std::string text = json_text(envelope(body, kind), 2) + '\n';
   if (to_stdout()) {
     std::cout << text << std::flush;
   } else {
+    std::cout << std::flush;  // which the file may be, too
     io::write_file_atomically(file(), text);
   }
 }

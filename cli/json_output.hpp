@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/App.hpp>
@@ -9,12 +10,15 @@
 
 namespace fovea::cli {
 
+/// What the "kind" of every document begins with.
+inline constexpr std::string_view kKindPrefix = "fovea.";
+
 /// Where a command's JSON goes: nowhere, to the standard output instead of text, or to a file, with
 /// text on the standard output as without it.
 class JsonOutput {
  public:
-  /// Adds --json[=FILE] to `command`; a FILE in a folder that does not exist is refused. This
-  /// object must live as long as the command.
+  /// Adds --json[=FILE] to `command`. This object must live as long as the command; several
+  /// commands may share it.
   CLI::Option* add_to(CLI::App& command);
 
   [[nodiscard]] bool is_wanted() const { return to_stdout() || !file().empty(); }
@@ -24,11 +28,20 @@ class JsonOutput {
   /// Whether the command prints its results as text.
   [[nodiscard]] bool leaves_text() const { return !to_stdout(); }
 
-  /// Writes where it is wanted; files appear whole.
-  void write(const nlohmann::ordered_json& json) const;
+  /// Writes the envelope and the fields of the object `body` where they are wanted; files appear
+  /// whole.
+  void write(const nlohmann::ordered_json& body, std::string_view kind = "") const;
+  /// {"kind": "fovea.kernel.check", "version": 1} and the fields of `body`. The kind is the chosen
+  /// command's words, with `kind` in the place of the last where its JSON has several forms.
+  [[nodiscard]] nlohmann::ordered_json envelope(const nlohmann::ordered_json& body,
+                                                std::string_view kind = "") const;
+
+  /// The file that a value of the option names, or "".
+  [[nodiscard]] static std::string file_of(const std::string& value);
 
  private:
   std::string value_;
+  std::vector<const CLI::App*> commands_;
 };
 
 /// `--json FILE` would make the file an input. Throws CLI::ValidationError when a word that ends in

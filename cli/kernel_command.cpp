@@ -84,7 +84,7 @@ int run_list(const KernelArguments& arguments) {
       }
     }
   }
-  arguments.json.write(json);
+  arguments.json.write({{"cards", std::move(json)}});
   return kDone;
 }
 
@@ -192,7 +192,7 @@ int run_resources(const KernelArguments& arguments) {
   if (arguments.json.leaves_text()) {
     std::cout << fmt::format("{}/{} within their limits\n", images.size() - over, images.size());
   }
-  arguments.json.write({{"kind", "static"}, {"version", 1}, {"kernels", std::move(json)}});
+  arguments.json.write({{"kernels", std::move(json)}});
   return over == 0 ? kDone : kFailed;
 }
 

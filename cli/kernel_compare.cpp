@@ -213,9 +213,7 @@ int compare_files(const KernelArguments& arguments) {
     }
   }
   csv.write(arguments.compare.csv);
-  Json json = {{"kind", "compare"},
-               {"version", 1},
-               {"machine", Json::parse(result.machine)},
+  Json json = {{"machine", Json::parse(result.machine)},
                {"a", {{"what", a}}},
                {"b", {{"what", b}}},
                {"verdict", to_string(result.speed)},
@@ -278,9 +276,7 @@ int compare_sides(const KernelArguments& arguments) {
   }
   Csv csv;
   csv.add("seconds", result.a.seconds, result.b.seconds, speed);
-  Json json = {{"kind", "compare"},
-               {"version", 1},
-               {"machine", ready.value("machine", Json())},
+  Json json = {{"machine", ready.value("machine", Json())},
                {"card", ready.value("card", Json())},
                {"case", ready.value("case", Json())},
                {"a", to_json(a, result.a)},

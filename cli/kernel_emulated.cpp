@@ -190,9 +190,7 @@ int run_kernel_emulate(const KernelArguments& arguments) {
   if (arguments.json.leaves_text()) {
     print_check(result);
   }
-  arguments.json.write({{"kind", "emulation"},
-                        {"version", 1},
-                        {"clean", result.passed},
+  arguments.json.write({{"clean", result.passed},
                         {"card", result.card},
                         {"case", result.case_name},
                         {"plan", result.what},

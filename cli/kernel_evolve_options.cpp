@@ -76,10 +76,12 @@ void add_evolve(CLI::App& command, KernelArguments& arguments) {
   add_real(command, "--answer-seconds", "SECONDS", {0.1, 3600}, evolve.answer_seconds,
            "How long the proposer may take for an answer")
       ->group(kInputGroup);
-  add_text(command, "--ledger", "FILE", evolve.ledger,
-           "The file that gets a line of JSON for each candidate")
-      ->required()
-      ->group(kOutputGroup);
+  names_output(command,
+               add_text(command, "--ledger", "FILE", evolve.ledger,
+                        "The file that gets a line of JSON for each candidate")
+                   ->required()
+                   ->group(kOutputGroup),
+               OutputKind::kLedger);
   add_flag(command, "--resume", evolve.resume,
            "Go on with the run of the ledger, with the same candidates as if it had not ended; "
            "the options must be the same, but for the budget and the patience")

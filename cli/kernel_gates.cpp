@@ -227,7 +227,7 @@ int run_gates(const KernelArguments& arguments) {
     std::cout << fmt::format("{}/{} cases reach all of their gates\n", run.cases() - run.missed(),
                              run.cases());
   }
-  arguments.json.write(nlohmann::ordered_json::parse(run.record()));
+  arguments.json.write(nlohmann::ordered_json::parse(run.record()), "gates");
   return run.missed() == 0 ? kDone : kFailed;
 }
 

@@ -74,6 +74,7 @@ std::string python() {
   }
   if (arguments.json.is_wanted()) {
     words.push_back("--json=" + (arguments.json.to_stdout() ? "-" : arguments.json.file()));
+    words.emplace_back("--overwrite");  // what it may replace was judged here, before it began
   }
   std::vector<char*> raw;
   std::ranges::transform(words, std::back_inserter(raw),

@@ -223,9 +223,7 @@ void add_kernel(CLI::App& app, Run& run) {
            "Run it behind a grid that still writes its input, then behind itself, as grids overlap "
            "on GPUs; outputs are not judged")
       ->group(kInputGroup);
-  add_text(*emulate, "--trace", "FILE", arguments->trace,
-           "Write what ran in which order to this file; of one schedule alone")
-      ->group(kReportGroup);
+  add_trace(*emulate, arguments->trace);
   explain(*emulate,
           {"What `fovea kernel check --device emu` finds it names with the options that run it "
            "again. Without --case it is the card's first case that is quick.",
@@ -246,7 +244,8 @@ void add_kernel(CLI::App& app, Run& run) {
             "How many words of four bytes of each output are kept beside its hash, from all over "
             "it (0: 53 of approximate ones, 5 of others)")
       ->group(kOutputGroup);
-  without_variable(add_output(*capture, arguments->output, "FILE", "File to write"));
+  without_variable(
+      add_output(*capture, arguments->output, OutputKind::kCaptures, "FILE", "File to write"));
   explain(*capture,
           {"The cases, inputs, plans and grids are those of `fovea kernel check --device emu`, "
            "which takes the file by --captures. Outputs that are wrong are told and not kept."},
@@ -272,6 +271,7 @@ void add_kernel(CLI::App& app, Run& run) {
            "Exit with 1 when a card is slower beside a peer than its speed gate asks")
       ->group(kInputGroup);
   add_against(*bench, arguments->against);
+  names_output(*bench, bench->get_option("--json"), OutputKind::kBenchReport);
   explain(*bench, {"--json=FILE keeps what FILE already holds of other measurements."},
           {"fovea kernel bench gemm_qkv_bf16 --no-peers"});
 
@@ -323,8 +323,11 @@ void add_kernel(CLI::App& app, Run& run) {
   add_flag(*compare, "--profile", with.profile,
            "Also run ncu on both sides, and name the figures that moved")
       ->group(kReportGroup);
-  add_text(*compare, "--csv", "FILE", with.csv, "Write what was compared to FILE, a row each")
-      ->group(kReportGroup);
+  names_output(
+      *compare,
+      add_text(*compare, "--csv", "FILE", with.csv, "Write what was compared to FILE, a row each")
+          ->group(kReportGroup),
+      OutputKind::kTable);
   add_flag(
       *compare, "--gate", arguments->gate,
       "Exit with 1 when B is SLOWER; of two bench reports when a time of B fails the gate that "
@@ -349,18 +352,24 @@ void add_kernel(CLI::App& app, Run& run) {
   add_plan(*profile, *arguments);
   add_sources(*profile, *arguments);
   add_parameters(*profile, *arguments);
-  add_text(*profile, "-o,--output", "FILE", arguments->output,
-           "Keep ncu's report in FILE.ncu-rep and all figures, stalls, places and findings in "
-           "FILE.json; FILE-1.json, FILE-2.json, ... when the case launches several kernels. With "
-           "--gate a folder, which gets those of every case")
-      ->group(kOutputGroup);
+  names_output(
+      *profile,
+      add_text(*profile, "-o,--output", "FILE", arguments->output,
+               "Keep ncu's report in FILE.ncu-rep and all figures, stalls, places and findings in "
+               "FILE.json; FILE-1.json, FILE-2.json, ... when the case launches several kernels. "
+               "With --gate a folder, which gets those of every case")
+          ->group(kOutputGroup),
+      OutputKind::kProfile);
   add_flag(*profile, "--gate", arguments->gate,
            "Compare all cases that have gates, or those of --case and --level, with their gates")
       ->group(kInputGroup);
-  add_text(*profile, "--record", "FILE", arguments->record,
-           "The file that keeps what --gate measured, in the place of what it held: kernels are "
-           "chosen by it where FOVEA_GATE_RECORD names it")
-      ->group(kInputGroup);
+  names_output(
+      *profile,
+      add_text(*profile, "--record", "FILE", arguments->record,
+               "The file that keeps what --gate measured, in the place of what it held: kernels "
+               "are chosen by it where FOVEA_GATE_RECORD names it")
+          ->group(kInputGroup),
+      OutputKind::kGateRecord);
   explain(*profile,
           {"Beside the counters it names the two or three rules that fire: what the figures mean, "
            "and what to try. Places in the sources need a compiler and nvdisasm."},
@@ -418,7 +427,8 @@ void add_kernel(CLI::App& app, Run& run) {
            "In KernelBench's form: a Python file with Model, get_inputs and get_init_inputs")
       ->required()
       ->group(kOutputGroup);
-  without_variable(add_output(*task, arguments->judge.output, "FILE", "File to write"));
+  without_variable(
+      add_output(*task, arguments->judge.output, OutputKind::kTask, "FILE", "File to write"));
   explain(*task, {"Without --case it is the timed case."},
           {"fovea kernel export layer_norm --kernelbench -o task.py"});
 
@@ -468,12 +478,16 @@ void add_kernel(CLI::App& app, Run& run) {
            "which takes seconds for each")
       ->group(kReportGroup);
   add_flag(*sass, "--dump", arguments->dump, "Also print the machine code")->group(kReportGroup);
-  add_text(*sass, "--cfg", "FILE", arguments->cfg,
-           "Write one kernel's control flow, by role, for graphviz's dot")
-      ->group(kReportGroup);
-  add_text(*sass, "--cubin", "FILE", arguments->cubin,
-           "Write the machine code of one kernel's unit")
-      ->group(kReportGroup);
+  names_output(*sass,
+               add_text(*sass, "--cfg", "FILE", arguments->cfg,
+                        "Write one kernel's control flow, by role, for graphviz's dot")
+                   ->group(kReportGroup),
+               OutputKind::kGraph);
+  names_output(*sass,
+               add_text(*sass, "--cubin", "FILE", arguments->cubin,
+                        "Write the machine code of one kernel's unit")
+                   ->group(kReportGroup),
+               OutputKind::kMachineCode);
   explain(*sass,
           {"The roles of a kernel whose warps are specialised must be disjoint: no path leads from "
            "one to another, and only barriers join them."},
@@ -491,9 +505,11 @@ void add_kernel(CLI::App& app, Run& run) {
   add_whole(*sanitize, "--jobs", {1, 256}, arguments->sanitize.jobs,
             "How many run at once (without it: as many as the machine has CPUs, at most 12)")
       ->group(kComputeGroup);
-  add_text(*sanitize, "-o,--output", "FOLDER", arguments->output,
-           "A folder for the tools' words, a file each, and sanitizers.json")
-      ->group(kOutputGroup);
+  names_output(*sanitize,
+               add_text(*sanitize, "-o,--output", "FOLDER", arguments->output,
+                        "A folder for the tools' words, a file each, and sanitizers.json")
+                   ->group(kOutputGroup),
+               OutputKind::kSanitizers);
   explain(
       *sanitize,
       {"A card that hangs under synccheck is not run under the other tools. Without cards every "
@@ -504,7 +520,8 @@ void add_kernel(CLI::App& app, Run& run) {
       "report", "Make one HTML page of what was measured: rooflines, profiles, gates, history");
   add_texts(*report, "RESULTS", arguments->names,
             "Files of results and folders that hold them (without any: bench/results)");
-  add_output(*report, arguments->output, "FILE", "The page to write, such as report.html");
+  add_output(*report, arguments->output, OutputKind::kPage, "FILE",
+             "The page to write, such as report.html");
   explain(
       *report,
       {"The page needs no other file and no network. A file that is damaged, or holds something "

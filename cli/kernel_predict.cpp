@@ -121,7 +121,11 @@ int run_predict(const KernelArguments& arguments) {
       }
     }
   }
-  arguments.json.write(json);
+  if (arguments.predict.counts) {
+    arguments.json.write({{"cases", std::move(json)}}, "counts");
+  } else {
+    arguments.json.write({{"predictions", std::move(json)}});
+  }
   return kDone;
 }
 

@@ -83,7 +83,7 @@ int profile_cards(const KernelArguments& arguments) {
     }
     write_profiles(profiles, output);
   }
-  arguments.json.write(json);
+  arguments.json.write({{"profiles", std::move(json)}}, "profiles");
   return kDone;
 }
 

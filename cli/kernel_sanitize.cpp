@@ -63,7 +63,7 @@ int sanitize_cards(const KernelArguments& arguments) {
     }
     std::cout << fmt::format("{}/{} passed\n", passed, runs.size());
   }
-  arguments.json.write(json);
+  arguments.json.write(json, "sanitizers");
   return static_cast<std::size_t>(passed) == runs.size() && missing.empty() ? kDone : kFailed;
 }
 

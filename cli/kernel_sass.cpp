@@ -153,7 +153,7 @@ int run_sass(const KernelArguments& arguments) {
     std::cout << fmt::format("{}/{} have all required instructions and no forbidden ones\n",
                              images.size() - wrong, images.size());
   }
-  arguments.json.write({{"kind", "static"}, {"version", 1}, {"kernels", std::move(json)}});
+  arguments.json.write({{"kernels", std::move(json)}});
   return wrong == 0 ? kDone : kFailed;
 }
 

@@ -122,13 +122,9 @@ int run_kernel_bench(const KernelArguments& arguments) {
   }
   if (!earlier.empty()) {
     report.times =
-        lab::compare_times(lab::timed_figures(lab::to_json(report), "this run"), earlier);
+        lab::compare_times(lab::timed_figures(lab::to_json(report, ""), "this run"), earlier);
   }
-  if (!file.empty()) {
-    lab::write_json(report, file);
-  } else {
-    arguments.json.write(nlohmann::ordered_json::parse(lab::to_json(report)));
-  }
+  arguments.json.write(nlohmann::ordered_json::parse(lab::to_json(report, file)));
   const auto asked = std::ranges::count_if(
       report.figures, [](const lab::BenchFigure& figure) { return !figure.gates.empty(); });
   const auto missed = std::ranges::count_if(report.figures, [](const lab::BenchFigure& figure) {
@@ -177,7 +173,7 @@ int run_once(const KernelArguments& arguments) {
                     {"case", lab::find_case(*card, arguments.check.only_case).name},
                     {"launches", arguments.times}});
   }
-  arguments.json.write(json);
+  arguments.json.write({{"launches", std::move(json)}});
   return kDone;
 }
 

@@ -181,7 +181,7 @@ int run_parameters(const KernelArguments& arguments) {
       }
     }
   }
-  arguments.json.write(Json::parse(lab::to_json(spaces)));
+  arguments.json.write({{"kernels", Json::parse(lab::to_json(spaces))}});
   return kDone;
 }
 

@@ -1,5 +1,6 @@
 // `fovea label`: says how well each of several labels fits photos.
 #include <algorithm>
+#include <cstdint>
 #include <iostream>
 #include <memory>
 #include <numeric>
@@ -36,6 +37,7 @@ struct LabelArguments {
   std::string clean = "auto";
   std::string precision = "auto";
   std::string output;
+  JsonOutput json;
   int top = 5;
 };
 
@@ -79,8 +81,10 @@ class LabelReport {
     if (arguments_.top > 0) {
       order.resize(std::min(order.size(), static_cast<std::size_t>(arguments_.top)));
     }
-    if (!arguments_.output.empty()) {
+    if (!arguments_.output.empty() || arguments_.json.is_wanted()) {
       write(image, order);
+    }
+    if (!arguments_.output.empty() || !arguments_.json.leaves_text()) {
       return;
     }
     if (stdout_is_terminal() && std::exchange(is_first_, false)) {
@@ -93,10 +97,12 @@ class LabelReport {
     }
   }
 
-  void finish() {
+  void finish(std::uint64_t failed) {
     if (file_) {
       file_->commit();
     }
+    arguments_.json.write(
+        {{"labels", arguments_.label.labels}, {"failed", failed}, {"photos", std::move(photos_)}});
   }
 
  private:
@@ -107,17 +113,24 @@ class LabelReport {
                        {"probability", image.scale.probability(image.cosines[label])},
                        {"logit", image.scale.logit(image.cosines[label])}});
     }
-    const std::string line = json_text({{"source", image.source}, {"labels", found}}) + '\n';
-    if (file_) {
-      file_->write(line);
-    } else {
-      std::cout << line;
+    nlohmann::ordered_json photo{{"source", image.source}, {"labels", std::move(found)}};
+    if (!arguments_.output.empty()) {
+      const std::string line = json_text(photo) + '\n';
+      if (file_) {
+        file_->write(line);
+      } else {
+        std::cout << line;
+      }
+    }
+    if (arguments_.json.is_wanted()) {
+      photos_.push_back(std::move(photo));
     }
   }
 
   const LabelArguments& arguments_;
   std::optional<io::AtomicFile> file_;
   bool is_first_ = true;  // image to be shown
+  nlohmann::ordered_json photos_ = nlohmann::ordered_json::array();
 };
 
 int run_label(LabelArguments& arguments) {
@@ -139,7 +152,7 @@ int run_label(LabelArguments& arguments) {
   const JobReport done =
       encoder.label(label, [&](const LabelledImage& image) { report.show(image); });
   if (!done.interrupted) {
-    report.finish();
+    report.finish(done.failed);
   }
   return reporter.finish(done);
 }
@@ -162,10 +175,13 @@ void add_label(CLI::App& app, Run& run) {
       ->allow_extra_args(false)
       ->group(kInputGroup);
   add_text_clean(*command, arguments->clean);
-  without_variable(add_text(*command, "-o,--output", "FILE", arguments->output,
-                            "Write a JSON object per photo instead of the table; -: to the "
-                            "standard output"))
-      ->group(kOutputGroup);
+  names_output(*command,
+               without_variable(add_text(*command, "-o,--output", "FILE", arguments->output,
+                                         "Write a JSON object per photo instead of the table; -: "
+                                         "to the standard output"))
+                   ->group(kOutputGroup),
+               OutputKind::kLabels);
+  arguments->json.add_to(*command);
   add_whole(*command, "--top", {0}, arguments->top, "Labels per photo, the best first (0: all)")
       ->group(kReportGroup);
   add_job_options(*command, label.input, arguments->job);
@@ -185,6 +201,9 @@ void add_label(CLI::App& app, Run& run) {
     take_model();
     require_inputs(arguments->model, arguments->label.input.inputs);
     apply_job_arguments(arguments->job, arguments->label.input, arguments->label.max_errors);
+    if (arguments->output == "-" && arguments->json.to_stdout()) {
+      throw CLI::ValidationError("--json", "and -o - both print their result: choose one");
+    }
     arguments->label.labels = labels_of(arguments->labels);
     if (arguments->label.labels.empty()) {
       throw CLI::ValidationError("--labels", "names no label");

@@ -20,6 +20,7 @@
 #include "cli/help.hpp"
 #include "cli/json_output.hpp"
 #include "cli/options.hpp"
+#include "cli/outputs.hpp"
 #include "cli/progress_line.hpp"
 #include "cli/terminal.hpp"
 #include "cli/usage.hpp"
@@ -76,6 +77,7 @@ int parse(CLI::App& app, int argc, char** argv) {
     }
     refuse_separate_json_file(words);
     parse_as_typed(app, words);
+    check_outputs(app);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {  // --help and --version
       return app.exit(error);

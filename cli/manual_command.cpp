@@ -52,8 +52,11 @@ void add_manual(CLI::App& app, Run& run) {
   const auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("manual", "Print all commands as Markdown, for docs/cli.md")->group("");
-  without_variable(add_text(*command, "--share", "FOLDER", options->folder,
-                            "Write man pages and completion scripts below this folder instead"));
+  names_output(*command,
+               without_variable(add_text(*command, "--share", "FOLDER", options->folder,
+                                         "Write man pages and completion scripts below this folder "
+                                         "instead")),
+               OutputKind::kShare);
   options->json.add_to(*command);
   command->callback([options, &app, &run] {
     run = [options, &app] {

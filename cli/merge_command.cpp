@@ -10,6 +10,7 @@
 #include "cli/commands.hpp"
 #include "cli/describe.hpp"
 #include "cli/job_report.hpp"
+#include "cli/json_output.hpp"
 #include "cli/options.hpp"
 #include "cli/progress_line.hpp"
 #include "cli/terminal.hpp"
@@ -44,9 +45,10 @@ void add_merge(CLI::App& app, Run& run) {
   CLI::App* command = app.add_subcommand("merge", "Join outputs of embed into one");
   const auto options = std::make_shared<MergeOptions>();
   const auto progress = std::make_shared<ProgressArguments>();
+  const auto json = std::make_shared<JsonOutput>();
   add_texts(*command, "OUT", options->outputs, "Output folders of `fovea embed`, all finished")
       ->required();
-  add_output(*command, options->output, "MERGED", "Folder for the result");
+  add_output(*command, options->output, OutputKind::kFolder, "MERGED", "Folder for the result");
   add_flag(*command, "--keep-first", options->keep_first,
            "Take a photo that several outputs have from the first of them")
       ->group(kInputGroup);
@@ -58,15 +60,16 @@ void add_merge(CLI::App& app, Run& run) {
   add_optional_whole(*command, "--shard-rows", {1}, *shard_rows,
                      "Rows per embeddings file (without it: as in the first output)")
       ->group(kOutputGroup);
-  add_overwrite(*command, options->overwrite);
+  json->add_to(*command);
   add_progress_options(*command, *progress);
   explain(*command,
           {"Outputs of --shard 0/N to N-1/N give the rows in the order of a run without --shard; "
            "other outputs come one after the other. A shard that is missing is an error."},
           {"fovea merge OUT-0 OUT-1 -o MERGED", "fovea merge OUT-* -o MERGED --keep-first"});
-  command->callback([options, shard_rows, progress, &run] {
+  command->callback([command, options, shard_rows, progress, json, &run] {
+    options->overwrite = overwrites(*command);
     options->shard_rows = shard_rows->value_or(0);
-    run = [options, progress] {
+    run = [options, progress, json] {
       ProgressLine line(*progress);
       Interruption interruption;
       options->stop = Interruption::flag();
@@ -76,15 +79,18 @@ void add_merge(CLI::App& app, Run& run) {
       const MergeReport report = merge_outputs(*options);
       interruption.end();
       ProgressLine::clear();
-      print_event(summary(report, *options), {{"event", "done"},
-                                              {"output", options->output},
-                                              {"rows", report.rows},
-                                              {"failed", report.failed},
-                                              {"left_out", report.left_out},
-                                              {"in_input_order", report.in_input_order},
-                                              {"missing", report.missing},
-                                              {"already_done", report.already_done},
-                                              {"interrupted", report.interrupted}});
+      nlohmann::ordered_json fields{{"output", options->output},
+                                    {"rows", report.rows},
+                                    {"failed", report.failed},
+                                    {"left_out", report.left_out},
+                                    {"in_input_order", report.in_input_order},
+                                    {"missing", report.missing},
+                                    {"already_done", report.already_done},
+                                    {"interrupted", report.interrupted}};
+      json->write(fields);
+      nlohmann::ordered_json event{{"event", "done"}};
+      event.update(fields);
+      print_event(summary(report, *options), event);
       return report.interrupted ? kInterrupted : kDone;
     };
   });

@@ -11,7 +11,7 @@
 #include "cli/terminal.hpp"
 #include "core/device_name.hpp"
 #include "fovea/error.hpp"
-#include "io/atomic_file.hpp"
+#include "io/output_place.hpp"
 
 namespace fovea::cli {
 
@@ -133,9 +133,11 @@ CLI::Option* add_outputs(CLI::App& command, std::vector<std::string>& outputs) {
 }
 
 CLI::Option* add_page(CLI::App& command, std::string& html) {
-  return add_text(command, "--html", "FILE", html,
-                  "Write a self-contained page of pictures (instead of the table)")
-      ->group(kReportGroup);
+  CLI::Option* const option =
+      add_text(command, "--html", "FILE", html,
+               "Write a self-contained page of pictures (instead of the table)")
+          ->group(kReportGroup);
+  return names_output(command, option, OutputKind::kPage);
 }
 
 CLI::Option* add_root(CLI::App& command, std::string& root) {
@@ -148,10 +150,7 @@ CLI::Option* add_root(CLI::App& command, std::string& root) {
 void with_page(const std::string& html, int threads,
                const std::function<Page(PageNotes& notes)>& make) {
   if (!html.empty()) {
-    if (std::error_code ignored; fs::is_directory(html, ignored)) {
-      throw Error(source_name(html) + ": is a folder; --html needs the name of a file");
-    }
-    io::AtomicFile tried(html);
+    io::check_writable(html);
   }
   PageNotes notes;
   const Page page = make(notes);

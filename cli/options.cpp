@@ -213,19 +213,21 @@ CLI::Option* add_real(CLI::App& command, const char* names, const char* value, R
   });
 }
 
-CLI::Option* add_output(CLI::App& command, std::string& output, const char* value,
+CLI::Option* add_output(CLI::App& command, std::string& output, OutputKind kind, const char* value,
                         const char* help) {
-  return add_text(command, "-o,--output", value, output, help)
-      ->required()
-      ->default_str("")
-      ->group(kOutputGroup);
+  CLI::Option* const option = add_text(command, "-o,--output", value, output, help)
+                                  ->required()
+                                  ->default_str("")
+                                  ->group(kOutputGroup);
+  return names_output(command, option, kind);
 }
 
-CLI::Option* add_overwrite(CLI::App& command, bool& overwrite) {
-  // A variable that was forgotten in a shell must not delete anything.
-  return without_variable(add_flag(command, "--overwrite", overwrite,
-                                   "Discard what the output folder holds and start again"))
-      ->group(kOutputGroup);
+CLI::Option* add_trace(CLI::App& command, std::string& file) {
+  CLI::Option* const option =
+      add_text(command, "--trace", "FILE", file,
+               "Write what ran in which order to this file; of one schedule alone")
+          ->group(kReportGroup);
+  return names_output(command, option, OutputKind::kTrace);
 }
 
 // The emulator's names are taken as well (docs/emulator.md), and offered where kernels are the

@@ -9,6 +9,8 @@
 
 #include <CLI/App.hpp>
 
+#include "cli/outputs.hpp"
+
 namespace fovea::cli {
 
 /// The groups of options in help.
@@ -65,9 +67,10 @@ CLI::Option* add_real(CLI::App& command, const char* names, const char* value, R
                       double& variable, const char* help);
 
 // Options of several commands.
-CLI::Option* add_output(CLI::App& command, std::string& output, const char* value,
+CLI::Option* add_output(CLI::App& command, std::string& output, OutputKind kind, const char* value,
                         const char* help);
-CLI::Option* add_overwrite(CLI::App& command, bool& overwrite);
+/// --trace, of a command that runs a schedule on the emulator.
+CLI::Option* add_trace(CLI::App& command, std::string& file);
 CLI::Option* add_device(CLI::App& command, std::string& device,
                         const char* help = "Where to compute; auto takes a GPU where there is one");
 /// 0 is automatic.

@@ -115,7 +115,7 @@ class Similar {
       result["only"] = options_.only;
     }
     result["groups"] = std::move(list);
-    options_.json.write(result);
+    options_.json.write(result, "duplicates");
     say(page.description);
     say_notes(found);
     page.description += ". ";

@@ -84,13 +84,11 @@ struct BenchReport {
                                 const std::function<void(const BenchFigure&)>& report,
                                 const std::function<void(const BenchFigure&)>& failed);
 
-/// The report as the JSON that bench/report.py reads, with the machine it was made on.
-[[nodiscard]] std::string to_json(const BenchReport& report);
-/// Throws fovea::Error when write_json would refuse the file: something is there, and no JSON
-/// object.
+/// The report as the JSON that bench/report.py reads, with the machine it was made on, and with
+/// what the file `path` ("": none) already holds of other sections. Throws fovea::Error as
+/// check_json_file does.
+[[nodiscard]] std::string to_json(const BenchReport& report, const std::string& path);
+/// Throws fovea::Error when something is in the file, and no JSON object.
 void check_json_file(const std::string& path);
-/// Writes it to `path`, whole or not at all; what a file of the same machine already holds of other
-/// sections stays.
-void write_json(const BenchReport& report, const std::string& path);
 
 }  // namespace fovea::lab

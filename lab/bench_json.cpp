@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "io/atomic_file.hpp"
+#include "io/output_place.hpp"
 #include "lab/bench_cards.hpp"
 #include "lab/machine.hpp"
 
@@ -91,8 +91,11 @@ Json whole(const BenchReport& report) {
 
 /// What a report's file holds so far; nothing when there is none, or an empty one.
 Json sections_of(const std::string& path) {
-  std::ifstream file(path);
-  if (!file || file.peek() == std::ifstream::traits_type::eof()) {
+  std::ifstream file;
+  if (!io::output_place(path).is_direct) {  // such as a pipe, which holds nothing
+    file.open(path);
+  }
+  if (!file.is_open() || file.peek() == std::ifstream::traits_type::eof()) {
     return Json::object();
   }
   Json json = Json::parse(file, nullptr, false);
@@ -104,19 +107,15 @@ Json sections_of(const std::string& path) {
 
 }  // namespace
 
-std::string to_json(const BenchReport& report) {
-  return whole(report).dump(1);
-}
-
 void check_json_file(const std::string& path) {
   (void)sections_of(path);
 }
 
-void write_json(const BenchReport& report, const std::string& path) {
-  Json json = sections_of(path);
+std::string to_json(const BenchReport& report, const std::string& path) {
+  Json json = path.empty() ? Json::object() : sections_of(path);
   json.erase("kernels");
   json.update(whole(report));
-  io::write_file_atomically(path, json.dump(1) + '\n');
+  return json.dump(1);
 }
 
 }  // namespace fovea::lab

@@ -178,6 +178,13 @@ bool begins_as_ledger(const io::File& file) {
   return begin == kBegin || begin.starts_with(R"({"kind":"run")");
 }
 
+/// What a command prints as JSON has "fovea.kernel." before its kind.
+std::string document_kind(const Json& document) {
+  const std::string kind = text(document, "kind", "");
+  constexpr std::string_view kPrefix = "fovea.kernel.";
+  return kind.starts_with(kPrefix) ? kind.substr(kPrefix.size()) : kind;
+}
+
 Document read_document(const fs::path& path) {
   Document document;
   document.file = io::escape(path.native());
@@ -185,7 +192,7 @@ Document read_document(const fs::path& path) {
   const bool is_ledger = path.extension() == ".jsonl" || begins_as_ledger(file);
   document.json = is_ledger ? read_ledger(file, document.file)
                             : io::parse_json_object(io::read_small_file(path), document.file);
-  document.kind = is_ledger ? "ledger" : text(document.json, "kind", "");
+  document.kind = is_ledger ? "ledger" : document_kind(document.json);
   if (document.kind.empty()) {
     if (std::ranges::none_of(kBenchKeys,
                              [&](const char* key) { return document.json.contains(key); })) {

@@ -124,8 +124,9 @@ struct EmbedOptions {
   /// 256 MiB hold.
   std::optional<std::uint64_t> shard_rows;
   std::optional<std::uint64_t> max_errors;  ///< more failed inputs end the job with an Error
-  bool overwrite = false;                   ///< discard what OUT holds and start again
-  bool retry_failed = false;                ///< try the inputs in OUT/errors.jsonl again
+  /// Discard what the folder OUT holds and start again; replace a file that Fovea did not write.
+  bool overwrite = false;
+  bool retry_failed = false;  ///< try the inputs in OUT/errors.jsonl again
   /// Brings what OUT holds up to date with the inputs: rows of photos that are new are added, those
   /// of changed photos are computed again, those of photos that are gone are dropped, and all
   /// others keep their bytes (docs/output.md). Without an output to update it is as if this were
@@ -147,6 +148,7 @@ struct EmbedTextsJob {
   std::string output;  ///< a file ending in .npy
   bool normalize = true;
   OutputDType dtype = OutputDType::kF32;
+  bool overwrite = false;  ///< replace a file that Fovea did not write
   JobControl control;
 };
 
@@ -157,6 +159,7 @@ struct PreprocessOptions {
   int decode_threads = 0;           ///< as in EmbedOptions
   std::uint64_t decode_memory = 0;  ///< as in EmbedOptions
   std::optional<std::uint64_t> max_errors;
+  bool overwrite = false;  ///< replace a file that Fovea did not write
   JobControl control;
 };
 
@@ -202,6 +205,10 @@ struct JobReport {
 /// Throws fovea::Error when `output` cannot be what a job writes, by its name alone: a folder, or
 /// one file ending in .npy; or only the latter. The jobs below check it, too.
 void check_output_name(const std::string& output, bool only_array);
+
+/// What the ending of a file's name says that it holds, in a word of manifest.json's "left_out":
+/// "image", "video", "json"; "other" when it says nothing that is known.
+[[nodiscard]] std::string_view kind_by_name(std::string_view name);
 
 /// Embeds every input and writes the files of docs/output.md. An input that fails is listed and has
 /// no row; the rows of the others stay in input order. An unfinished output of the same job is

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -23,7 +22,7 @@ import torch.nn.functional as F
 
 import fovea
 import fovea.ops
-from fovea import _compare, _kernels, _timing
+from fovea import _compare, _document, _kernels, _timing
 from fovea._numerics import attention_reference, judge, unit_in_last_place
 
 #: Largest difference from torch in float32 on unit-variance inputs in float16, where float16 itself allows it: see
@@ -378,8 +377,9 @@ def main(arguments: list[str] | None = None) -> int:
         metavar="[CASE=]Y",
         help="the most microseconds of headline cases, or of one, named as it is printed; may be repeated",
     )
-    parser.add_argument("--json", metavar="FILE", help="also write every line with its figures to this file")
+    _document.add_options(parser, "also write every line with its figures to this file")
     options = parser.parse_args(arguments)
+    _document.check(parser, options.json, options.overwrite)
     if options.device == "cuda" and not torch.cuda.is_available():
         parser.error("there is no CUDA device, or torch was built without CUDA")
     if options.level and options.device == _CPU:
@@ -398,9 +398,8 @@ def main(arguments: list[str] | None = None) -> int:
                 accept_case(report, case, options.device, level, options.seeds, limits)
     print(f"{report.passed}/{report.total} passed")
     if options.json:
-        with open(options.json, "w") as file:
-            about = {"fovea": fovea.__version__, "torch": torch.__version__, "device": name}
-            json.dump({**about, "lines": report.lines, "left_out": report.left_out}, file, indent=1)
+        about = {"fovea": fovea.__version__, "torch": torch.__version__, "device": name}
+        _document.write(options.json, "accept", {**about, "lines": report.lines, "left_out": report.left_out})
     return 0 if report.passed == report.total else 1
 
 

@@ -8,7 +8,6 @@ CPU operator with that of torch, on the smallest problems.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +18,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import fovea
 import fovea.ops
-from fovea import _kernels, _timing
+from fovea import _document, _kernels, _timing
 from fovea._numerics import attention_reference, judge
 
 #: Computes attention of q, k and v.
@@ -165,8 +164,9 @@ def host_overhead(device: str) -> dict[str, float]:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m fovea.bench_attention", description=__doc__.splitlines()[0])
     parser.add_argument("--dtype", choices=["float16", "bfloat16"], default="float16")
-    parser.add_argument("--json", metavar="FILE", help="also write everything to this file; - is the standard output")
+    _document.add_options(parser, "also write everything to this file; - is the standard output")
     options = parser.parse_args(arguments)
+    _document.check(parser, options.json, options.overwrite)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     dtype = getattr(torch, options.dtype)
     report: dict[str, Any] = {
@@ -184,16 +184,14 @@ def main(arguments: list[str] | None = None) -> int:
         if device == "cuda":
             report["host_us"] = host_overhead(device)
     if options.json == "-":
-        json.dump(report, sys.stdout, indent=1)
-        print()
+        _document.write("-", "bench_attention", report)
     else:
         print(f"fovea {fovea.__version__}, torch {torch.__version__}, {report['device']}")
         print_table(report["rows"])
         for name, us in report.get("host_us", {}).items():
             print(f"host: {us:.1f} us per call of {name}")
         if options.json:
-            with open(options.json, "w") as file:
-                json.dump(report, file, indent=1)
+            _document.write(options.json, "bench_attention", report)
     return 1 if any("failed" in entry for row in report["rows"] for entry in row["fovea"].values()) else 0
 
 

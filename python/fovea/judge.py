@@ -13,7 +13,6 @@ import argparse
 import contextlib
 import dataclasses
 import io
-import json
 import math
 import os
 import pathlib
@@ -26,7 +25,7 @@ from typing import Any
 import torch
 
 import fovea
-from fovea import _answer, _compare, _timing
+from fovea import _answer, _compare, _document, _timing
 from fovea._child import Child, Ended, printable
 from fovea._task import (
     Operands,
@@ -386,9 +385,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--time-limit", type=float, default=600, help="seconds for the answer; default: %(default)s")
     parser.add_argument("--no-time", dest="timing", action="store_false", help="do not time anything")
     parser.add_argument("--no-compile", dest="compile", action="store_false", help="do not time torch.compile")
-    parser.add_argument("--json", metavar="FILE", help="also write the verdict, or to the standard output alone with -")
+    _document.add_options(parser, "also write the verdict, or to the standard output alone with -")
     given = vars(parser.parse_args(arguments))
     task, answer, file = given.pop("task"), given.pop("answer"), given.pop("json")
+    _document.check(parser, file, given.pop("overwrite"), (task, answer))
     for path in (task, answer):
         if not path.is_file():
             parser.error(f"{path} is no file")
@@ -418,10 +418,9 @@ def _tell(report: Report, file: str | None, asked: dict[str, str]) -> None:
     if file != "-":
         _print(report)
     if file:
-        about = {"kind": "judge", "version": 1, "fovea": fovea.__version__, "machine": _machine(asked["device"])}
+        about = {"fovea": fovea.__version__, "machine": _machine(asked["device"])}
         about |= {**asked, "verdict": report.verdict}
-        text = json.dumps(_plain({**about, **dataclasses.asdict(report)}), indent=1) + "\n"
-        sys.stdout.write(text) if file == "-" else pathlib.Path(file).write_text(text)
+        _document.write(file, "kernel.judge", _plain({**about, **dataclasses.asdict(report)}))
     sys.stdout.flush()
 
 

@@ -7,6 +7,7 @@
 #include "core/error.hpp"
 #include "fovea/job.hpp"
 #include "pipeline/output.hpp"
+#include "pipeline/own_outputs.hpp"
 #include "pipeline/run.hpp"
 
 namespace fovea {
@@ -58,6 +59,7 @@ void write_texts(const EmbedTextsJob& options, Encoder& encoder, JobReport& repo
 JobReport embed_texts_job(const EmbedTextsJob& options) {
   const auto start = std::chrono::steady_clock::now();
   check_output_name(options.output, true);
+  pipeline::refuse_foreign_files(options.output, options.overwrite);
   if (options.texts.empty()) {
     fail("there is no text to embed");
   }

@@ -499,6 +499,7 @@ class EmbedJob {
 
 JobReport run_preprocess(const PreprocessOptions& options) {
   check_output_name(options.output, true);
+  pipeline::refuse_foreign_files(options.output, options.overwrite);
   const model::ModelConfig config = model::read_model_config(hub::resolve_model(options.model));
   const pipeline::PixelLayout layout{.preprocessing = config.preprocessing, .patch = 0};
   pipeline::LeftOut left_out(options.output);
@@ -528,9 +529,14 @@ void check_output_name(const std::string& output, bool only_array) {
   }
 }
 
+std::string_view kind_by_name(std::string_view name) {
+  return pipeline::kind_of(name);
+}
+
 JobReport embed_job(const EmbedOptions& options) {
   return timed([&] {
     check_output_name(options.output, false);
+    pipeline::refuse_foreign_files(options.output, options.overwrite);
     return EmbedJob(options).run();
   });
 }

@@ -1,13 +1,40 @@
 // Encodes by libpng's simplified interface, which returns errors instead of jumping.
 #include "image/png_writer.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string_view>
 
 #include <png.h>
+#include <zlib.h>
 
 #include "core/error.hpp"
 
 namespace fovea::image {
+namespace {
+
+void append_big_endian(std::vector<std::byte>& bytes, std::uint32_t number) {
+  for (int shift = 24; shift >= 0; shift -= 8) {
+    bytes.push_back(static_cast<std::byte>(number >> static_cast<unsigned>(shift)));
+  }
+}
+
+// By it a picture of the program is known.
+std::vector<std::byte> text_chunk() {
+  using namespace std::string_view_literals;
+  constexpr std::string_view kNameAndText = "tEXtSoftware\0Fovea"sv;
+  std::vector<std::byte> chunk;
+  append_big_endian(chunk, kNameAndText.size() - 4);  // the name does not count
+  const auto content = std::as_bytes(std::span(kNameAndText));
+  chunk.insert(chunk.end(), content.begin(), content.end());
+  append_big_endian(chunk, static_cast<std::uint32_t>(
+                               crc32(0, reinterpret_cast<const Bytef*>(kNameAndText.data()),
+                                     static_cast<uInt>(kNameAndText.size()))));
+  return chunk;
+}
+
+}  // namespace
 
 std::vector<std::byte> encode_png(const ImageView& image) {
   png_image header{};
@@ -26,6 +53,10 @@ std::vector<std::byte> encode_png(const ImageView& image) {
          static_cast<const char*>(header.message));
   }
   bytes.resize(size);
+  // The simplified interface writes no text. The chunk goes behind the header.
+  constexpr std::size_t kHeaderEnd = 33;
+  const std::vector<std::byte> text = text_chunk();
+  bytes.insert(bytes.begin() + kHeaderEnd, text.begin(), text.end());
   return bytes;
 }
 

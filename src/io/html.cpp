@@ -78,8 +78,9 @@ std::string html_head(std::string_view title, std::string_view style) {
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
       "img-src data:; style-src 'unsafe-inline'\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "{}\n"
       "<title>{}</title>\n<style>{}{}</style>\n</head>\n<body>\n",
-      html_escape(title), kBaseStyle, style);
+      kHtmlGenerator, html_escape(title), kBaseStyle, style);
 }
 
 }  // namespace fovea::io

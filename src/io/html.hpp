@@ -10,6 +10,9 @@ namespace fovea::io {
 /// characters "\xHH". `text` must be UTF-8.
 [[nodiscard]] std::string html_escape(std::string_view text);
 
+/// By it a page of the program is known.
+inline constexpr std::string_view kHtmlGenerator = "<meta name=\"generator\" content=\"Fovea\">";
+
 /// A page up to and with <body>: the title as text, then the colours and type that all pages share,
 /// light or dark as the reader's system is, and `style` behind them. The page may neither fetch nor
 /// run anything, whatever a name in it holds; pictures are data: URIs.

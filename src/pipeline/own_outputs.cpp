@@ -3,16 +3,21 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include <sys/stat.h>
 
 #include "core/error.hpp"
+#include "core/wording.hpp"
 #include "io/line_reader.hpp"
+#include "io/npy.hpp"
 #include "io/text.hpp"
 #include "pipeline/braces.hpp"
+#include "pipeline/index_line.hpp"
 #include "pipeline/output_files.hpp"
 #include "pipeline/output_proof.hpp"
 
@@ -100,6 +105,51 @@ void refuse_in_list(const OwnOutputs& outputs, const std::string& path, bool nul
   }
 }
 
+/// Of a file: what is not one, such as a pipe, is never replaced.
+bool holds_something(const fs::path& path) {
+  struct stat info{};
+  return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0;
+}
+
+/// The number of rows of an array; nothing when it is none.
+std::optional<std::uint64_t> rows_of(const fs::path& path) {
+  try {
+    const Shape shape = io::NpyFile(path).shape();
+    return shape.rank() == 0 ? std::nullopt : std::optional(static_cast<std::uint64_t>(shape[0]));
+  } catch (const Error& error) {
+    rethrow_unless_finding(error);
+    return std::nullopt;
+  }
+}
+
+/// Whether the first line of a file can be parsed; counts the lines.
+template <typename Parse>
+bool has_lines(const fs::path& path, const Parse& parse, std::uint64_t& count) {
+  try {
+    io::LineReader lines(path.native(), '\n');
+    std::string line;
+    for (; lines.next(line, {}); ++count) {
+      if (count == 0) {
+        parse(line);
+      }
+    }
+    return count > 0;
+  } catch (const Error& error) {
+    rethrow_unless_finding(error);
+    return false;
+  }
+}
+
+bool is_index(const fs::path& path, std::uint64_t& lines) {
+  return holds_something(path) &&
+         has_lines(path, [](std::string_view line) { (void)parse_index_line(line); }, lines);
+}
+
+bool are_errors(const fs::path& path) {
+  std::uint64_t lines = 0;
+  return has_lines(path, [](std::string_view line) { (void)parse_error_source(line); }, lines);
+}
+
 }  // namespace
 
 void refuse_own_outputs(const InputOptions& input, const fs::path& output, StopFlag stop) {
@@ -121,6 +171,29 @@ void refuse_own_outputs(const InputOptions& input, const fs::path& output, StopF
         outputs.refuse(pattern.name(index));
       }
     }
+  }
+}
+
+void refuse_foreign_files(const fs::path& output, bool overwrite) {
+  if (overwrite || !is_array_file(output)) {
+    return;
+  }
+  const auto [array, index, errors] = array_files(output);
+  const fs::path folder = output.parent_path();
+  std::uint64_t lines = 0;
+  const bool has_index = is_index(folder / index, lines);
+  const auto refuse = [](const fs::path& path, std::string_view what) {
+    fail("{}: exists, and is not {} that Fovea wrote; choose another output, or replace it with {}",
+         io::escape(path.native()), what, option_words("overwrite"));
+  };
+  if (holds_something(folder / index) && !has_index) {
+    refuse(folder / index, "an index");
+  }
+  if (holds_something(folder / errors) && !are_errors(folder / errors)) {
+    refuse(folder / errors, "a list of errors");
+  }
+  if (holds_something(output) && !(rows_of(output) == lines && (has_index || lines == 0))) {
+    refuse(output, "an array");
   }
 }
 

@@ -19,4 +19,9 @@ void refuse_own_outputs(const InputOptions& input, const std::filesystem::path& 
 [[nodiscard]] std::string input_around(const InputOptions& input,
                                        const std::filesystem::path& output);
 
+/// Throws fovea::Error when a job that writes an array, `output`, would replace a file that no such
+/// job wrote: an array without its index beside it, or such an index or list of errors. Nothing
+/// unless `output` is an array, and not to be overwritten.
+void refuse_foreign_files(const std::filesystem::path& output, bool overwrite);
+
 }  // namespace fovea::pipeline

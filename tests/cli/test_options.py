@@ -29,7 +29,7 @@ EXCEPTIONS = {
     "--schedules": ({"default", "help"}, "emulate looks for findings, check compares results, mutate ends at either"),
     "--seed": ({"default", "help"}, "the laboratory's committed results were drawn with 1; emulate draws schedules"),
 }
-DATA = ["info", "pull", "verify", "check", "bench", "calibrate", "similar", "search", "tokenize", "init", "emulate", "kernel list", "kernel check", "kernel capture", "kernel emulate",
+DATA = ["info", "pull", "verify", "check", "merge", "bench", "calibrate", "similar", "search", "label", "heat", "tokenize", "init", "emulate", "kernel list", "kernel check", "kernel capture", "kernel emulate",
         "kernel mutate", "kernel bench", "kernel predict", "kernel run", "kernel profile", "kernel resources", "kernel sass"]  # fmt: skip
 
 
@@ -212,7 +212,7 @@ def test_json_goes_to_the_standard_output_or_to_a_file(run_fovea, tiny, tmp_path
 
 def test_json_of_commands_that_print_text(run_fovea, tiny, photos, tmp_path):
     listed = json.loads(run_fovea("kernel", "list", "layer_norm", "--json").stdout)
-    assert listed[0]["name"] == "layer_norm" and listed[0]["cases"]
+    assert listed["cards"][0]["name"] == "layer_norm" and listed["cards"][0]["cases"]
     made = json.loads(run_fovea("init", "--preset", "tiny", "-o", tmp_path / "m", "--json").stdout)
     assert made["folder"] == str(tmp_path / "m")
     calibrated = json.loads(run_fovea("calibrate", tmp_path / "m", photos, "--json").stdout)

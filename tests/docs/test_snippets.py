@@ -87,7 +87,7 @@ def help_of(run_fovea):
 
 @pytest.fixture(scope="session")
 def cards(run_fovea):
-    return functools.cache(lambda: [card["name"] for card in json.loads(run_fovea("kernel", "list", "--json").stdout)])
+    return functools.cache(lambda: [card["name"] for card in json.loads(run_fovea("kernel", "list", "--json").stdout)["cards"]])
 
 
 def unknown(command: str, help_of, cards) -> list[str]:

@@ -346,7 +346,7 @@ def test_the_program_judges(run_fovea, package, tmp_path):
     printed = run_fovea(*judge, code=1, env=package).stdout
     verdict = json.loads(file.read_text(), parse_constant=pytest.fail)
     assert printed.splitlines()[-1] == verdict["verdict"] == "WRONG"
-    assert verdict["kind"] == "judge" and verdict["reasons"][0] in printed
+    assert verdict["kind"] == "fovea.kernel.judge" and verdict["reasons"][0] in printed
     right = run_fovea("kernel", "judge", TASK, ANSWERS / "right_plain.py", *QUICK, code=0, env=package)
     assert right.stdout.splitlines()[-1] == "RIGHT" and right.stderr == ""
 

@@ -31,7 +31,7 @@ def test_list_names_all_architectures_of_a_card(run_fovea):
     rows = {line.split()[0]: line for line in run_fovea("kernel", "list").stdout.splitlines()}
     assert "sm_90, sm_100 " in rows["gemm_qkv_int8"] and "sm_80, sm_90, sm_100 " in rows["attention"]
     assert " sm_100 " in rows["gemm_qkv_mxfp8"] and "sm_90" not in rows["gemm_qkv_mxfp8"]
-    assert json.loads(run_fovea("kernel", "list", "gemm_qkv_int8", "--json").stdout)[0]["archs"] == [90, 100]
+    assert json.loads(run_fovea("kernel", "list", "gemm_qkv_int8", "--json").stdout)["cards"][0]["archs"] == [90, 100]
 
 
 @pytest.mark.skipif(has_gpu, reason="this machine has a GPU")
@@ -63,7 +63,7 @@ def test_times_are_predicted_without_a_gpu(run_fovea):
     said = run_fovea("kernel", "predict", "gemm_qkv_bf16").stdout
     assert "ping_pong" in said and "bound by: matrix units" in said
     h200, h100 = (
-        json.loads(run_fovea("kernel", "predict", "row_norm", "--gpu", gpu, "--json").stdout)[0] for gpu in ("h200", "h100")
+        json.loads(run_fovea("kernel", "predict", "row_norm", "--gpu", gpu, "--json").stdout)["predictions"][0] for gpu in ("h200", "h100")
     )
     assert h200["bound"] == h100["bound"] == "device memory"
     assert 1.3 < h100["seconds"] / h200["seconds"] < 1.5  # 4.8 and 3.35 TB/s
@@ -261,7 +261,7 @@ def test_sass_without_a_disassembler_says_what_is_missing(fovea_bin, with_kernel
 
 
 def test_a_card_as_json_is_the_context_of_a_task(run_fovea):
-    card = json.loads(run_fovea("kernel", "list", "gemm_qkv_bf16", "--json").stdout)[0]
+    card = json.loads(run_fovea("kernel", "list", "gemm_qkv_bf16", "--json").stdout)["cards"][0]
     assert {"operation", "tolerance", "cases", "limits", "gates", "peers", "kernels", "parameters", "sources"} <= set(card)
     assert "gemm (232064, 2304)" in next(one["problem"] for one in card["cases"] if one["bench"])
     assert "kernels/epilogue/fragment.cuh" in card["sources"] and 5 in card["parameters"]["gemm_ping_pong"]["stages"]

@@ -47,7 +47,7 @@ def test_verdicts_and_exit_codes(run_fovea, build, tmp_path, seconds, verdict, g
     assert printed.splitlines()[-1].startswith(verdict + ": B takes")
     compare(run_fovea, a, b, "--gate", code=gate)
     saved = json.loads((tmp_path / "out.json").read_text())
-    assert (saved["kind"], saved["version"], saved["verdict"]) == ("compare", 1, verdict)
+    assert (saved["kind"], saved["version"], saved["verdict"]) == ("fovea.kernel.compare", 1, verdict)
     assert saved["machine"] == READY["machine"] and saved["card"] == "layer_norm" and saved["rounds"] == 16
     assert saved["ratio"] == pytest.approx(seconds / 1e-4) and saved["interval"] == [saved["ratio"]] * 2
     rows = list(csv.DictReader((tmp_path / "out.csv").open()))

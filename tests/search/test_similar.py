@@ -243,11 +243,12 @@ def test_the_place_of_the_page_is_tried_before_anything_else(run_fovea, tmp_path
     (tmp_path / "folder").mkdir()
     np.save(tmp_path / "out/embeddings-00000.npy", np.full((4, DIMENSION), np.nan, np.float32))
     for page in ("absent/page.html", "folder"):
-        result = run_fovea("similar", "--in", "out", "--duplicates", "--html", page, code=1)
+        result = run_fovea("similar", "--in", "out", "--duplicates", "--html", page, code=2)
         assert page in result.stderr and "NaN" not in result.stderr and result.stdout == ""
-    (tmp_path / "page.html").write_text("an older page")
+    older = '<meta name="generator" content="Fovea">an older page'
+    (tmp_path / "page.html").write_text(older)
     run_fovea("similar", "--in", "out", "--duplicates", "--html", "page.html", code=1)
-    assert (tmp_path / "page.html").read_text() == "an older page"
+    assert (tmp_path / "page.html").read_text() == older
     assert not list(tmp_path.glob("*.partial"))
 
 

@@ -112,7 +112,8 @@ std::vector<GateEntry> read_gate_record(std::string_view json, std::string_view 
                                         std::string_view source) {
   try {
     const Json record = Json::parse(json);
-    if (record.at("kind") != "gates" || record.at("version") != 1) {
+    const Json& kind = record.at("kind");  // the second is of `fovea kernel profile --gate --json`
+    if ((kind != "gates" && kind != "fovea.kernel.gates") || record.at("version") != 1) {
       fail("{}: a record of gates has kind \"gates\" and version 1", source);
     }
     std::vector<GateEntry> entries;

@@ -1,0 +1,267 @@
+// The table of outputs. What Fovea writes is known by its first bytes, or by what lies beside it.
+#include "cli/output_kinds.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstddef>
+#include <iterator>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "cli/json_output.hpp"
+#include "core/error.hpp"
+#include "io/descriptor.hpp"
+#include "io/html.hpp"
+#include "lab/captures/results.hpp"
+#include "lab/card.hpp"
+
+namespace fovea::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Files = std::vector<fs::path>;
+
+/// The beginning of a file; "" of one that cannot be read.
+std::string head_of(const fs::path& file, std::size_t bytes = 65536) {
+  try {
+    const io::OpenedFile opened = io::open_regular_file(file);
+    std::string head(bytes, '\0');
+    const ssize_t got = ::pread(opened.file.get(), head.data(), head.size(), 0);
+    head.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    return head;
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+bool begins_with(const fs::path& file, std::string_view text) {
+  return head_of(file, text.size()) == text;
+}
+
+/// The "kind" of a JSON document, which is its first field where Fovea wrote it.
+std::string json_kind(const fs::path& file) {
+  std::string head = head_of(file, 256);
+  std::erase_if(head, [](unsigned char c) { return std::isspace(c) != 0; });
+  constexpr std::string_view kBegin = R"({"kind":")";
+  return head.starts_with(kBegin)
+             ? head.substr(kBegin.size(), head.find('"', kBegin.size()) - kBegin.size())
+             : "";
+}
+
+bool is_document(const fs::path& file) {
+  return json_kind(file).starts_with(kKindPrefix);
+}
+
+bool is_gate_record(const fs::path& file) {
+  return json_kind(file) == "gates" || is_document(file);
+}
+
+bool is_page(const fs::path& file) {
+  return head_of(file).find(io::kHtmlGenerator) != std::string::npos;
+}
+
+bool is_picture(const fs::path& file) {
+  using namespace std::string_view_literals;
+  const std::string head = head_of(file, 256);
+  return head.starts_with("\x89PNG\r\n"sv) &&
+         head.find("tEXtSoftware\0Fovea"sv) != std::string::npos;
+}
+
+bool are_labels(const fs::path& file) {
+  const std::string head = head_of(file);
+  const std::string line = head.substr(0, head.find('\n'));
+  return line.starts_with(R"({"source":)") &&
+         line.find(R"("labels":[{"label":)") != std::string::npos;
+}
+
+bool is_machine_code(const fs::path& file) {
+  constexpr std::size_t kMachine = 18;  // of an ELF header, 16 bits
+  constexpr char kCuda = '\xbe';        // EM_CUDA, 190
+  const std::string head = head_of(file, 20);
+  return head.size() == 20 &&
+         head.starts_with(
+             "\x7f"
+             "ELF") &&
+         head[kMachine] == kCuda;
+}
+
+bool are_captures(const fs::path& file) {
+  try {
+    (void)captures::read_results(file);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+bool is_task(const fs::path& file) {
+  return head_of(file).find("written by `fovea kernel export`") != std::string::npos;
+}
+
+bool is_profile(const fs::path& file) {
+  return json_kind(file) == "profile" || is_document(file) || begins_with(file, "NVR");
+}
+
+/// What is in a folder, or whose names begin like the value, and ends as profiles do.
+Files profile_files(const std::string& value) {
+  std::error_code absent;
+  const bool in_folder = fs::is_directory(value, absent);
+  const fs::path folder = in_folder ? fs::path(value) : fs::path(value).parent_path();
+  const std::string stem = in_folder ? "" : fs::path(value).filename().native();
+  Files files;
+  for (const auto& entry : fs::directory_iterator(folder.empty() ? "." : folder, absent)) {
+    const fs::path name = entry.path().filename();
+    const std::string rest =
+        name.native().starts_with(stem)
+            ? name.stem().native().substr(std::min(stem.size(), name.stem().native().size()))
+            : "?";
+    const bool is_number =
+        rest.empty() ||
+        (rest.front() == '-' &&
+         std::ranges::all_of(rest.substr(1), [](unsigned char c) { return std::isdigit(c) != 0; }));
+    const bool of_card =
+        in_folder && std::ranges::any_of(lab::find_cards({}), [&](const lab::Card* card) {
+          return name.native().starts_with(card->name + "-");
+        });
+    if ((in_folder ? of_card : is_number) &&
+        (name.extension() == ".json" || name.extension() == ".ncu-rep")) {
+      files.push_back(folder / name);
+    }
+  }
+  if (files.empty() && !in_folder) {
+    files.emplace_back(value + ".json");
+  }
+  return files;
+}
+
+constexpr const char* kSanitizerReport = "sanitizers.json";
+
+bool is_sanitizer_file(const fs::path& file) {
+  const std::string kind = json_kind(file.parent_path() / kSanitizerReport);
+  return kind == "sanitizers" || kind.starts_with(kKindPrefix);
+}
+
+Files sanitizer_files(const std::string& value) {
+  Files files;
+  std::error_code absent;
+  for (const auto& entry : fs::directory_iterator(value, absent)) {
+    const std::string name = entry.path().filename().native();
+    const bool is_log =
+        std::ranges::any_of(std::array{"memcheck-", "racecheck-", "synccheck-", "initcheck-"},
+                            [&](const char* tool) { return name.starts_with(tool); });
+    if (name == kSanitizerReport || is_log) {
+      files.push_back(entry.path());
+    }
+  }
+  return files;
+}
+
+bool is_shared_file(const fs::path& file) {
+  return head_of(file, 1024).find("fovea") != std::string::npos;
+}
+
+Files shared_files(const std::string& value) {
+  const fs::path share = value;
+  Files files = {share / "bash-completion/completions/fovea", share / "zsh/site-functions/_fovea",
+                 share / "fish/vendor_completions.d/fovea.fish"};
+  std::error_code absent;
+  for (const auto& entry : fs::directory_iterator(share / "man/man1", absent)) {
+    if (entry.path().filename().native().starts_with("fovea")) {
+      files.push_back(entry.path());
+    }
+  }
+  return files;
+}
+
+Files json_files(const std::string& value) {
+  const std::string file = JsonOutput::file_of(value);
+  return file.empty() ? Files() : Files{file};
+}
+
+Files labels_files(const std::string& value) {
+  return value == "-" ? Files() : Files{value};
+}
+
+Files embeddings_files(const std::string& value) {
+  constexpr std::string_view kArray = ".npy";
+  if (!value.ends_with(kArray)) {
+    return {};
+  }
+  const std::string stem = value.substr(0, value.size() - kArray.size());
+  return {value, stem + ".index.jsonl", stem + ".errors.jsonl"};
+}
+
+Files no_files(const std::string& /*value*/) {
+  return {};
+}
+
+}  // namespace
+
+bool KindOfOutput::allows(std::string_view ending) const {
+  return ending == ".txt" || std::ranges::any_of(endings, [&](std::string_view one) {
+           return std::ranges::equal(one, ending, [](unsigned char a, unsigned char b) {
+             return std::tolower(a) == std::tolower(b);
+           });
+         });
+}
+
+Files KindOfOutput::files_of(const std::string& value) const {
+  return files == nullptr ? Files{value} : files(value);
+}
+
+std::span<const KindOfOutput> output_kinds() {
+  using enum OutputKind;
+  static const std::vector<KindOfOutput> kinds = {
+      {kJson, "json", "JSON", {".json"}, is_document, json_files},
+      {kBenchReport, "bench report", "a report of measurements", {".json"}, nullptr, json_files},
+      {kGateRecord, "gate record", "a record of gates", {".json"}, is_gate_record},
+      {kPage, "page", "an HTML page", {".html", ".htm"}, is_page},
+      {kPicture, "picture", "a PNG picture", {".png"}, is_picture},
+      {kLabels,
+       "labels",
+       "lines of JSON",
+       {".jsonl", ".ndjson", ".json"},
+       are_labels,
+       labels_files},
+      {kTable,
+       "table",
+       "a CSV table",
+       {".csv"},
+       [](const fs::path& file) { return begins_with(file, "name,a,b,ratio,verdict\n"); }},
+      {kTrace,
+       "trace",
+       "a trace",
+       {},
+       [](const fs::path& file) { return begins_with(file, "# grid "); }},
+      {kGraph,
+       "graph",
+       "a graph for dot",
+       {".dot", ".gv"},
+       [](const fs::path& file) { return begins_with(file, "digraph \""); }},
+      {kMachineCode, "machine code", "machine code", {".cubin"}, is_machine_code},
+      {kCaptures, "captures", "captures", {".captures", ".zst"}, are_captures},
+      {kTask, "task", "a task in Python", {".py"}, is_task},
+      {kProfile, "profile", "profiles", {}, is_profile, profile_files},
+      {kLedger, "ledger", "a ledger", {".jsonl", ".ndjson", ".json"}},
+      {kEmbeddings, "embeddings", "embeddings", {".npy"}, nullptr, embeddings_files},
+      {kFolder, "folder", "a folder", {}, nullptr, no_files, true},
+      {kSanitizers,
+       "sanitizers",
+       "what sanitizers said",
+       {},
+       is_sanitizer_file,
+       sanitizer_files,
+       true},
+      {kShare, "share", "man pages and completion scripts", {}, is_shared_file, shared_files, true},
+  };
+  return kinds;
+}
+
+std::string in_words(std::string_view kind) {
+  return kind == "image" ? "an image" : kind == "video" ? "a video" : std::string(kind);
+}
+
+}  // namespace fovea::cli

@@ -1,0 +1,154 @@
+// The rule of outputs. cli/output_kinds.cpp knows the kinds.
+#include "cli/outputs.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cli/options.hpp"
+#include "cli/output_inputs.hpp"
+#include "cli/output_kinds.hpp"
+#include "cli/terminal.hpp"
+#include "fovea/error.hpp"
+#include "fovea/job.hpp"
+#include "io/output_place.hpp"
+
+namespace fovea::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kOverwrite = "--overwrite";
+
+const KindOfOutput* kind_of_option(const CLI::Option& option) {
+  for (const KindOfOutput& kind : output_kinds()) {
+    try {
+      (void)const_cast<CLI::Option&>(option).get_validator(std::string(kind.name));
+      return &kind;
+    } catch (const CLI::OptionNotFound&) {
+      continue;
+    }
+  }
+  return nullptr;
+}
+
+std::string check_name(const KindOfOutput& kind, const std::string& value) {
+  std::error_code ignored;
+  const bool job_knows = kind.is_folder || kind.kind == OutputKind::kEmbeddings;
+  if (job_knows || kind.files_of(value).empty() || fs::is_directory(value, ignored)) {
+    return "";
+  }
+  const fs::path path = value;
+  const std::string ending = path.extension().native();
+  const std::string_view says = kind_by_name(path.filename().native());
+  if (says != "other" && !kind.allows(ending)) {
+    return fmt::format(
+        "writes {}, but the name {} ends as {} does{}", kind.what, printable_name(value),
+        in_words(says),
+        kind.endings.empty() ? "" : fmt::format("; let it end in {}", kind.endings.front()));
+  }
+  const fs::path folder = path.parent_path();
+  return folder.empty() || fs::is_directory(folder, ignored)
+             ? ""
+             : fmt::format("{}: there is no folder {}", printable_name(value),
+                           printable_name(folder.native()));
+}
+
+/// Why `file` must not be written; "" when it may.
+std::string objection(const CLI::App& command, const KindOfOutput& kind, const fs::path& file) {
+  const std::string shown = printable_name(file.native());
+  const io::OutputPlace place = io::output_place(file);
+  if (place.is_direct || !place.there) {
+    return "";
+  }
+  const auto is_input = [&](const std::optional<std::string>& input) {
+    return fmt::format(
+        "{}: is an input of this command ({}), which it would replace; choose "
+        "another output",
+        shown, printable_name(*input));
+  };
+  if (const auto input = named_input(command, *place.there)) {
+    return is_input(input);
+  }
+  const bool is_empty = place.there->st_size == 0;
+  if (!is_empty && kind.is_ours != nullptr && kind.is_ours(place.path)) {
+    return "";
+  }
+  const bool is_judged_later = kind.is_ours == nullptr && !overwrites(command);
+  if (const auto input = is_judged_later ? std::nullopt : input_among_others(command, place)) {
+    return is_input(input);
+  }
+  return is_empty || kind.is_ours == nullptr || overwrites(command)
+             ? ""
+             : fmt::format(
+                   "{}: exists, and is not {} that Fovea wrote; choose another name, or "
+                   "replace it with --overwrite",
+                   shown, kind.what);
+}
+
+void check_output(const CLI::App& command, const CLI::Option& option, const KindOfOutput& kind) {
+  for (const std::string& value : option.results()) {
+    std::error_code ignored;
+    if (kind.is_folder && fs::exists(value, ignored) && !fs::is_directory(value, ignored)) {
+      throw CLI::ValidationError(option.get_name(), fmt::format("{}: is a file; expected a folder",
+                                                                printable_name(value)));
+    }
+    for (const fs::path& file : kind.files_of(value)) {
+      std::string why;
+      try {
+        why = objection(command, kind, file);
+      } catch (const Error& error) {
+        why = error.what();
+      }
+      if (!why.empty()) {
+        throw CLI::ValidationError(option.get_name(), why);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+CLI::Option* names_output(CLI::App& command, CLI::Option* option, OutputKind which) {
+  const KindOfOutput& kind = output_kinds()[static_cast<std::size_t>(which)];
+  option->check(CLI::Validator([&kind](std::string& value) { return check_name(kind, value); }, "",
+                               std::string(kind.name)));
+  if (command.get_option_no_throw(kOverwrite) == nullptr) {
+    // A variable that was forgotten in a shell must not delete anything.
+    without_variable(command.add_flag(kOverwrite))
+        ->description(
+            "Replace what is at the output's place: start a folder again, or replace a "
+            "file that Fovea did not write")
+        ->group(kOutputGroup);
+  }
+  return option;
+}
+
+std::string_view output_of(const CLI::Option& option) {
+  const KindOfOutput* const kind = kind_of_option(option);
+  return kind == nullptr ? "" : kind->name;
+}
+
+bool overwrites(const CLI::App& command) {
+  const CLI::Option* const option = command.get_option(kOverwrite);
+  return option->count() > 0 && option->as<bool>();
+}
+
+void check_outputs(const CLI::App& app) {
+  for (const CLI::App* const command : app.get_subcommands()) {
+    for (const CLI::Option* const option : command->get_options()) {
+      if (const KindOfOutput* const kind = kind_of_option(*option);
+          kind != nullptr && option->count() > 0) {
+        check_output(*command, *option, *kind);
+      }
+    }
+    check_outputs(*command);
+  }
+}
+
+}  // namespace fovea::cli
