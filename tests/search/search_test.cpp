@@ -183,10 +183,14 @@ TEST_F(SearchTest, UnfinishedOutputsSayHowFarTheyAre) {
   EXPECT_SAYS(error_of(), "run the embed command again");
   write("manifest.json", fmt::format(fmt::runtime(manifest), true));
   EXPECT_SAYS(error_of(), "holds no embeddings-*.npy");
-  for (const char* const damaged : {"{", "[]", R"({"finished": "no"})", R"({"finished": 0})",
-                                    R"({"finished": [], "counts": [1]})"}) {
+  for (const char* const damaged :
+       {R"({"finished": "no"})", R"({"finished": 0})", R"({"finished": [], "counts": [1]})"}) {
     write("manifest.json", damaged);
     EXPECT_SAYS(error_of(), "holds no embeddings-*.npy");
+  }
+  for (const char* const damaged : {"{", "[]"}) {
+    write("manifest.json", damaged);
+    EXPECT_SAYS(error_of(), "manifest.json: ");
   }
   write("manifest.json", R"({"finished": false, "counts": [1]})");
   EXPECT_SAYS(error_of(), "not finished: 0 rows so far");
@@ -227,7 +231,7 @@ TEST_F(SearchTest, ManifestNamesTheModel) {
   EXPECT_EQ(Collection(folder_).model(), "a\\b");
   EXPECT_FALSE(Collection(folder_).is_finished());
   write("manifest.json", "[]");
-  EXPECT_SAYS(error_of(), "not the manifest");
+  EXPECT_SAYS(error_of(), "manifest.json: expected a JSON object");
 }
 
 TEST_F(SearchTest, SingleFileOutputs) {
