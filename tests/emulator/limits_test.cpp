@@ -194,7 +194,8 @@ TEST_F(LaunchLimitsTest, NoOffsetLeadsAround) {
 // What nothing has written, and reaches global memory.
 class StoredValuesTest : public DeviceTest {
  protected:
-  std::vector<FindingKind> found(const std::string& ptx, const RunOptions& options = {.check_stored_values = true}) {
+  std::vector<FindingKind> found(const std::string& ptx,
+                                 const RunOptions& options = {.check_stored_values = true}) {
     const std::uint64_t address = device_.allocate(1024);
     std::vector<FindingKind> kinds;
     for (const Finding& finding : run(ptx, address, 32, options).findings) {
