@@ -22,6 +22,7 @@ EXCEPTIONS = {
     "--kernel": ({"help"}, "try starts from one, sass shows one, emulate launches one"),
     "--most-seconds": ({"range", "default", "help"}, "of a candidate, which may have none; of a tool on a card"),
     "--seeds": ({"help"}, "check has a rule for the seeds after the first, judge has none"),
+    "--print0": ({"help", "group"}, "similar prints what may go, search what it has found"),
     "--limit": ({"default"}, "similar compares every query with every row, verify computes each photo several times"),
     "--shard-rows": ({"default", "help"}, "merge takes that of the first output"),
     "--model": ({"help"}, "similar can do without, search takes that of OUT"),

@@ -92,7 +92,7 @@ def test_the_line_never_wraps(fovea_bin, model, tmp_path, columns, then):
     assert not counts or any(count % 1000 for count in counts)  # images count before their batch is done
     text = "".join(part for part, _ in parts)
     assert " of 10000000"[: columns - 8] in text
-    assert text.count("\n") == 3  # the device, the interruption, the summary: no state left a line
+    assert 3 <= text.count("\n") <= 5  # the device, the interruption, the summary of up to three lines: no state left one
 
 
 def events_of(result):
