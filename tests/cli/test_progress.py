@@ -196,9 +196,9 @@ def test_warnings_of_variables_are_as_messages_are(run_fovea, model, tmp_path):
 
 
 def test_errors_before_the_work_are_events(run_fovea, tmp_path):
-    arguments = ["similar", "--in", "out", "--html", tmp_path, "--progress", "json"]
+    arguments = ["similar", "--in", tmp_path / "out", "--progress", "json"]
     events = events_of(run_fovea(*arguments, code=1))
-    assert [event["event"] for event in events] == ["error"] and "is a folder" in events[0]["error"]
+    assert [event["event"] for event in events] == ["error"] and str(tmp_path / "out") in events[0]["error"]
 
 
 def test_bench_is_one_stage(run_fovea, model):
