@@ -153,7 +153,7 @@ def test_a_jsonl_with_an_endless_line_ends_alone(embed, photos, tmp_path):
     run_within(embed, f"@{write_list(tmp_path, jsonl, photos)}", out=tmp_path / "out", code=3)
     sources, _, _, errors = read_output(tmp_path / "out")
     assert len(sources) == 41
-    assert errors == {os.fspath(jsonl): "line 2 is longer than 1048576 bytes, too long for a name"}
+    assert errors == {os.fspath(jsonl): "line 2 is longer than 1048576 bytes, which is too long"}
 
 
 def test_links_in_archives_are_failed_inputs(embed, tmp_path):
