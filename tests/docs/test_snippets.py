@@ -21,6 +21,8 @@ NOT_RUN = {
     "scripts/": "installs, builds, tests or measures everything",
     "ctest ": "is a stage of its own",
     "ninja ": "builds",
+    "fovea kernel try": "is not judged without a GPU: exit code 3",
+    "fovea merge part-": "needs the shares of eight machines",
     "... -m pytest": "is a stage of its own",
     "... --device cuda": "needs a GPU",
     "... fovea kernel check": "needs a GPU",
