@@ -217,6 +217,8 @@ def test_gates_and_a_planted_slow_down(stand_in, tmp_path, monkeypatch):
     """With a copy of the scripts, where another script than torch's and the GPU's says what is chosen."""
     shutil.copytree(BENCH, tmp_path / "bench", ignore=shutil.ignore_patterns("results", "__pycache__"))
     shutil.copytree(ROOT / "kernels", tmp_path / "kernels", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts/cpus.py", tmp_path / "scripts")
     (tmp_path / "bench/gate_choice.py").write_text(
         "import json, os\nrecord = os.environ['FOVEA_GATE_RECORD']\nours = record == 'none'\n"
         "assert ours or json.load(open(record))['levels']\n"
@@ -265,6 +267,8 @@ def test_a_cause_that_no_longer_fits_costs_no_other(stand_in, tmp_path):
     """With a copy of the scripts whose kernels have changed."""
     shutil.copytree(BENCH, tmp_path / "bench", ignore=shutil.ignore_patterns("results", "__pycache__"))
     shutil.copytree(ROOT / "kernels", tmp_path / "kernels", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts/cpus.py", tmp_path / "scripts")
     (tmp_path / "kernels/attention/row_tile.cuh").write_text("// nothing of it\n")
     place, command = command_of(stand_in, "planted", "profiles", "--cards", "pool")
     command[1] = tmp_path / "bench/run_gpu.py"
