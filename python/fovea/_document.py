@@ -17,7 +17,7 @@ def add_options(parser: argparse.ArgumentParser, help: str) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace FILE even if Fovea did not write it")
 
 
-def check(parser: argparse.ArgumentParser, file: str | None, overwrite: bool, inputs: Iterable[str | os.PathLike] = ()) -> None:
+def check(parser: argparse.ArgumentParser, file: str | None, overwrite: bool, inputs: Iterable[str | os.PathLike[str]] = ()) -> None:
     """Ends the program when `file` is one of its inputs, or holds something that Fovea did not write."""
     if file is None or file == "-" or not os.path.isfile(file):
         return
@@ -29,7 +29,7 @@ def check(parser: argparse.ArgumentParser, file: str | None, overwrite: bool, in
         parser.error(f"--json: {file}: exists, and is not JSON that Fovea wrote; name another file, or replace it with --overwrite")
 
 
-def write(file: str, kind: str, fields: dict) -> None:
+def write(file: str, kind: str, fields: dict[str, object]) -> None:
     """Writes {"kind": "fovea.<kind>", "version": 1} and the fields; a file appears whole, and a pipe or device is written to.
 
     "-" is the standard output.
