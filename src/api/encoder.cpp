@@ -181,10 +181,10 @@ std::vector<float> Encoder::embed_texts(std::span<const std::string> texts,
     }
   };
   // Some at a time, because the tokens of millions take long to find, and much memory.
-  constexpr std::size_t kTextsAtOnce = 4096;
+  constexpr std::size_t kTokenizedAtOnce = 4096;
   std::vector<std::int32_t> ids;
-  for (std::size_t first = 0; first < texts.size(); first += kTextsAtOnce) {
-    const std::size_t end = std::min(texts.size(), first + kTextsAtOnce);
+  for (std::size_t first = 0; first < texts.size(); first += kTokenizedAtOnce) {
+    const std::size_t end = std::min(texts.size(), first + kTokenizedAtOnce);
     ids.clear();
     for (std::size_t i = first; i < end; ++i) {
       StopFlag(options.stop).poll();

@@ -108,7 +108,7 @@ def test_a_ledger_is_of_one_run(hostile, run_fovea, tmp_path):
     message = run_fovea(*command(whole, "--resume", case="b2_h8_n2048_d64_f16"), code=1).stderr
     assert "its case is" in message
     missing = tmp_path / "none" / "ledger.jsonl"
-    assert str(missing) in run_fovea(*command(missing), code=1).stderr
+    assert str(missing) in run_fovea(*command(missing), code=2).stderr
 
 
 @pytest.mark.parametrize(
