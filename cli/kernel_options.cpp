@@ -474,8 +474,8 @@ void add_kernel(CLI::App& app, Run& run) {
       ->group(kInputGroup);
   add_sources(*sass, *arguments);
   add_flag(*sass, "--regions", arguments->regions,
-           "Also count instructions by region of the sources; kernels without lines are compiled, "
-           "which takes seconds for each")
+           "Also count instructions by region of the sources, of what ptxas makes of the program's "
+           "PTX with its lines")
       ->group(kReportGroup);
   add_flag(*sass, "--dump", arguments->dump, "Also print the machine code")->group(kReportGroup);
   names_output(*sass,

@@ -144,8 +144,7 @@ int run_sass(const KernelArguments& arguments) {
     lab::check_machine_code_by_line(lab::find_cards({}), images,
                                     lab::KernelSources::from_folder(arguments.sources), report);
   } else if (arguments.regions) {
-    lab::check_machine_code_by_line(lab::find_cards({}), images, lab::KernelSources::built_in(),
-                                    report);
+    lab::check_machine_code_by_line(lab::find_cards({}), images, report);
   } else {
     lab::check_machine_code(lab::find_cards({}), images, report);
   }

@@ -4,7 +4,8 @@
 usage: tidy_ptx.py FROM ROOT OUT PLAIN   FROM: what nvcc -ptx -lineinfo wrote; ROOT: the folder of the project
 
 OUT has the line of each instruction in the file that it was written in, named from ROOT or else without its folder, and
-no names of functions that were inlined. PLAIN has no lines: ptxas writes those that it finds into the machine code.
+those that it was inlined at, from functions that all have one empty name: names of templates are as long as the code.
+PLAIN has no lines: ptxas writes those that it finds into the machine code.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import pathlib
 import re
 import sys
 
-INLINED = re.compile(r"^(\s*\.loc\s+\d+\s+\d+\s+\d+), function_name .*$", re.M)
+INLINED = re.compile(r"(?<=, function_name )\S+(?=, inlined_at )")
 FILE = re.compile(r'^(\s*\.file\s+\d+ )"([^"]*)".*$', re.M)
 LINES = re.compile(r"^\s*\.(?:loc|file)\s.*\n", re.M)
 # The names of inlined functions, behind all code.
 NAMES = re.compile(r"^\s*\.section\s+\.debug_str\n\s*\{.*?^\s*\}\n", re.M | re.S)
+ONE_NAME = "\t.section\t.debug_str\n\t{\n$name:\n.b8 0\n\t}\n"
 
 
 def short(name: str, root: pathlib.Path) -> str:
@@ -31,7 +33,8 @@ def main() -> None:
     if ".section" in text:
         sys.exit(f"{source}: it has sections that are not known")
     text = FILE.sub(lambda match: f'{match[1]}"{short(match[2], root.resolve())}"', text)
-    out.write_text(INLINED.sub(r"\1", text))
+    lined = INLINED.sub("$name", text)
+    out.write_text(lined + ONE_NAME if lined != text else text)
     plain.write_text(LINES.sub("", text))
 
 

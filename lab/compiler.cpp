@@ -24,6 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMostWords = 3000;  // of a compiler's, in a message
+// As the build compiles (cmake/Kernels.cmake): machine code rounds as its PTX says.
+constexpr const char* kNoFusing = "--ptxas-options=-fmad=false";
 
 // What the kernels use of the standard library, for NVRTC, which has none.
 const std::map<std::string, std::string>& standard_headers() {
@@ -154,7 +156,7 @@ class Nvrtc {
     const std::string architecture = "--gpu-architecture=" + options.target;
     const std::string include = "-I" + headers_;
     std::vector<const char*> flags = {architecture.c_str(), "-std=c++20", "--ptxas-options=-v",
-                                      "-default-device"};
+                                      kNoFusing, "-default-device"};
     if (!headers_.empty()) {
       flags.push_back(include.c_str());
     }
@@ -262,11 +264,25 @@ class TemporaryFolder {
   fs::path path_;
 };
 
-std::string version_of_nvcc(const std::string& nvcc) {
-  const std::string text = run_process({nvcc, "--version"}).output;
+/// "nvcc 13.0"
+std::string with_version(const fs::path& program) {
+  const std::string text = run_process({program.string(), "--version"}).output;
+  const std::string name = program.filename().string();
   std::smatch found;
-  return std::regex_search(text, found, std::regex("release ([0-9.]+)")) ? "nvcc " + found[1].str()
-                                                                         : "nvcc";
+  return std::regex_search(text, found, std::regex("release ([0-9.]+)"))
+             ? name + " " + found[1].str()
+             : name;
+}
+
+std::vector<std::byte> read_cubin(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  std::vector<std::byte> code(file ? static_cast<std::size_t>(file.tellg()) : 0);
+  file.seekg(0);
+  file.read(reinterpret_cast<char*>(code.data()), static_cast<std::streamsize>(code.size()));
+  if (!file || code.empty()) {
+    throw CompileError(fmt::format("the compiler left no machine code in {}", path.string()));
+  }
+  return code;
 }
 
 std::pair<std::vector<std::byte>, std::string> compile_with_nvcc(const std::string& nvcc,
@@ -283,8 +299,8 @@ std::pair<std::vector<std::byte>, std::string> compile_with_nvcc(const std::stri
                                       "-std=c++20",
                                       "-O3",
                                       "-cubin",
-                                      "-Xptxas",
-                                      "-v",
+                                      "--ptxas-options=-v",
+                                      kNoFusing,
                                       "-arch=" + options.target,
                                       "-I" + folder.path().string(),
                                       "-o",
@@ -305,14 +321,7 @@ std::pair<std::vector<std::byte>, std::string> compile_with_nvcc(const std::stri
   if (result.exit_code != 0) {
     throw CompileError(shortened(log));
   }
-  std::ifstream file(cubin, std::ios::binary | std::ios::ate);
-  std::vector<std::byte> code(file ? static_cast<std::size_t>(file.tellg()) : 0);
-  file.seekg(0);
-  file.read(reinterpret_cast<char*>(code.data()), static_cast<std::streamsize>(code.size()));
-  if (!file || code.empty()) {
-    throw CompileError(fmt::format("nvcc left no machine code in {}", cubin.string()));
-  }
-  return {std::move(code), log};
+  return {read_cubin(cubin), log};
 }
 
 }  // namespace
@@ -363,6 +372,25 @@ std::string target_of(gpu::KernelId kernel, int arch) {
   return fmt::format("sm_{}", arch);  // as a driver compiles PTX
 }
 
+AssembledUnit assemble_with_lines(const gpu::KernelImage& image) {
+  const std::string ptxas = find_program("ptxas");
+  if (ptxas.empty()) {
+    fail(
+        "ptxas is neither on the PATH nor in build/cuda/bin, where scripts/setup --test puts it, "
+        "nor in $CUDA_HOME/bin");
+  }
+  const TemporaryFolder folder;
+  folder.write("unit.ptx", gpu::ptx_of(image));
+  const fs::path cubin = folder.path() / "unit.cubin";
+  const ProcessResult result =
+      run_process({ptxas, "-lineinfo", "-fmad=false", "-arch=" + target_of(image.kernel, image.arch),
+                   "-o", cubin.string(), (folder.path() / "unit.ptx").string()});
+  if (result.exit_code != 0) {
+    throw CompileError(shortened(result.output + result.errors));
+  }
+  return {.cubin = read_cubin(cubin), .assembler = with_version(ptxas)};
+}
+
 CompiledKernel compile(const KernelSources& sources, gpu::KernelId kernel,
                        const ParameterValues& values, const CompileOptions& options) {
   const auto start = std::chrono::steady_clock::now();
@@ -377,7 +405,7 @@ CompiledKernel compile(const KernelSources& sources, gpu::KernelId kernel,
     std::tie(compiled.cubin, log) = runtime->compile(sources, unit, options);
   } else if (const std::string nvcc = find_program("nvcc");
              !nvcc.empty() && options.compiler != CompilerKind::kNvrtc) {
-    compiled.compiler = version_of_nvcc(nvcc);
+    compiled.compiler = with_version(nvcc);
     std::tie(compiled.cubin, log) = compile_with_nvcc(nvcc, sources, unit, options);
   } else {
     const std::string nvcc_is = "nvcc is neither on the PATH nor in CUDA's folders";

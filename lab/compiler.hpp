@@ -44,6 +44,17 @@ struct CompiledKernel {
 [[nodiscard]] CompiledKernel compile(const KernelSources& sources, gpu::KernelId kernel,
                                      const ParameterValues& values, const CompileOptions& options);
 
+/// The machine code of a unit.
+struct AssembledUnit {
+  std::vector<std::byte> cubin;
+  std::string assembler;  // "ptxas 13.0"
+};
+
+/// An image of this program, and the others of its unit, made once more by ptxas from the PTX that
+/// the program carries, with the lines of the sources, which leave the machine code as it is.
+/// Throws fovea::Error when there is no ptxas.
+[[nodiscard]] AssembledUnit assemble_with_lines(const gpu::KernelImage& image);
+
 /// What ptxas said of a kernel's registers and memory, in the log of its compilation. Throws
 /// CompileError when it said nothing: the source has no such entry point any more.
 void read_resources(const std::string& log, gpu::KernelImage& image);

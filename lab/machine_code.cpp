@@ -15,24 +15,6 @@ namespace {
 
 constexpr const char* kNoElf = "the machine code of a kernel is no ELF file, or not all of it";
 
-std::string run_nvdisasm(std::vector<std::string> options, std::span<const std::byte> file,
-                         std::string_view what) {
-  const std::string program = find_program("nvdisasm");
-  if (program.empty()) {
-    fail(
-        "nvdisasm is neither on the PATH nor in build/cuda/bin, where scripts/setup --test puts "
-        "it, nor in $CUDA_HOME/bin");
-  }
-  const TemporaryFile input(file);
-  options.insert(options.begin(), program);
-  options.push_back(input.path());
-  ProcessResult result = run_process(options);
-  if (result.exit_code != 0) {
-    fail("nvdisasm failed on {}: {}", what, result.errors);
-  }
-  return std::move(result.output);
-}
-
 std::span<const std::byte> part(std::span<const std::byte> file, std::size_t offset,
                                 std::size_t size) {
   if (offset > file.size() || size > file.size() - offset) {
@@ -105,15 +87,36 @@ std::vector<std::string_view> split_listing(std::string_view listing,
   return parts;
 }
 
-std::string disassemble(const gpu::KernelImage& image, std::vector<std::string> options) {
-  const std::vector<std::byte> cubin = gpu::unpack(image);
-  const std::string listing = run_nvdisasm(std::move(options), cubin, image.name);
-  // Of all kernels of the unit, each in a section of its own.
-  const std::size_t begin = listing.find(fmt::format("\t.section\t.text.{},", image.name));
+std::string disassemble(std::span<const std::byte> cubin, std::vector<std::string> options,
+                        std::string_view what) {
+  const std::string program = find_program("nvdisasm");
+  if (program.empty()) {
+    fail(
+        "nvdisasm is neither on the PATH nor in build/cuda/bin, where scripts/setup --test puts "
+        "it, nor in $CUDA_HOME/bin");
+  }
+  const TemporaryFile input(cubin);
+  options.insert(options.begin(), program);
+  options.push_back(input.path());
+  ProcessResult result = run_process(options);
+  if (result.exit_code != 0) {
+    fail("nvdisasm failed on {}: {}", what, result.errors);
+  }
+  return std::move(result.output);
+}
+
+std::string_view listing_of(std::string_view listing, std::string_view kernel) {
+  // Each in a section of its own.
+  const std::size_t begin = listing.find(fmt::format("\t.section\t.text.{},", kernel));
   if (begin == listing.npos) {
-    fail("nvdisasm lists no instructions of {}", image.name);
+    fail("nvdisasm lists no instructions of {}", kernel);
   }
   return listing.substr(begin, listing.find("\n\t.section\t", begin) - begin);
+}
+
+std::string disassemble(const gpu::KernelImage& image, std::vector<std::string> options) {
+  return std::string(
+      listing_of(disassemble(gpu::unpack(image), std::move(options), image.name), image.name));
 }
 
 std::string disassemble(const gpu::KernelImage& image) {
@@ -134,8 +137,8 @@ std::vector<std::string> disassemble(std::span<const gpu::KernelImage* const> im
   const gpu::KernelImage& first = *images.front();
   // Without the analysis of where indirect branches lead, which nobody asks for.
   const std::string listing =
-      run_nvdisasm({"-ndf", "-b", fmt::format("SM{}", first.arch)}, code,
-                   fmt::format("{} and the {} after it", first.name, images.size() - 1));
+      disassemble(code, {"-ndf", "-b", fmt::format("SM{}", first.arch)},
+                  fmt::format("{} and the {} after it", first.name, images.size() - 1));
   std::vector<std::string> listings;
   for (const std::string_view one : split_listing(listing, sizes)) {
     listings.emplace_back(one);

@@ -27,6 +27,12 @@ namespace fovea::lab {
 [[nodiscard]] std::string disassemble(const gpu::KernelImage& image,
                                       std::vector<std::string> options);
 
+/// What nvdisasm prints of all kernels of a cubin; `what` names it in errors.
+[[nodiscard]] std::string disassemble(std::span<const std::byte> cubin,
+                                      std::vector<std::string> options, std::string_view what);
+/// The part of it that is one kernel's. Throws fovea::Error when there is none.
+[[nodiscard]] std::string_view listing_of(std::string_view listing, std::string_view kernel);
+
 /// The instructions alone of kernels of one architecture, by one run of nvdisasm: it takes near
 /// half a second before it looks at the first, and a thirtieth for one of them.
 [[nodiscard]] std::vector<std::string> disassemble(std::span<const gpu::KernelImage* const> images);

@@ -37,6 +37,14 @@ void find_places(Profile& profile, const CaseSpec& spec, int arch) {
   }
   const auto kernel = static_cast<gpu::KernelId>(info - gpu::kKernels.begin());
   try {
+    const gpu::KernelImage* const own = gpu::find_kernel_image(kernel, arch);
+    if (spec.sources.empty() && spec.changes.empty() && own != nullptr) {
+      const std::vector<std::byte> cubin = assemble_with_lines(*own).cubin;
+      const std::string listing = disassemble(cubin, {"-gi", "-c"}, own->name);
+      place(profile, std::string(listing_of(listing, own->name)),
+            KernelSources::built_in().files());
+      return;
+    }
     const KernelSources sources =
         spec.sources.empty() ? KernelSources::built_in() : KernelSources::from_folder(spec.sources);
     ParameterValues values = sources.kernel(profile.kernel).values;
@@ -44,16 +52,9 @@ void find_places(Profile& profile, const CaseSpec& spec, int arch) {
       const auto changed = spec.changes.find(name);
       value = changed == spec.changes.end() ? value : changed->second;
     }
-    // What the program carries is nvcc's work, and NVRTC's may differ.
-    for (const CompilerKind compiler : {CompilerKind::kAny, CompilerKind::kNvcc}) {
-      const CompiledKernel compiled =
-          compile(sources, kernel, values,
-                  {.target = target_of(kernel, arch), .lines = true, .compiler = compiler});
-      place(profile, disassemble(compiled.image, {"-gi", "-c"}), sources.files());
-      if (profile.no_places.empty()) {
-        break;
-      }
-    }
+    const CompiledKernel compiled = compile(sources, kernel, values,
+                                            {.target = target_of(kernel, arch), .lines = true});
+    place(profile, disassemble(compiled.image, {"-gi", "-c"}), sources.files());
   } catch (const Error& error) {
     if (profile.no_places.empty()) {
       profile.no_places = error.what();

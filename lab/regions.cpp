@@ -45,6 +45,12 @@ void add_regions(std::string_view line, const RegionLines& regions,
   }
 }
 
+/// Whether the compiler wrote lines of sources into it: the section has this name.
+bool has_lines(std::span<const std::byte> cubin) {
+  constexpr std::string_view kSection = ".debug_line";
+  return std::ranges::search(cubin, std::as_bytes(std::span(kSection))).begin() != cubin.end();
+}
+
 }  // namespace
 
 RegionLines find_regions(const std::map<std::string, std::string>& files) {
@@ -125,23 +131,35 @@ std::vector<std::string> check_demands(const RegionLimits& limits, const Paramet
   return faults;
 }
 
-LinedKernel with_lines(const gpu::KernelImage& own, const KernelSources& sources) {
-  const RegionLines regions = find_regions(sources.files());
-  LinedKernel lined{.image = own};
-  if (&sources == &KernelSources::built_in()) {
-    lined.regions = count_by_region(disassemble(own, {"-gi", "-c"}), regions);
-    if (!lined.regions.empty()) {
-      return lined;
-    }
+std::vector<LinedKernel> with_lines(std::span<const gpu::KernelImage* const> unit) {
+  const RegionLines regions = find_regions(KernelSources::built_in().files());
+  const std::vector<std::byte> own = gpu::unpack(*unit.front());
+  AssembledUnit assembled;
+  if (!has_lines(own)) {
+    assembled = assemble_with_lines(*unit.front());
   }
-  CompileOptions options;
-  options.target = target_of(own.kernel, own.arch);
-  options.lines = true;
-  lined.compiled = compile(sources, own.kernel, sources.kernel(own.name).values, options);
+  const std::span<const std::byte> code = assembled.cubin.empty() ? own : assembled.cubin;
+  const std::string listing = disassemble(code, {"-gi", "-c", "-ndf"}, unit.front()->name);
+  std::vector<LinedKernel> kernels;
+  for (const gpu::KernelImage* const image : unit) {
+    kernels.push_back(
+        {.compiler = assembled.assembler,
+         .same = instructions_of(code, image->name) == instructions_of(own, image->name),
+         .image = *image,
+         .regions = count_by_region(listing_of(listing, image->name), regions)});
+  }
+  return kernels;
+}
+
+LinedKernel with_lines(const gpu::KernelImage& own, const KernelSources& sources) {
+  LinedKernel lined;
+  lined.compiled = compile(sources, own.kernel, sources.kernel(own.name).values,
+                           {.target = target_of(own.kernel, own.arch), .lines = true});
   lined.compiler = lined.compiled.compiler;
   lined.image = lined.compiled.image;
   lined.image.packed = lined.compiled.cubin;
-  lined.regions = count_by_region(disassemble(lined.image, {"-gi", "-c"}), regions);
+  lined.regions = count_by_region(disassemble(lined.image, {"-gi", "-c"}),
+                                  find_regions(sources.files()));
   lined.same = instructions_of(lined.compiled.cubin, own.name) ==
                instructions_of(gpu::unpack(own), own.name);
   return lined;

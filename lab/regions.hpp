@@ -45,11 +45,13 @@ struct LinedKernel {
   bool same = true;        // its instructions are those of the program's own code
   gpu::KernelImage image{};
   std::map<std::string, InstructionCounts> regions{};
-  CompiledKernel compiled{};  // what `image` points to, unless the program's own has lines
+  CompiledKernel compiled{};  // what `image` points to, of other sources
 };
 
-/// The kernel's own code when that has lines, else what a compiler makes of these sources.
-/// Throws fovea::Error when there is neither.
+/// Images of this program, of one unit: their own code when that has lines, else what ptxas makes
+/// of their PTX. Throws fovea::Error when there is no ptxas.
+[[nodiscard]] std::vector<LinedKernel> with_lines(std::span<const gpu::KernelImage* const> unit);
+/// What a compiler makes of these sources of the kernel. Throws fovea::Error when there is none.
 [[nodiscard]] LinedKernel with_lines(const gpu::KernelImage& own, const KernelSources& sources);
 
 }  // namespace fovea::lab

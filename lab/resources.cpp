@@ -37,10 +37,13 @@ constexpr std::size_t kMostImagesARun = 24;
 
 /// The images of one architecture after the other, in parts of one each.
 std::vector<std::vector<const gpu::KernelImage*>> runs_of(
-    std::span<const gpu::KernelImage> images) {
+    std::span<const gpu::KernelImage> images,
+    const std::function<bool(const gpu::KernelImage&)>& is_wanted) {
   std::map<int, std::vector<const gpu::KernelImage*>> by_arch;
   for (const gpu::KernelImage& image : images) {
-    by_arch[image.arch].push_back(&image);
+    if (is_wanted(image)) {
+      by_arch[image.arch].push_back(&image);
+    }
   }
   std::vector<std::vector<const gpu::KernelImage*>> runs;
   for (const auto& [arch, all] : by_arch) {
@@ -104,6 +107,28 @@ void check_listing(std::span<const Card* const> cards, std::string_view listing,
   const auto faults = check_instructions(cards, *report.image, report.counts);
   report.faults.insert(report.faults.end(), faults.begin(), faults.end());
   check_roles(cards, listing, report);
+}
+
+std::vector<ImageReport> check_run(std::span<const Card* const> cards,
+                                   std::span<const gpu::KernelImage* const> run) {
+  const std::vector<std::string> listings = disassemble(run);
+  std::vector<ImageReport> reports(listings.size());
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    reports[i].image = run[i];
+    check_listing(cards, listings[i], reports[i]);
+  }
+  return reports;
+}
+
+/// Holds the instructions of the regions of a report's kernel against the cards' demands.
+void add_regions(std::span<const Card* const> cards, LinedKernel lined, ImageReport& report) {
+  if (!lined.same) {
+    report.faults.push_back(fmt::format(
+        "{} makes other machine code than this program has, so regions of that say nothing",
+        lined.compiler));
+  }
+  check_regions(cards, lined.regions, report);
+  report.lined = std::make_shared<const LinedKernel>(std::move(lined));
 }
 
 /// Makes `count` lists of reports on all CPUs; tells them in order, while others are being made.
@@ -239,17 +264,11 @@ void check_regions(std::span<const Card* const> cards,
 void check_machine_code(std::span<const Card* const> cards,
                         std::span<const gpu::KernelImage> images,
                         const std::function<void(const ImageReport&)>& report) {
-  const std::vector<std::vector<const gpu::KernelImage*>> runs = runs_of(images);
+  const std::vector<std::vector<const gpu::KernelImage*>> runs = runs_of(images, [](const auto&) { return true; });
   in_order(
       runs.size(),
       [&](std::size_t index) {
-        const std::vector<std::string> listings = disassemble(runs[index]);
-        std::vector<ImageReport> reports(listings.size());
-        for (std::size_t i = 0; i < reports.size(); ++i) {
-          reports[i].image = runs[index][i];
-          check_listing(cards, listings[i], reports[i]);
-        }
-        return reports;
+        return check_run(cards, runs[index]);
       },
       report);
 }
@@ -294,26 +313,46 @@ std::string to_json(const ImageReport& report) {
 
 void check_machine_code_by_line(std::span<const Card* const> cards,
                                 std::span<const gpu::KernelImage> images,
+                                const std::function<void(const ImageReport&)>& report) {
+  // Nothing is asked of the lines of the others, so they are not compiled for them.
+  std::vector<std::vector<const gpu::KernelImage*>> runs = runs_of(images, [&](const auto& image) {
+    return !has_marked_regions(cards, image);
+  });
+  const std::size_t plain = runs.size();
+  std::map<const std::byte*, std::vector<const gpu::KernelImage*>> units;
+  for (const gpu::KernelImage& image : images) {
+    if (has_marked_regions(cards, image)) {
+      units[image.packed.data()].push_back(&image);
+    }
+  }
+  for (auto& [code, unit] : units) {
+    runs.push_back(std::move(unit));
+  }
+  in_order(
+      runs.size(),
+      [&](std::size_t index) {
+        std::vector<ImageReport> reports = check_run(cards, runs[index]);
+        if (index >= plain) {
+          std::vector<LinedKernel> lined = with_lines(runs[index]);
+          for (std::size_t i = 0; i < reports.size(); ++i) {
+            add_regions(cards, std::move(lined[i]), reports[i]);
+          }
+        }
+        return reports;
+      },
+      report);
+}
+
+void check_machine_code_by_line(std::span<const Card* const> cards,
+                                std::span<const gpu::KernelImage> images,
                                 const KernelSources& sources,
                                 const std::function<void(const ImageReport&)>& report) {
   in_order(
       images.size(),
       [&](std::size_t index) {
-        if (&sources == &KernelSources::built_in() && !has_marked_regions(cards, images[index])) {
-          // Nothing is asked of its lines, so it is not compiled for them.
-          ImageReport plain;
-          plain.image = &images[index];
-          check_listing(cards, disassemble(std::span(&plain.image, 1)).front(), plain);
-          return std::vector{std::move(plain)};
-        }
         const auto lined = std::make_shared<const LinedKernel>(with_lines(images[index], sources));
         ImageReport one = check_resources(cards, std::span(&lined->image, 1)).front();
         one.lined = lined;
-        if (&sources == &KernelSources::built_in() && !lined->same) {
-          one.faults.push_back(fmt::format(
-              "{} makes other machine code than this program has, so regions of that say nothing",
-              lined->compiler));
-        }
         const gpu::KernelImage* const code = &lined->image;
         check_listing(cards, disassemble(std::span(&code, 1)).front(), one);
         check_regions(cards, lined->regions, one);

@@ -59,9 +59,11 @@ void check_machine_code(std::span<const Card* const> cards,
 
 [[nodiscard]] std::string to_json(const ImageReport& report);
 
-/// The same with the regions of the sources, of kernels whose cards demand something of them: where
-/// machine code has no lines after compiling them, which has to give the same code. Of all kernels
-/// when these sources are not the program's own. One kernel takes seconds.
+/// The same with the regions of the sources, of kernels whose cards demand something of them.
+void check_machine_code_by_line(std::span<const Card* const> cards,
+                                std::span<const gpu::KernelImage> images,
+                                const std::function<void(const ImageReport&)>& report);
+/// The same of what these sources give; one kernel takes seconds.
 void check_machine_code_by_line(std::span<const Card* const> cards,
                                 std::span<const gpu::KernelImage> images,
                                 const KernelSources& sources,

@@ -21,6 +21,17 @@
 #include "fovea/encoder.hpp"
 
 namespace fovea::c {
+namespace {
+
+/// Throws std::length_error before it looks for the end of what no memory holds.
+std::string copy_of(const char* data, std::size_t size) {
+  std::string text;
+  text.reserve(size);
+  text.append(std::string_view(data, size));
+  return text;
+}
+
+}  // namespace
 
 ImageInput image_input(const fovea_image& image, std::size_t index) {
   if (image.data == nullptr && image.size > 0) {
@@ -30,7 +41,7 @@ ImageInput image_input(const fovea_image& image, std::size_t index) {
   switch (image.kind) {
     case FOVEA_IMAGE_FILE:
       return {.kind = ImageInput::Kind::kFile,
-              .path = {reinterpret_cast<const char*>(data.data()), data.size()}};
+              .path = copy_of(static_cast<const char*>(image.data), image.size)};
     case FOVEA_IMAGE_ENCODED:
       return {.kind = ImageInput::Kind::kEncoded, .data = data};
     case FOVEA_IMAGE_PIXELS:
@@ -107,7 +118,7 @@ std::vector<std::string> strings(const fovea_text* texts, std::size_t count,
     if (texts[index].data == nullptr && texts[index].size > 0) {
       fail("the data of {} {} is NULL", item, index);
     }
-    list.emplace_back(std::string_view(texts[index].data, texts[index].size));
+    list.push_back(copy_of(texts[index].data, texts[index].size));
   }
   return list;
 }

@@ -320,6 +320,15 @@ TEST_F(CInterface, WhatNoMemoryHoldsIsToldInWords) {
             FOVEA_FAILED);
   EXPECT_TRUE(is_told()) << fovea_last_error();
   EXPECT_EQ(run, nullptr);
+  const fovea_image path{.kind = FOVEA_IMAGE_FILE,
+                         .width = 0,
+                         .height = 0,
+                         .data = "x",
+                         .size = std::numeric_limits<std::size_t>::max()};
+  EXPECT_EQ(fovea_features_start(encoder_.get(), &path, 1, "last", &features_options, &features,
+                                 &run),
+            FOVEA_FAILED);
+  EXPECT_TRUE(is_told()) << fovea_last_error();
 }
 
 TEST_F(CInterface, MessagesSayWhatIsWrong) {

@@ -9,8 +9,6 @@
 
 #include "fovea/c/encoder.h"
 #include "fovea/c/hub.h"
-#include "fovea/encoder.hpp"
-#include "fovea/error.hpp"
 
 namespace {
 
@@ -29,31 +27,8 @@ std::string why_not_loaded() {
   return fovea_last_error();
 }
 
-std::string why_not_loaded_in_cpp() {
-  ::setenv("HF_HOME", "/nowhere", 1);
-  try {
-    const fovea::Encoder encoder("no-one/has-this");
-  } catch (const fovea::Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 bool holds(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
-}
-
-// In a process of its own, since the first function of C that is called decides.
-TEST(WordingDeathTest, IsThatOfCppUntilCIsCalled) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(
-      {
-        const bool cpp =
-            holds(why_not_loaded_in_cpp(), "`fovea::pull({.id = \"no-one/has-this\"})`");
-        const bool c = holds(why_not_loaded(), "`fovea_pull(\"no-one/has-this\", NULL, ...)`");
-        std::exit(cpp && c ? 0 : 1);
-      },
-      ::testing::ExitedWithCode(0), "");
 }
 
 TEST(Wording, IsTheOneThatWasSet) {

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import threading
@@ -284,7 +285,7 @@ def test_machine_code_of_one_kernel_goes_to_files_by_role_and_by_region(run_fove
     one = json.loads(found.stdout)["kernels"][0]
     regions = {region["name"]: region["counts"] for region in one["regions"]}
     assert regions["epilogue loop"]["STG.E.128"] == 8 and "UTMALDG.3D" in regions["producer"]
-    assert one["faults"] == []
+    assert one["faults"] == [] and one["same_as_program"]
     # A store that is made twice, in a copy of the sources.
     shutil.copytree(pathlib.Path(__file__).resolve().parents[2] / "kernels", tmp_path / "kernels")
     words = tmp_path / "kernels/epilogue/words.cuh"
@@ -294,6 +295,16 @@ def test_machine_code_of_one_kernel_goes_to_files_by_role_and_by_region(run_fove
     words.write_text(words.read_text().replace(store, first + store))
     planted = run_fovea("kernel", "sass", "gemm_qkv_bf16", "--kernel", kernel, "--sources", tmp_path, code=1).stdout
     assert "epilogue loop: 16 STG, exactly 8" in planted
+
+
+def test_regions_of_other_machine_code_say_nothing(run_fovea, with_kernels, tool):
+    ptxas = shutil.which("ptxas") or ROOT / "build/cuda/bin/ptxas"
+    if not pathlib.Path(ptxas).exists():
+        pytest.skip("there is no ptxas")
+    env = tool("ptxas", f'case "$1" in --version) {ptxas} "$1" ;; *) {ptxas} -O1 "$@" ;; esac')
+    command = ("kernel", "sass", "gemm_qkv_int8", "--kernel", PAIR, "--regions")
+    told = run_fovea(*command, env=env, code=1).stdout
+    assert re.search(r"OVER: .*ptxas [0-9.]+ makes other machine code than this program has", told), told
 
 
 PAIR = "gemm_sm100_pair_s8s8_bias_bf16_64"

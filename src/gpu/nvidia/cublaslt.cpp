@@ -65,10 +65,10 @@ struct LtApi {
   int (*preference_destroy)(Handle);
   int (*preference_set)(Handle, int attribute, const void* value, std::size_t bytes);
   int (*heuristic)(Handle, Handle desc, Handle a, Handle b, Handle c, Handle d, Handle preference,
-                   int wanted, HeuristicResult* results, int* found);
+                   int wanted, void* results, int* found);
   int (*matmul)(Handle, Handle desc, const void* alpha, const void* a, Handle layout_a,
                 const void* b, Handle layout_b, const void* beta, const void* c, Handle layout_c,
-                void* d, Handle layout_d, const Algorithm* algorithm, void* workspace,
+                void* d, Handle layout_d, const void* algorithm, void* workspace,
                 std::size_t workspace_bytes, void* stream);
 };
 
