@@ -169,6 +169,7 @@ void add_bench(CLI::App& app, Run& run) {
   const auto take_model = add_model(*command, options.model);
   add_batch_sizes(*command, options.batch_sizes);
   add_precisions(*command, {"fp32", "bf16", "int8", "fp8", "mxfp8"}, arguments->precisions);
+  add_calibration(*command, options.calibration);
   add_device(*command, options.device);
   add_threads(*command, options.threads);
   add_real(*command, "--seconds", "SECONDS", {0, HUGE_VAL, true}, options.seconds,

@@ -53,13 +53,19 @@ void add_calibrate(CLI::App& app, Run& run) {
       *command, "--bf16-layers", {}, options->bf16_layers,
       "Number of layers for images, from the first on, that stay in bf16: more accurate, slower")
       ->group(kComputeGroup);
+  add_calibration(*command, options->calibration,
+                  "Folder to write into, which other commands then read with the same option")
+      ->group(kOutputGroup);
   add_threads(*command, options->threads);
   const auto progress = std::make_shared<ProgressArguments>();
   add_progress_options(*command, *progress);
   json->add_to(*command);
   explain(*command,
           {"Writes calibration-<precision>.safetensors beside the model's weights, and with --text "
-           "calibration-<precision>-text.safetensors.",
+           "calibration-<precision>-text.safetensors. Where that folder cannot be written or is of "
+           "the Hugging Face cache, it writes into $XDG_CACHE_HOME/fovea/calibrations (~/.cache), "
+           "into a folder for these weights, where every command looks, too. `fovea info` tells "
+           "which one is used.",
            kModelRule, kTextLists,
            "Exit codes: 0 done, 1 failed, 2 usage, 3 done but some photos could not be used."},
           {"fovea calibrate MODEL photos --precision int8,fp8"});

@@ -122,6 +122,7 @@ void add_embed(CLI::App& app, Run& run) {
   add_threads(*command, embed.encoder.threads);
   add_decode_threads(*command, embed.decode_threads);
   add_precision(*command, options->precision);
+  add_calibration(*command, embed.encoder.calibration);
   add_device(*command, embed.encoder.device);
   add_flag(*command, "--no-normalize", options->no_normalize, "Do not scale embeddings to length 1")
       ->group(kOutputGroup);

@@ -78,6 +78,7 @@ void add_heat(CLI::App& app, Run& run) {
   arguments->json.add_to(*command);
   add_threads(*command, arguments->encoder.threads);
   add_precision(*command, arguments->precision);
+  add_calibration(*command, arguments->encoder.calibration);
   add_device(*command, arguments->encoder.device);
   explain(*command,
           {kModelRule,

@@ -1,5 +1,6 @@
 // `fovea info`: shows what a model folder holds.
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -38,6 +39,10 @@ nlohmann::ordered_json to_json(const Preprocessing& pre) {
   return json;
 }
 
+std::vector<std::string> paths_of(const std::vector<std::filesystem::path>& paths) {
+  return {paths.begin(), paths.end()};
+}
+
 nlohmann::ordered_json to_json(const ModelInfo& info) {
   using json = nlohmann::ordered_json;
   const Preprocessing& pre = info.preprocessing;
@@ -62,6 +67,7 @@ nlohmann::ordered_json to_json(const ModelInfo& info) {
       {"dtypes", info.dtypes},
       {"files", files},
       {"weight_bytes", info.weight_bytes},
+      {"calibrations", paths_of(info.calibrations)},
       {"missing", info.missing},
       {"unusable", info.unusable},
       {"unused", info.unused},
@@ -126,6 +132,7 @@ void print_table(const ModelInfo& info) {
   const std::vector<std::string> gpus = list_gpus(&why);
   row("GPUs", gpus.empty() ? "none: " + why.substr(0, why.find(';'))
                            : fmt::format("{}", fmt::join(gpus, ", ")));
+  list("calibrations", paths_of(info.calibrations));
   list("unused tensors", info.unused);
   list("missing", info.missing);
   if (!info.unusable.empty()) {
@@ -138,18 +145,20 @@ void print_table(const ModelInfo& info) {
 void add_info(CLI::App& app, Run& run) {
   struct Options {
     std::string model;
+    std::filesystem::path calibration;
     JsonOutput json;
   };
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("info", "Show a model's architecture, weights and preprocessing");
   const auto take_model = add_model(*command, options->model);
+  add_calibration(*command, options->calibration);
   options->json.add_to(*command);
   explain(*command, {}, {"fovea info MODEL", "fovea info google/siglip2-base-patch16-224 --json"});
   command->callback([options, take_model, &run] {
     take_model();
     run = [options] {
-      const ModelInfo info = inspect_model(options->model);
+      const ModelInfo info = inspect_model(options->model, options->calibration);
       if (options->json.leaves_text()) {
         print_table(info);
       }

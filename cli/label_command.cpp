@@ -189,6 +189,7 @@ void add_label(CLI::App& app, Run& run) {
   add_threads(*command, arguments->encoder.threads);
   add_decode_threads(*command, label.decode_threads);
   add_precision(*command, arguments->precision);
+  add_calibration(*command, arguments->encoder.calibration);
   add_device(*command, arguments->encoder.device);
   explain(*command,
           {kModelRule,

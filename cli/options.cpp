@@ -255,6 +255,14 @@ CLI::Option* add_precision(CLI::App& command, std::string& precision) {
       ->group(kComputeGroup);
 }
 
+CLI::Option* add_calibration(CLI::App& command, std::filesystem::path& folder, const char* help) {
+  return command
+      .add_option_function<std::string>(
+          "--calibration", [&folder](const std::string& text) { folder = text; }, help)
+      ->type_name("DIR")
+      ->group(kComputeGroup);
+}
+
 CLI::Option* add_precisions(CLI::App& command, const std::vector<std::string>& words,
                             std::vector<std::string>& precisions) {
   return without_variable(

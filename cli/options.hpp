@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -81,6 +82,11 @@ CLI::Option* add_precision(CLI::App& command, std::string& precision);
 /// Several of `words`; without a variable, because it says what a run is about.
 CLI::Option* add_precisions(CLI::App& command, const std::vector<std::string>& words,
                             std::vector<std::string>& precisions);
+/// The folder of the model's calibrations, for the 8-bit precisions.
+CLI::Option* add_calibration(CLI::App& command, std::filesystem::path& folder,
+                             const char* help =
+                                 "Folder with the model's calibrations for int8 and "
+                                 "fp8, if not where `fovea calibrate` writes them");
 CLI::Option* add_threads(CLI::App& command, int& threads);
 CLI::Option* add_decode_threads(CLI::App& command, int& threads);
 CLI::Option* add_limit(CLI::App& command, std::int64_t& limit);

@@ -83,6 +83,7 @@ void add_verify(CLI::App& app, Run& run) {
   add_least("--min-cosine-8bit", options->min_cosine_8bit, "The same for int8 and fp8");
   add_real(*command, "--min-recall", "SHARE", {0, 2}, options->min_recall,
            "Lowest mean recall@10 that is accepted");
+  add_calibration(*command, options->calibration);
   add_device(*command, options->device);
   add_threads(*command, options->threads);
   const auto progress = std::make_shared<ProgressArguments>();

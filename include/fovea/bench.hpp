@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@ struct BenchOptions {
   /// Folder or hub name, as for Encoder.
   std::string model;
   std::string device = "auto";
+  std::filesystem::path calibration = {};  ///< as in EncoderOptions
   /// Compute threads; 0: one per CPU that this process may use.
   int threads = 0;
   /// Empty: every precision that the device has; on a machine with a GPU, all except fp32.

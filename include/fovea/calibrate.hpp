@@ -14,8 +14,12 @@
 namespace [[gnu::visibility("default")]] fovea {
 
 struct CalibrateOptions {
-  /// As for Encoder; the file is written into the model's folder.
-  std::string model;
+  std::string model;  ///< as for Encoder
+  /// The folder to write into, of this model alone; it is made when it does not exist. Empty: that
+  /// of the variable FOVEA_CALIBRATION, else the model's; but where that cannot be written or
+  /// belongs to the Hugging Face cache, $XDG_CACHE_HOME/fovea/calibrations, in a folder of these
+  /// weights. Encoders look there, too.
+  std::filesystem::path calibration = {};
   /// Photos of all the kinds that will be embedded.
   InputOptions input;
   /// How many of them to use, from the first on. 32 are enough where they are of all kinds.
@@ -51,7 +55,7 @@ struct CalibrateReport {
 
 /// Runs the model in fp32 on the CPU over the photos and records what every layer reads. Writes
 /// 8-bit weights, rounded so that the layers' outputs change least, with the scales of activations,
-/// as calibration-<precision>.safetensors beside the model, and for the text tower
+/// as calibration-<precision>.safetensors, and for the text tower
 /// calibration-<precision>-text.safetensors. Throws fovea::Error when the precision
 /// needs no calibration, when the model has fewer layers than are to be in bf16, when the model or
 /// all inputs are unusable, or when the file cannot be written.

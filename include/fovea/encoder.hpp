@@ -36,6 +36,9 @@ struct EncoderOptions {
   Precision precision = Precision::kAuto;
   /// Compute threads; 0: one per CPU that this process may use.
   int threads = 0;
+  /// The folder with the model's calibrations for kInt8 and kFp8. Empty: that of the variable
+  /// FOVEA_CALIBRATION, else the places where calibrate() writes them.
+  std::filesystem::path calibration = {};
   /// What the constructor loads; the other tower is loaded when it is first needed.
   Tower first = Tower::kImages;
 };

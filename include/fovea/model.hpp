@@ -28,12 +28,13 @@ struct ModelInfo {
   /// 10^9 floating-point operations per image: twice the multiply-accumulates of the network's
   /// matrix products, convolution and attention, as transformers computes it.
   double gflop_per_image = 0.0;
-  std::vector<std::string> dtypes;           // of the vision tower's tensors: "F32", ...
-  std::vector<std::filesystem::path> files;  // weight files that hold them
-  std::uint64_t weight_bytes = 0;            // size of those files
-  std::vector<std::string> missing;          // tensors that the model needs and no file holds
-  std::vector<std::string> unusable;         // tensors of a wrong shape or dtype, with the reason
-  std::vector<std::string> unused;           // vision tensors that the model does not need
+  std::vector<std::string> dtypes;                  // of the vision tower's tensors: "F32", ...
+  std::vector<std::filesystem::path> files;         // weight files that hold them
+  std::uint64_t weight_bytes = 0;                   // size of those files
+  std::vector<std::filesystem::path> calibrations;  // that int8 and fp8 use, of both towers
+  std::vector<std::string> missing;   // tensors that the model needs and no file holds
+  std::vector<std::string> unusable;  // tensors of a wrong shape or dtype, with the reason
+  std::vector<std::string> unused;    // vision tensors that the model does not need
   Preprocessing preprocessing;
 
   /// True when an Encoder can load the model.
@@ -43,8 +44,10 @@ struct ModelInfo {
 /// Reads a model's JSON files and the headers of its weights, not the weights themselves.
 /// `model`: a folder or the name of a model in the local Hugging Face cache, as for Encoder.
 /// Throws fovea::Error when a file is missing or malformed or the architecture is not supported;
-/// tensors that are missing or unusable are listed in the result.
-[[nodiscard]] ModelInfo inspect_model(const std::string& model);
+/// tensors that are missing or unusable are listed in the result. `calibration`: as in
+/// EncoderOptions.
+[[nodiscard]] ModelInfo inspect_model(const std::string& model,
+                                      const std::filesystem::path& calibration = {});
 
 /// The GPUs of this machine by index: "NVIDIA H200 (sm_90, 139.8 GiB)", or the reason why one is
 /// unusable. Empty when there are none; then `why`, unless it is null, gets the reason.

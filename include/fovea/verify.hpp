@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@ struct VerifyOptions {
   /// Files, folders, tars or lists, as for embedding.
   std::vector<std::string> inputs;
   std::string device = "auto";
+  std::filesystem::path calibration = {};  ///< as in EncoderOptions
   int threads = 0;
   /// Photos taken from the inputs, from the first on; 0: all of them.
   std::int64_t limit = 256;

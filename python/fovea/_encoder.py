@@ -67,6 +67,7 @@ def load(
     decode_threads: SupportsIndex = 0,
     decode_memory: SupportsIndex = 0,
     first: Tower = "images",
+    calibration: str | os.PathLike[str] | None = None,
 ) -> Encoder:
     """Loads a SigLIP or SigLIP 2 model. It downloads nothing: `pull` does.
 
@@ -86,21 +87,16 @@ def load(
             at most what ordinary photos in all threads, or one image of the largest size, need.
         first: the half of the model that is loaded now, "images" or "texts". The other one is loaded when it is
             first needed.
+        calibration: the folder with the model's calibrations for "int8" and "fp8"; None: that of the variable
+            FOVEA_CALIBRATION, else where `fovea calibrate` writes them.
 
     Raises:
         Error: the model, the device or the precision is unavailable; the message says why.
         TypeError, ValueError: an argument is of another type, a number is negative, or a name contains a
             NUL character.
     """
-    return Encoder(
-        model,
-        device,
-        precision,
-        threads=threads,
-        decode_threads=decode_threads,
-        decode_memory=decode_memory,
-        first=first,
-    )
+    decode = {"decode_threads": decode_threads, "decode_memory": decode_memory}
+    return Encoder(model, device, precision, threads=threads, **decode, first=first, calibration=calibration)
 
 
 class Encoder:
@@ -116,6 +112,7 @@ class Encoder:
         decode_threads: SupportsIndex = 0,
         decode_memory: SupportsIndex = 0,
         first: Tower = "images",
+        calibration: str | os.PathLike[str] | None = None,
     ) -> None:
         """Loads a model; see `load`."""
         handle = ctypes.c_void_p()
@@ -125,10 +122,11 @@ class Encoder:
             name_text(precision_name(precision), "precision"),
             integer(threads, "threads", 0, least_is="one per CPU"),
             choice(first, "first", TOWERS),
+            None if calibration is None else path_text(calibration, "calibration"),
         )
         self._decode_threads = integer(decode_threads, "decode_threads", 0, least_is="one per CPU")
         self._decode_memory = integer(decode_memory, "decode_memory", 0, _LONG_BITS, least_is="automatic")
-        library.fovea_encoder_load_tower(*arguments, ctypes.byref(handle))
+        library.fovea_encoder_load_calibrated(*arguments, ctypes.byref(handle))
         self._handle = handle
         self._lock = threading.Lock()  # the handle is not freed while it is being used
         self._pid = os.getpid()

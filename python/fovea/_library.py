@@ -119,7 +119,7 @@ _FUNCTIONS = {
     "fovea_set_note_handler": (_NOTE_HANDLER, _NOTE_HANDLER),
     "fovea_set_wording": (None, _int),
     "fovea_pull": (_STATUS, _text, _text, PULL_HANDLER, _pointer, _out(_text)),
-    "fovea_encoder_load_tower": (_STATUS, _text, _text, _text, _int, _int, _out(_pointer)),
+    "fovea_encoder_load_calibrated": (_STATUS, _text, _text, _text, _int, _int, _text, _out(_pointer)),
     "fovea_encoder_logit_scale": (_STATUS, _pointer, _out(_double), _out(_double)),
     "fovea_encoder_free": (None, _pointer),
     "fovea_encoder_dimension": (_long, _pointer),

@@ -17,6 +17,15 @@ def test_integers_of_any_kind(encoder, given):
     assert len(list(encoder.stream([PIXELS] * 4, batch_size=given))) == len(rows)
 
 
+def test_a_folder_of_calibrations_may_be_named(program, model, photos, tmp_path):
+    program("calibrate", model, *photos[:2], "--calibration", tmp_path)
+    assert fovea.load(model, "cpu", "int8", calibration=tmp_path).embed(photos[:1]).shape[0] == 1
+    with pytest.raises(fovea.Error, match="int8 needs a calibrated model .there is no .*/none/calibration-int8.safetensors"):
+        fovea.load(model, "cpu", "int8", calibration=str(tmp_path / "none"))
+    with pytest.raises(TypeError, match="calibration"):
+        fovea.load(model, "cpu", "int8", calibration=3)
+
+
 def test_other_numbers_are_told(model, encoder):
     """ctypes would truncate them: 2**32 + 3 threads to 3."""
     for threads in (-1, -(1 << 32) + 2):

@@ -145,8 +145,9 @@ def test_no_message_that_python_shows_names_an_option_of_the_program():
         "wording.cpp: --features last or --features penultimate",  # Python says Encoder.features
         "shards.cpp: output of embeddings: `fovea embed` without --features",
         "gate_record.cpp: {}: it is no record of gates: {}; make one by `fovea kernel profile --gate --record FILE`",
-        "calibration.cpp: fovea calibrate {} PHOTOS --precision {}{}",
-        "calibration.cpp:  --text @captions.txt",  # the end of that command
+        "calibration.cpp: fovea calibrate {} PHOTOS --precision {}{}{}{}",
+        "calibration.cpp:  --text @captions.txt",  # the ends of that command
+        "calibration.cpp:  --calibration ",
         "shards.cpp: `fovea embed --format npy`",
         "check.cpp: --update` ends that, too",  # the end of `fovea embed ... --update`
         "folder_output.cpp: {}; cannot resume this output: `fovea check {} --repair` keeps what can be proven, ",

@@ -36,6 +36,7 @@ def load() -> fovea.Encoder:
     fovea.load(folder, device=0)  # type: ignore[arg-type]
     fovea.load(5)  # type: ignore[arg-type]
     fovea.pull("org/name", progress="yes")  # type: ignore[arg-type]
+    fovea.load(folder, "cpu", "int8", calibration=pathlib.Path("calibrations"))
     fovea.load(folder, first="words")  # type: ignore[arg-type]
     return fovea.load(folder, "cpu", "bf16", threads=np.int64(2), decode_threads=1, decode_memory=1 << 30, first="texts")
 

@@ -139,7 +139,8 @@ BenchReport bench(const BenchOptions& options,
                       ? std::vector<std::int64_t>{1, 8, 32, 128, 256, 512, 1024}
                       : std::vector<std::int64_t>{1, 8, 32};
   }
-  const model::Checkpoint checkpoint(hub::resolve_model(options.model));
+  const model::Checkpoint checkpoint(hub::resolve_model(options.model), {}, model::Tower::kVision,
+                                     options.calibration);
   BenchReport report;
   report.model = options.model;
   report.gflop_per_image = mean_gflop(checkpoint.config());

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
 #include "hub/resolve.hpp"
+#include "io/output_place.hpp"
 #include "model/calibration.hpp"
 #include "model/encoder.hpp"
 #include "model/text_encoder.hpp"
@@ -104,20 +106,26 @@ void look_at_texts(const CalibrateOptions& options, const std::filesystem::path&
                  });
 }
 
+/// Fails by now where a file could not be written after all the work.
+void check_places(const CalibrateOptions& options, const model::Checkpoint& checkpoint) {
+  for (const Precision precision : options.precisions) {
+    io::check_writable(model::calibration_to_write(checkpoint, precision));
+  }
+}
+
 /// Writes the files of one tower.
 void round(const CalibrateOptions& options, const model::Checkpoint& checkpoint,
            const quantize::Observations& observations, std::int64_t samples,
            std::int64_t bf16_layers, ThreadPool& pool, CalibrateReport& report) {
   for (const Precision precision : options.precisions) {
     const std::string step = "rounding for " + std::string(to_string(precision));
-    quantize::round_and_write(checkpoint, observations, precision, samples, bf16_layers, pool,
-                              [&](std::uint64_t done, std::uint64_t total) {
-                                if (options.on_progress) {
-                                  options.on_progress(step, "layers", done, total);
-                                }
-                              });
     report.files.push_back(
-        model::calibration_path(checkpoint.folder(), precision, checkpoint.tower().tower));
+        quantize::round_and_write(checkpoint, observations, precision, samples, bf16_layers, pool,
+                                  [&](std::uint64_t done, std::uint64_t total) {
+                                    if (options.on_progress) {
+                                      options.on_progress(step, "layers", done, total);
+                                    }
+                                  }));
   }
 }
 
@@ -133,11 +141,18 @@ CalibrateReport calibrate(const CalibrateOptions& options) {
   if (options.images < 1) {
     fail("invalid number of images {}; calibration needs at least 1", options.images);
   }
-  const model::Checkpoint checkpoint(hub::resolve_model(options.model));
+  const model::Checkpoint checkpoint(hub::resolve_model(options.model), {}, model::Tower::kVision,
+                                     options.calibration);
   const model::ModelConfig& config = checkpoint.config();
   if (options.bf16_layers < 0 || options.bf16_layers > config.vision.layers) {
     fail("invalid number of layers in bf16 {}; the model has {} layers", options.bf16_layers,
          config.vision.layers);
+  }
+  check_places(options, checkpoint);
+  std::optional<model::Checkpoint> text;
+  if (!options.texts.empty()) {
+    text.emplace(checkpoint.folder(), StopFlag{}, model::Tower::kText, options.calibration);
+    check_places(options, *text);
   }
   const pipeline::PixelLayout layout{.preprocessing = config.preprocessing,
                                      .patch = static_cast<int>(config.vision.patch)};
@@ -157,11 +172,10 @@ CalibrateReport calibrate(const CalibrateOptions& options) {
     }
     round(options, checkpoint, observations, report.images, options.bf16_layers, pool, report);
   }
-  if (!options.texts.empty()) {
+  if (text) {
     quantize::Observations observations;
     look_at_texts(options, checkpoint.folder(), observations);
-    const model::Checkpoint text(checkpoint.folder(), {}, model::Tower::kText);
-    round(options, text, observations, static_cast<std::int64_t>(options.texts.size()), 0, pool,
+    round(options, *text, observations, static_cast<std::int64_t>(options.texts.size()), 0, pool,
           report);
   }
   report.seconds = std::chrono::duration<double>(Clock::now() - start).count();

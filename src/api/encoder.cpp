@@ -31,7 +31,8 @@ std::size_t pixel_bytes(int height, int width) {
 
 TextSide::TextSide(const std::filesystem::path& folder, const EncoderOptions& options)
     : tokenizer(folder),
-      encoder(std::make_unique<model::Checkpoint>(folder, StopFlag{}, model::Tower::kText),
+      encoder(std::make_unique<model::Checkpoint>(folder, StopFlag{}, model::Tower::kText,
+                                                  options.calibration),
               make_backend(options)) {
   if (tokenizer.vocabulary() > encoder.config().vocabulary) {
     fail(
@@ -46,7 +47,9 @@ Encoder::Impl::Impl(const std::string& model, const EncoderOptions& asked)
       config(model::read_model_config(folder)),
       images([this] {
         auto backend = make_backend(options);
-        return std::make_unique<model::Encoder>(model::Checkpoint(folder), std::move(backend));
+        return std::make_unique<model::Encoder>(
+            model::Checkpoint(folder, {}, model::Tower::kVision, options.calibration),
+            std::move(backend));
       }),
       texts([this] { return std::make_unique<TextSide>(folder, options); }) {
   if (asked.first == Tower::kImages) {

@@ -117,7 +117,7 @@ class EmbedJob {
         layout_{.preprocessing = config_.preprocessing,
                 .patch = static_cast<int>(config_.vision.patch)},
         features_(wanted_features()),
-        encoder_(folder_, make_backend(options.encoder)),
+        encoder_(folder_, options.encoder.calibration, make_backend(options.encoder)),
         batch_size_(options.batch_size != 0 ? options.batch_size : default_batch_size()) {}
 
   JobReport run() {
@@ -227,11 +227,12 @@ class EmbedJob {
     const Precision precision = encoder_.backend().precision();
     fs::path calibration;
     if (model::is_calibrated(precision)) {
-      const fs::path path = model::calibration_path(folder_, precision);
-      std::error_code error;
-      calibration = fs::exists(path, error)
-                        ? path
-                        : fs::path();  // when it is missing, the encoder says what to do
+      const model::Checkpoint checkpoint(folder_, options_.control.stop, model::Tower::kVision,
+                                         options_.encoder.calibration);
+      calibration = model::find_calibration(checkpoint, precision);
+      if (std::error_code error; !fs::exists(calibration, error)) {
+        calibration.clear();  // the encoder says what to do
+      }
     }
     std::error_code ignored;  // a folder that was removed has no name
     pipeline::JobIdentity identity = rows_identity();

@@ -11,10 +11,10 @@ pipeline::Encode LateEncoder::load(const std::optional<model::Features>& feature
                                    const std::function<void(std::string_view)>& on_note,
                                    StopFlag stop) {
   if (!encoder_) {
-    const model::Checkpoint checkpoint(folder_, stop);
+    const model::Checkpoint checkpoint(folder_, stop, model::Tower::kVision, calibrations_);
     encoder_ = std::make_unique<model::Encoder>(checkpoint, std::move(backend_));
-    if (const std::string left_out = encoder_->bf16_layers(); !left_out.empty() && on_note) {
-      on_note(left_out);
+    if (const std::string words = encoder_->calibration_words(); !words.empty() && on_note) {
+      on_note(words);
     }
   }
   return [this, features, type, on_note, stop](

@@ -19,8 +19,12 @@ namespace fovea {
 
 class LateEncoder {
  public:
-  LateEncoder(std::filesystem::path folder, std::unique_ptr<ops::Backend> backend)
-      : folder_(std::move(folder)), backend_(std::move(backend)) {}
+  /// `calibrations`: as for model::Checkpoint.
+  LateEncoder(std::filesystem::path folder, std::filesystem::path calibrations,
+              std::unique_ptr<ops::Backend> backend)
+      : folder_(std::move(folder)),
+        calibrations_(std::move(calibrations)),
+        backend_(std::move(backend)) {}
 
   [[nodiscard]] const ops::Backend& backend() const {
     return encoder_ ? encoder_->backend() : *backend_;
@@ -35,6 +39,7 @@ class LateEncoder {
 
  private:
   std::filesystem::path folder_;
+  std::filesystem::path calibrations_;
   std::unique_ptr<ops::Backend> backend_;
   std::unique_ptr<model::Encoder> encoder_;
 };

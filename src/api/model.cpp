@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <system_error>
+#include <utility>
 
 #include "backends.hpp"
 #include "core/error.hpp"
 #include "hub/resolve.hpp"
 #include "model/architecture.hpp"
+#include "model/calibration_place.hpp"
 #include "model/checkpoint.hpp"
 #include "model/init.hpp"
 #include "model/presets.hpp"
@@ -25,7 +28,33 @@ std::vector<std::string> list_gpus(std::string* why) {
   return gpus;
 }
 
-ModelInfo inspect_model(const std::string& model) {
+namespace {
+
+/// Those that exist, of a model whose tensors are all there.
+std::vector<std::filesystem::path> calibrations_of(const std::filesystem::path& folder,
+                                                   const std::filesystem::path& calibration) {
+  std::vector<std::filesystem::path> found;
+  const auto look = [&](model::Tower tower) {
+    const model::Checkpoint checkpoint(folder, {}, tower, calibration);
+    for (const Precision precision : {Precision::kInt8, Precision::kFp8}) {
+      std::filesystem::path path = model::find_calibration(checkpoint, precision);
+      if (std::error_code error; std::filesystem::exists(path, error)) {
+        found.push_back(std::move(path));
+      }
+    }
+  };
+  look(model::Tower::kVision);
+  try {
+    look(model::Tower::kText);
+  } catch (const Error& error) {  // a model of images alone
+    rethrow_unless_finding(error);
+  }
+  return found;
+}
+
+}  // namespace
+
+ModelInfo inspect_model(const std::string& model, const std::filesystem::path& calibration) {
   ModelInfo info;
   info.folder = hub::resolve_model(model);
   const model::ModelConfig config = model::read_model_config(info.folder);
@@ -55,6 +84,9 @@ ModelInfo inspect_model(const std::string& model) {
   info.unusable = weights.unusable();
   info.unused = weights.unused();
   info.preprocessing = config.preprocessing;
+  if (info.usable()) {
+    info.calibrations = calibrations_of(info.folder, calibration);
+  }
   return info;
 }
 

@@ -201,7 +201,8 @@ PrecisionCheck compare(Precision precision, const Embeddings& exact, const Embed
 }  // namespace
 
 VerifyReport verify(const VerifyOptions& options) {
-  const model::Checkpoint checkpoint(hub::resolve_model(options.model));
+  const model::Checkpoint checkpoint(hub::resolve_model(options.model), {}, model::Tower::kVision,
+                                     options.calibration);
   if (options.device != "auto") {  // which is used or refused, before any work
     static_cast<void>(make_backend({.device = options.device, .threads = options.threads}));
   }

@@ -191,6 +191,12 @@ fovea_status fovea_encoder_load(const char* model, const char* device, const cha
 
 fovea_status fovea_encoder_load_tower(const char* model, const char* device, const char* precision,
                                       int32_t threads, int32_t first, fovea_encoder** encoder) {
+  return fovea_encoder_load_calibrated(model, device, precision, threads, first, nullptr, encoder);
+}
+
+fovea_status fovea_encoder_load_calibrated(const char* model, const char* device,
+                                           const char* precision, int32_t threads, int32_t first,
+                                           const char* calibration, fovea_encoder** encoder) {
   return guarded([&] {
     require_pointer(model, "model");
     require_pointer(device, "device");
@@ -200,6 +206,7 @@ fovea_status fovea_encoder_load_tower(const char* model, const char* device, con
     const fovea::EncoderOptions options{.device = device,
                                         .precision = fovea::parse_precision(precision),
                                         .threads = threads,
+                                        .calibration = calibration == nullptr ? "" : calibration,
                                         .first = fovea::c::tower(first)};
     auto loaded = std::make_unique<fovea_encoder>();
     loaded->encoder = std::make_shared<fovea::Encoder>(model, options);

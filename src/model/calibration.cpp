@@ -1,4 +1,4 @@
-// Reads and writes the file that calibration leaves beside a model.
+// Reads and writes the file that calibration leaves of a model.
 #include "model/calibration.hpp"
 
 #include <algorithm>
@@ -28,23 +28,27 @@ std::string_view stored_type(DType type) {
   return type == DType::kI8 ? "I8" : "F8_E4M3";
 }
 
-std::string command(const fs::path& folder, Precision precision, Tower tower) {
-  return fmt::format("fovea calibrate {} PHOTOS --precision {}{}", io::escape(folder.native()),
-                     to_string(precision), tower == Tower::kText ? " --text @captions.txt" : "");
+std::string command(const Checkpoint& checkpoint, Precision precision) {
+  const std::string named = io::escape(checkpoint.calibrations().native());
+  return fmt::format("fovea calibrate {} PHOTOS --precision {}{}{}{}",
+                     io::escape(checkpoint.folder().native()), to_string(precision),
+                     checkpoint.tower().tower == Tower::kText ? " --text @captions.txt" : "",
+                     named.empty() ? "" : " --calibration ", named);
 }
 
-SafetensorsFile open(const fs::path& folder, Precision precision, Tower tower, StopFlag stop) {
-  const fs::path path = calibration_path(folder, precision, tower);
+SafetensorsFile open(const fs::path& path, const Checkpoint& checkpoint, Precision precision) {
   std::error_code error;
   if (!fs::exists(path, error)) {
-    fail("{}: {} needs a calibrated {}; run: {}", io::escape(folder.native()), to_string(precision),
-         tower == Tower::kVision ? "model" : "text tower", command(folder, precision, tower));
+    fail("{}: {} needs a calibrated {} (there is no {}); run: {}",
+         io::escape(checkpoint.folder().native()), to_string(precision),
+         checkpoint.tower().tower == Tower::kVision ? "model" : "text tower",
+         io::escape(path.native()), command(checkpoint, precision));
   }
   try {
-    return SafetensorsFile(path, stop);
+    return SafetensorsFile(path, checkpoint.stop());
   } catch (const Error& unreadable) {
     rethrow_unless_finding(unreadable);
-    fail("{}; calibrate the model again: {}", unreadable.what(), command(folder, precision, tower));
+    fail("{}; calibrate the model again: {}", unreadable.what(), command(checkpoint, precision));
   }
 }
 
@@ -59,21 +63,16 @@ DType calibrated_type(std::string_view place, Precision precision) {
   return precision == Precision::kFp8 && place == kPlaceOfStaticInputs ? DType::kE4M3 : DType::kI8;
 }
 
-fs::path calibration_path(const fs::path& folder, Precision precision, Tower tower) {
-  return folder / fmt::format("{}{}{}.safetensors", kCalibrationPrefix, to_string(precision),
-                              tower == Tower::kVision ? "" : "-text");
-}
-
 Calibration::Calibration(const Checkpoint& checkpoint, Precision precision)
-    : shown_(io::escape(
-          calibration_path(checkpoint.folder(), precision, checkpoint.tower().tower).native())),
+    : path_(find_calibration(checkpoint, precision)),
+      shown_(io::escape(path_.native())),
       tower_(checkpoint.tower()),
       precision_(precision),
       stop_(checkpoint.stop()),
-      file_(open(checkpoint.folder(), precision, tower_.tower, stop_)) {
+      file_(open(path_, checkpoint, precision)) {
   if (read<std::uint64_t>(std::string(kFingerprint), "U64", {1})[0] != checkpoint.fingerprint()) {
     fail("{} was made for other weights than those of the model; run: {}", shown_,
-         command(checkpoint.folder(), precision, tower_.tower));
+         command(checkpoint, precision));
   }
   bf16_layers_ = read_bf16_layers(tower_.layers);
 }
@@ -175,9 +174,9 @@ std::vector<float> Calibration::divisor(std::string_view place, std::int64_t ind
   return found;
 }
 
-void write_calibration(const Checkpoint& checkpoint, Precision precision,
-                       std::span<const LayerToStore> layers, std::int64_t images,
-                       std::int64_t bf16_layers) {
+fs::path write_calibration(const Checkpoint& checkpoint, Precision precision,
+                           std::span<const LayerToStore> layers, std::int64_t images,
+                           std::int64_t bf16_layers) {
   std::vector<TensorEntry> entries;
   std::vector<std::span<const std::byte>> data;
   const auto add = [&](std::string name, std::string_view dtype, std::vector<std::int64_t> shape,
@@ -204,12 +203,14 @@ void write_calibration(const Checkpoint& checkpoint, Precision precision,
       add(layer.name + ".divisor", "F32", {layer.in}, std::as_bytes(layer.divisor));
     }
   }
-  io::AtomicFile file(calibration_path(checkpoint.folder(), precision, checkpoint.tower().tower));
+  fs::path path = calibration_to_write(checkpoint, precision);
+  io::AtomicFile file(path);
   file.write(safetensors_header(entries));
   for (const std::span<const std::byte> bytes : data) {
     file.write(bytes);
   }
   file.commit();
+  return path;
 }
 
 }  // namespace fovea::model

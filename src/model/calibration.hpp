@@ -1,4 +1,4 @@
-// Calibration: 8-bit weights and activation scales that `fovea calibrate` left beside a model.
+// Calibration: 8-bit weights and activation scales that `fovea calibrate` left of a model.
 //
 // The file is a safetensors file, calibration-int8.safetensors or calibration-fp8.safetensors, and
 // calibration-int8-text.safetensors or the like for the text tower. For each layer NAME of the
@@ -27,6 +27,7 @@
 #include "core/dtype.hpp"
 #include "core/stop.hpp"
 #include "fovea/precision.hpp"
+#include "model/calibration_place.hpp"
 #include "model/checkpoint.hpp"
 #include "model/safetensors.hpp"
 
@@ -52,14 +53,6 @@ inline constexpr std::string_view kPlaceOfStaticInputs = "fc2";
 [[nodiscard]] std::string calibrated_name(const TowerConfig& tower, std::string_view place,
                                           std::int64_t layer);
 
-/// The prefix of the names of calibrations, which are beside the weights but are not weights.
-inline constexpr std::string_view kCalibrationPrefix = "calibration-";
-
-/// The file that `fovea calibrate` writes for a precision (kInt8 or kFp8).
-[[nodiscard]] std::filesystem::path calibration_path(const std::filesystem::path& folder,
-                                                     Precision precision,
-                                                     Tower tower = Tower::kVision);
-
 /// One layer.
 struct CalibratedLayer {
   AlignedBuffer<std::uint8_t> rounded;
@@ -70,11 +63,12 @@ struct CalibratedLayer {
 
 class Calibration {
  public:
-  /// Opens the file of `checkpoint`'s folder. Throws fovea::Error that names the command to run
+  /// Opens the file that find_calibration names. Throws fovea::Error that names the command to run
   /// when there is none, or when it was made for other weights. Reading stops when the checkpoint's
   /// does.
   Calibration(const Checkpoint& checkpoint, Precision precision);
 
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   /// How many of the first layers are computed in bf16; the file holds all others.
   [[nodiscard]] std::int64_t bf16_layers() const { return bf16_layers_; }
 
@@ -98,6 +92,7 @@ class Calibration {
   /// Throws fovea::Error when there are not so many layers, or when the file holds one of them.
   [[nodiscard]] std::int64_t read_bf16_layers(std::int64_t layers) const;
 
+  std::filesystem::path path_;
   std::string shown_;
   TowerConfig tower_;
   Precision precision_;
@@ -119,10 +114,11 @@ struct LayerToStore {
   std::span<const float> divisor{};  // empty unless there is a norm before the layer
 };
 
-/// Writes the file beside the model, whole or not at all. `images`: the number of photos used.
-/// `bf16_layers`: how many of the first layers are not among `layers`.
-void write_calibration(const Checkpoint& checkpoint, Precision precision,
-                       std::span<const LayerToStore> layers, std::int64_t images,
-                       std::int64_t bf16_layers = 0);
+/// Writes the file where calibration_to_write says, whole or not at all, and returns its path.
+/// `images`: the number of photos used. `bf16_layers`: how many of the first layers are not among
+/// `layers`.
+std::filesystem::path write_calibration(const Checkpoint& checkpoint, Precision precision,
+                                        std::span<const LayerToStore> layers, std::int64_t images,
+                                        std::int64_t bf16_layers = 0);
 
 }  // namespace fovea::model

@@ -207,8 +207,10 @@ void WeightFiles::match(const Inventory& stored, const std::vector<TensorSpec>& 
   }
 }
 
-Checkpoint::Checkpoint(const std::filesystem::path& folder, StopFlag stop, Tower tower)
+Checkpoint::Checkpoint(const std::filesystem::path& folder, StopFlag stop, Tower tower,
+                       std::filesystem::path calibrations)
     : folder_(folder),
+      calibrations_(std::move(calibrations)),
       tower_(tower),
       config_(read_model_config(folder)),
       text_(tower == Tower::kText ? read_text_config(folder) : TextConfig{}),

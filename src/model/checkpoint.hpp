@@ -73,11 +73,14 @@ class WeightFiles {
 /// opening and load() then throw Interrupted.
 class Checkpoint {
  public:
+  /// `calibrations`: the folder of its calibrations, when somebody named one
+  /// (model/calibration_place.hpp).
   explicit Checkpoint(const std::filesystem::path& folder, StopFlag stop = {},
-                      Tower tower = Tower::kVision);
+                      Tower tower = Tower::kVision, std::filesystem::path calibrations = {});
 
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
   [[nodiscard]] const ModelConfig& config() const { return config_; }
+  [[nodiscard]] const std::filesystem::path& calibrations() const { return calibrations_; }
   /// The default when the tower is not the text tower.
   [[nodiscard]] const TextConfig& text() const { return text_; }
   /// What the tower's layers need to know.
@@ -107,6 +110,7 @@ class Checkpoint {
             std::span<float> values) const;
 
   std::filesystem::path folder_;
+  std::filesystem::path calibrations_;
   Tower tower_;
   ModelConfig config_;
   TextConfig text_;

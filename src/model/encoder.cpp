@@ -83,13 +83,13 @@ Encoder::Encoder(const Checkpoint& checkpoint, std::unique_ptr<ops::Backend> bac
 
 Encoder::~Encoder() = default;
 
-std::string Encoder::bf16_layers() const {
-  return weights_->tower().bf16_layers(*backend_);
+std::string Encoder::calibration_words() const {
+  return weights_->tower().calibration_words(*backend_);
 }
 
 std::string Encoder::description() const {
-  const std::string left_out = bf16_layers();
-  return backend_->description() + (left_out.empty() ? "" : "; ") + left_out;
+  const std::string words = calibration_words();
+  return backend_->description() + (words.empty() ? "" : "; ") + words;
 }
 
 void Encoder::encode(std::span<const std::uint8_t> patches, std::int64_t images,

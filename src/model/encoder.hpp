@@ -42,10 +42,10 @@ class Encoder {
 
   [[nodiscard]] const ModelConfig& config() const { return config_; }
   [[nodiscard]] const ops::Backend& backend() const { return *backend_; }
-  /// "the first 4 of 12 layers are in bf16", when the others are in 8 bits; else empty.
-  [[nodiscard]] std::string bf16_layers() const;
-  /// The backend's, and bf16_layers(): "cuda (NVIDIA H200, sm_90), int8; the first 4 of 12 layers
-  /// are in bf16".
+  /// See TowerWeights.
+  [[nodiscard]] std::string calibration_words() const;
+  /// The backend's, and calibration_words(): "cuda (NVIDIA H200, sm_90), int8; the first 4 of 12
+  /// layers are in bf16".
   [[nodiscard]] std::string description() const;
   /// See Backend.
   [[nodiscard]] std::string take_note() { return backend_->take_note(); }

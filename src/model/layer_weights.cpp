@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "io/text.hpp"
 #include "model/architecture.hpp"
 
 namespace fovea::model {
@@ -180,6 +181,10 @@ TowerWeights::TowerWeights(const Checkpoint& checkpoint, ops::Backend& backend,
   if (is_calibrated(backend.precision())) {
     calibration.emplace(checkpoint, backend.precision());
     bf16_layers_ = calibration->bf16_layers();
+    const std::filesystem::path& used = calibration->path();
+    if (used != checkpoint.folder() / used.filename()) {
+      calibration_ = used;
+    }
   }
   std::vector<std::function<void()>>& tasks = others;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
@@ -198,11 +203,17 @@ TowerWeights::TowerWeights(const Checkpoint& checkpoint, ops::Backend& backend,
   backend.for_each(tasks.size(), [&](std::size_t index) { tasks[index](); });
 }
 
-std::string TowerWeights::bf16_layers(const ops::Backend& backend) const {
-  return bf16_layers_ == 0
-             ? ""
-             : fmt::format("the first {} of {} layers are in {}", bf16_layers_, layers_.size(),
-                           backend.types().qkv == DType::kF32 ? "fp32" : "bf16");
+std::string TowerWeights::calibration_words(const ops::Backend& backend) const {
+  std::string words;
+  if (bf16_layers_ > 0) {
+    words = fmt::format("the first {} of {} layers are in {}", bf16_layers_, layers_.size(),
+                        backend.types().qkv == DType::kF32 ? "fp32" : "bf16");
+  }
+  if (!calibration_.empty()) {
+    words += fmt::format("{}calibrated by {}", words.empty() ? "" : "; ",
+                         io::escape(calibration_.native()));
+  }
+  return words;
 }
 
 }  // namespace fovea::model

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -60,12 +61,14 @@ class TowerWeights {
                std::vector<std::function<void()>> others);
 
   [[nodiscard]] const std::vector<LayerWeights>& layers() const { return layers_; }
-  /// "the first 4 of 12 layers are in bf16", when the others are in 8 bits; else empty.
-  [[nodiscard]] std::string bf16_layers(const ops::Backend& backend) const;
+  /// What a user may not expect of the calibration, "; " between two: "the first 4 of 12 layers
+  /// are in bf16", "calibrated by PATH" when that is not beside the weights.
+  [[nodiscard]] std::string calibration_words(const ops::Backend& backend) const;
 
  private:
   std::vector<LayerWeights> layers_;
   std::int64_t bf16_layers_ = 0;
+  std::filesystem::path calibration_;  // when it is not beside the weights
 };
 
 }  // namespace fovea::model

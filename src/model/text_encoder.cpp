@@ -79,8 +79,8 @@ TextEncoder::TextEncoder(std::unique_ptr<Checkpoint> checkpoint,
 TextEncoder::~TextEncoder() = default;
 
 std::string TextEncoder::description() const {
-  const std::string left_out = weights_->tower.bf16_layers(*backend_);
-  return backend_->description() + (left_out.empty() ? "" : "; ") + left_out;
+  const std::string words = weights_->tower.calibration_words(*backend_);
+  return backend_->description() + (words.empty() ? "" : "; ") + words;
 }
 
 void TextEncoder::encode(std::span<const std::int32_t> ids, std::int64_t texts,

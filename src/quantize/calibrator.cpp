@@ -32,7 +32,7 @@ float input_scale(const InputStatistics& inputs, DType numbers) {
 
 }  // namespace
 
-void round_and_write(
+std::filesystem::path round_and_write(
     const model::Checkpoint& checkpoint, const Observations& observations, Precision precision,
     std::int64_t images, std::int64_t bf16_layers, ThreadPool& pool,
     const std::function<void(std::uint64_t done, std::uint64_t total)>& on_progress) {
@@ -77,7 +77,7 @@ void round_and_write(
       on_progress(++done, rounded.size());
     }
   });
-  model::write_calibration(checkpoint, precision, layers, images, bf16_layers);
+  return model::write_calibration(checkpoint, precision, layers, images, bf16_layers);
 }
 
 }  // namespace fovea::quantize

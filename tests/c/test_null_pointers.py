@@ -18,6 +18,7 @@ OPTIONAL = {
     "fovea_collection_open": {"root"},
     "fovea_collection_open_on": {"root"},
     "fovea_collection_nearest": {"left_out", "handler", "context"},
+    "fovea_encoder_load_calibrated": {"calibration"},
     "fovea_pull": {"revision", "handler", "context"},
     "fovea_set_note_handler": {"handler"},
 }

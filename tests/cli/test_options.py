@@ -13,6 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 # What may differ between commands in an option of the same name, and why.
 EXCEPTIONS = {
     "--output": ({"value", "help", "variable"}, "each command writes something else"),
+    "--calibration": ({"help", "group"}, "calibrate writes into it"),
     "--precision": ({"value", "default", "help", "variable"}, "bench and calibrate take several, calibrate of 8 bits"),
     "--batch-size": ({"default", "variable"}, "bench takes several"),
     "--dtype": ({"value", "variable"}, "init also writes bf16, which numpy does not have"),

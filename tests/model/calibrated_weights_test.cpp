@@ -283,7 +283,7 @@ TEST_F(CalibratedWeights, FirstLayersMayStayInTheTypeOfAttention) {
 // A file that lacks other layers than those that it says, or a part of one.
 TEST_F(CalibratedWeights, AFileWithoutWhatItNeedsIsRefused) {
   calibrate(1);
-  const auto path = calibration_path(checkpoint_->folder(), Precision::kInt8);
+  const auto path = find_calibration(*checkpoint_, Precision::kInt8);
   const std::string file = read_text(path);
   KeepingBackend backend;
   const auto message = [&](std::string_view from, std::string_view to) {

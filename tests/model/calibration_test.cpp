@@ -109,7 +109,7 @@ TEST_F(CalibrationTest, WithoutItTheMessageNamesTheCommand) {
 
 TEST_F(CalibrationTest, OfADamagedFileTheMessageNamesTheCommandToo) {
   write("fc2", 0.25F);
-  const std::filesystem::path path = calibration_path(model_, Precision::kInt8);
+  const std::filesystem::path path = find_calibration(*checkpoint_, Precision::kInt8);
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
   const std::string message = error_of([&] { Calibration(*checkpoint_, Precision::kInt8); });
   EXPECT_TRUE(contains(message, path.native())) << message;
@@ -117,7 +117,7 @@ TEST_F(CalibrationTest, OfADamagedFileTheMessageNamesTheCommandToo) {
 }
 
 TEST_F(CalibrationTest, APipeIsRefusedAtOnce) {
-  const std::filesystem::path path = calibration_path(model_, Precision::kInt8);
+  const std::filesystem::path path = find_calibration(*checkpoint_, Precision::kInt8);
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   const std::string message = error_of([&] { Calibration(*checkpoint_, Precision::kInt8); });
   EXPECT_TRUE(contains(message, path.native() + ": not a regular file")) << message;
@@ -126,7 +126,7 @@ TEST_F(CalibrationTest, APipeIsRefusedAtOnce) {
 TEST_F(CalibrationTest, CutOffWhileItIsReadIsNamed) {
   write("fc1", 0.0F);
   const Calibration calibration(*checkpoint_, Precision::kInt8);
-  const std::filesystem::path path = calibration_path(model_, Precision::kInt8);
+  const std::filesystem::path path = find_calibration(*checkpoint_, Precision::kInt8);
   std::filesystem::resize_file(path, 500);
   for (const std::string& message :
        {error_of([&] { (void)calibration.layer("fc1", 1, kOut, kIn); }),
@@ -139,7 +139,7 @@ TEST_F(CalibrationTest, OfOtherWeightsIsRefused) {
   write("fc2", 0.25F);
   const std::filesystem::path other = folder_.path() / "other";
   init_checkpoint({.preset = "tiny", .folder = other, .seed = 1, .threads = 1});
-  std::filesystem::copy(calibration_path(model_, Precision::kInt8), other);
+  std::filesystem::copy(find_calibration(*checkpoint_, Precision::kInt8), other);
   const Checkpoint checkpoint(other);
   const std::string message = error_of([&] { Calibration(checkpoint, Precision::kInt8); });
   EXPECT_TRUE(contains(message, "other weights")) << message;
@@ -169,7 +169,8 @@ TEST_F(CalibrationTest, SaysHowManyOfTheFirstLayersAreInBf16) {
 // Files from before there were any do not say it, nor do those that have none.
 TEST_F(CalibrationTest, LayersOfWhichNothingIsSaidAreMissing) {
   write("fc2", 0.25F);
-  EXPECT_FALSE(contains(read_text(calibration_path(model_, Precision::kInt8)), "bf16_layers"));
+  EXPECT_FALSE(
+      contains(read_text(find_calibration(*checkpoint_, Precision::kInt8)), "bf16_layers"));
   const Calibration calibration(*checkpoint_, Precision::kInt8);
   EXPECT_EQ(calibration.bf16_layers(), 0);
   EXPECT_TRUE(contains(error_of([&] { (void)calibration.layer("qkv", 0, kOut, kIn); }), "missing"));
@@ -183,7 +184,7 @@ TEST_F(CalibrationTest, LayersInBf16ThatCannotBeAreRefused) {
   EXPECT_TRUE(contains(message(4), "4 of the model's 3 layers")) << message(4);
   EXPECT_TRUE(contains(message(2), "layers.1.mlp.fc2 is stored in 8 bits")) << message(2);
   // A count that no file is written with.
-  const std::filesystem::path path = calibration_path(model_, Precision::kInt8);
+  const std::filesystem::path path = find_calibration(*checkpoint_, Precision::kInt8);
   write("fc2", 0.25F, Precision::kInt8, 1);
   std::string file = read_text(path);
   const std::size_t data = 8 + header_length(file);

@@ -33,6 +33,12 @@ typedef enum fovea_tower { FOVEA_TOWER_IMAGES = 0, FOVEA_TOWER_TEXTS = 1 } fovea
 FOVEA_API fovea_status fovea_encoder_load_tower(const char* model, const char* device,
                                                 const char* precision, int32_t threads,
                                                 int32_t first, fovea_encoder** encoder);
+/* The same with the folder of the model's calibrations for "int8" and "fp8"; NULL or "": that of
+ * the variable FOVEA_CALIBRATION, else where `fovea calibrate` writes them. */
+FOVEA_API fovea_status fovea_encoder_load_calibrated(const char* model, const char* device,
+                                                     const char* precision, int32_t threads,
+                                                     int32_t first, const char* calibration,
+                                                     fovea_encoder** encoder);
 /* Runs that still compute keep the memory that they need. NULL is ignored. */
 FOVEA_API void fovea_encoder_free(fovea_encoder* encoder);
 
