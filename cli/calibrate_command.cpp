@@ -12,6 +12,7 @@
 #include "cli/json_output.hpp"
 #include "cli/model_option.hpp"
 #include "cli/options.hpp"
+#include "cli/outputs.hpp"
 #include "cli/progress_line.hpp"
 #include "cli/terminal.hpp"
 #include "cli/text_inputs.hpp"
@@ -40,6 +41,7 @@ void add_calibrate(CLI::App& app, Run& run) {
   add_whole(*command, "--images", {1, 100000}, options->images,
             "Number of photos to use, from the first on")
       ->group(kInputGroup);
+  add_max_pixels(*command, options->input.max_pixels);
   const auto texts = std::make_shared<std::vector<std::string>>();
   without_variable(
       add_texts(
@@ -53,9 +55,12 @@ void add_calibrate(CLI::App& app, Run& run) {
       *command, "--bf16-layers", {}, options->bf16_layers,
       "Number of layers for images, from the first on, that stay in bf16: more accurate, slower")
       ->group(kComputeGroup);
-  add_calibration(*command, options->calibration,
-                  "Folder to write into, which other commands then read with the same option")
-      ->group(kOutputGroup);
+  names_output(
+      *command,
+      add_calibration(*command, options->calibration,
+                      "Folder to write into, which other commands then read with the same option")
+          ->group(kOutputGroup),
+      OutputKind::kCalibrations);
   add_threads(*command, options->threads);
   const auto progress = std::make_shared<ProgressArguments>();
   add_progress_options(*command, *progress);

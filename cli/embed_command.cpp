@@ -75,8 +75,8 @@ void check_text_options(const CLI::App& command, const Options& options) {
   }
   for (const char* const name :
        {"--format", "--shard-rows", "--shard", "--retry-failed", "--update", "--batch-size",
-        "--decode-threads", "--decode-memory", "--strict", "--max-errors", "--include", "--exclude",
-        "--hidden", "--image-key", "--null", "--features"}) {
+        "--decode-threads", "--decode-memory", "--max-pixels", "--strict", "--max-errors",
+        "--include", "--exclude", "--hidden", "--image-key", "--null", "--features"}) {
     if (is_typed(command, *command.get_option(name))) {
       throw CLI::ValidationError(name, "does not apply to --text");
     }

@@ -29,6 +29,7 @@ struct HeatArguments {
   std::string precision = "auto";
   std::string clean = "auto";
   std::string output;
+  std::int64_t max_pixels = 0;
   JsonOutput json;
 };
 
@@ -38,9 +39,9 @@ int run_heat(HeatArguments& arguments) {
   const ImageInput photo{.path = arguments.inputs[1]};
   Encoder encoder(arguments.model, arguments.encoder);
   tell_device(encoder.device());
-  const HeatMap map = encoder.heat(text, photo, text_clean(arguments.clean));
+  const HeatMap map = encoder.heat(text, photo, text_clean(arguments.clean), arguments.max_pixels);
   if (!arguments.output.empty()) {
-    write_heat(photo, map, arguments.output);
+    write_heat(photo, map, arguments.output, arguments.max_pixels);
     say(fmt::format("wrote {}", source_name(arguments.output)));
   }
   nlohmann::ordered_json values = nlohmann::ordered_json::array();
@@ -68,6 +69,7 @@ void add_heat(CLI::App& app, Run& run) {
   const auto take_model = add_model(*command, arguments->model, arguments->inputs);
   add_texts(*command, "INPUT", arguments->inputs, "The words, such as \"a dog\", and the photo")
       ->group(kInputGroup);
+  add_max_pixels(*command, arguments->max_pixels);
   add_text_clean(*command, arguments->clean);
   names_output(*command,
                without_variable(add_text(*command, "-o,--output", "FILE", arguments->output,

@@ -91,6 +91,7 @@ void add_job_options(CLI::App& command, InputOptions& input, JobArguments& argum
            "Memory for all images being decoded, such as 2G (0: half of the available "
            "memory, but at most 1 GiB or 64 MiB per decode thread)")
       ->group(kComputeGroup);
+  add_max_pixels(command, input.max_pixels);
   add_flag(command, "--strict", arguments.strict, "Stop at the first input that fails")
       ->group(kInputGroup);
   add_optional_whole(command, "--max-errors", {}, arguments.max_errors,

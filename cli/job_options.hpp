@@ -21,7 +21,7 @@ struct JobArguments : ProgressArguments {
 };
 
 /// Adds INPUT..., --null, --image-key, --hidden, --exclude, --include, --shard, --decode-memory,
-/// --strict, --max-errors, --progress and --quiet.
+/// --max-pixels, --strict, --max-errors, --progress and --quiet.
 void add_job_options(CLI::App& command, InputOptions& input, JobArguments& arguments);
 
 /// Adds --update, --checksum and --max-drop; returns the first.

@@ -282,6 +282,13 @@ CLI::Option* add_decode_threads(CLI::App& command, int& threads) {
       ->group(kComputeGroup);
 }
 
+CLI::Option* add_max_pixels(CLI::App& command, std::int64_t& pixels) {
+  return add_whole(command, "--max-pixels", {0, std::int64_t{1} << 40}, pixels,
+                   "Refuse images of more pixels (0: more than 178956970, as Pillow does); large "
+                   "ones may also need more memory for decoding")
+      ->group(kInputGroup);
+}
+
 CLI::Option* add_limit(CLI::App& command, std::int64_t& limit) {
   return add_whole(command, "--limit", {0, Whole::kNoLimit}, limit,
                    "Use at most this many photos, from the first on (0: all)")

@@ -89,6 +89,7 @@ CLI::Option* add_calibration(CLI::App& command, std::filesystem::path& folder,
                                  "fp8, if not where `fovea calibrate` writes them");
 CLI::Option* add_threads(CLI::App& command, int& threads);
 CLI::Option* add_decode_threads(CLI::App& command, int& threads);
+CLI::Option* add_max_pixels(CLI::App& command, std::int64_t& pixels);
 CLI::Option* add_limit(CLI::App& command, std::int64_t& limit);
 CLI::Option* add_seed(CLI::App& command, std::uint64_t& seed);
 

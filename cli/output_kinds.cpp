@@ -176,6 +176,22 @@ Files shared_files(const std::string& value) {
   return files;
 }
 
+bool is_calibration(const fs::path& file) {
+  return head_of(file).find(R"("fingerprint":{"dtype":"U64","shape":[1])") != std::string::npos;
+}
+
+Files calibration_files(const std::string& value) {
+  Files files;
+  std::error_code absent;
+  for (const auto& entry : fs::directory_iterator(value, absent)) {
+    if (entry.path().filename().native().starts_with("calibration-") &&
+        entry.path().extension() == ".safetensors") {
+      files.push_back(entry.path());
+    }
+  }
+  return files;
+}
+
 Files json_files(const std::string& value) {
   const std::string file = JsonOutput::file_of(value);
   return file.empty() ? Files() : Files{file};
@@ -255,6 +271,7 @@ std::span<const KindOfOutput> output_kinds() {
        is_sanitizer_file,
        sanitizer_files,
        true},
+      {kCalibrations, "calibrations", "calibrations", {}, is_calibration, calibration_files, true},
       {kShare, "share", "man pages and completion scripts", {}, is_shared_file, shared_files, true},
   };
   return kinds;

@@ -28,13 +28,14 @@ enum class OutputKind : std::uint8_t {
   kMachineCode,
   kCaptures,
   kTask,
-  kProfile,     // by the beginning of its files' names; with --gate a folder
-  kLedger,      // the command itself appends to its own, and refuses others
-  kEmbeddings,  // a folder, or an array with two files beside it; the job itself judges what is
-                // there
-  kFolder,      // the command itself judges what is there
-  kSanitizers,  // a folder
-  kShare,       // a folder
+  kProfile,       // by the beginning of its files' names; with --gate a folder
+  kLedger,        // the command itself appends to its own, and refuses others
+  kEmbeddings,    // a folder, or an array with two files beside it; the job itself judges what is
+                  // there
+  kFolder,        // the command itself judges what is there
+  kSanitizers,    // a folder
+  kCalibrations,  // a folder
+  kShare,         // a folder
 };
 
 /// Declares that an option of the command names an output of that kind, and gives the command

@@ -73,6 +73,7 @@ void add_verify(CLI::App& app, Run& run) {
   add_texts(*command, "INPUT", options->inputs,
             "Photos: files, folders, archives or lists, as for embed");
   add_limit(*command, options->limit);
+  add_max_pixels(*command, options->max_pixels);
   const auto add_least = [command](const char* name, double& least, const char* help) {
     add_real(*command, name, "COSINE", {-1, 2}, least, help)->group("Options");
   };

@@ -176,10 +176,12 @@ class Encoder {
   /// image would have if the pooling head attended to that patch alone (docs/architecture.md).
   /// Throws fovea::Error when `vectors` are not whole vectors or one is zero or not finite, when
   /// the image cannot be read, when the model has no pooling head, or when the device fails.
-  [[nodiscard]] std::vector<HeatMap> heat(std::span<const float> vectors, const ImageInput& image);
+  /// `max_pixels`: a larger image is refused; see InputOptions.
+  [[nodiscard]] std::vector<HeatMap> heat(std::span<const float> vectors, const ImageInput& image,
+                                          std::int64_t max_pixels = 0);
   /// The same of one text. Throws fovea::Error as embed_texts, too.
   [[nodiscard]] HeatMap heat(const std::string& text, const ImageInput& image,
-                             TextClean clean = TextClean::kAuto);
+                             TextClean clean = TextClean::kAuto, std::int64_t max_pixels = 0);
 
  private:
   struct [[gnu::visibility("hidden")]] Impl;

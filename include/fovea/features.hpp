@@ -67,6 +67,7 @@ struct FeaturesOptions {
   int decode_threads = 0;  ///< 0: one per CPU that this process may use
   /// Bytes that the images being read and decoded may take together; see EmbedOptions.
   std::uint64_t decode_memory = 0;
+  std::int64_t max_pixels = 0;  ///< larger images fail; see InputOptions
   /// Set to true to end within two seconds: the call then throws Error.
   const std::atomic<bool>* stop = nullptr;
   /// Called from a thread of the call, with the number of images done.

@@ -20,6 +20,8 @@ struct HeatMap {
 /// Draws a map over its image, upright and of the image's size, and writes that as PNG: the image
 /// in grey under colours from dark violet, the least value of the map, to light yellow, the
 /// greatest. Throws fovea::Error when the image cannot be read or the file cannot be written.
-void write_heat(const ImageInput& image, const HeatMap& map, const std::filesystem::path& png);
+/// `max_pixels`: as in Encoder::heat.
+void write_heat(const ImageInput& image, const HeatMap& map, const std::filesystem::path& png,
+                std::int64_t max_pixels = 0);
 
 }  // namespace fovea

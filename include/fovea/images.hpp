@@ -36,7 +36,8 @@ struct EmbedImagesOptions {
   int decode_threads = 0;  ///< 0: one per CPU that this process may use
   /// Bytes that the images being read and decoded may take together; see EmbedOptions.
   std::uint64_t decode_memory = 0;
-  bool normalize = true;  ///< scale every embedding to length 1
+  std::int64_t max_pixels = 0;  ///< larger images fail; see InputOptions
+  bool normalize = true;        ///< scale every embedding to length 1
   /// End with the batch of the first image that fails, instead of continuing without it.
   bool stop_at_failure = false;
   /// Set to true to end within two seconds, without the batch being computed.

@@ -43,6 +43,8 @@ struct InputOptions {
   /// that is in it. An input that is itself named is always read.
   std::vector<std::string> exclude = {};
   std::vector<std::string> include = {};
+  /// Larger images fail before memory is taken for them; 0: Pillow's limit, 178,956,970.
+  std::int64_t max_pixels = 0;
   /// Only inputs number i with i % shard_count == shard_index are used.
   std::uint64_t shard_index = 0;
   std::uint64_t shard_count = 1;

@@ -22,6 +22,7 @@ struct VerifyOptions {
   int threads = 0;
   /// Photos taken from the inputs, from the first on; 0: all of them.
   std::int64_t limit = 256;
+  std::int64_t max_pixels = 0;  ///< larger photos are refused; see InputOptions
   /// Lowest mean of the photos' cosines to fp32, lowest cosine that any photo may have, and lowest
   /// mean recall. Single photos that are hard (silhouettes, codes) lose far more than the mean, in
   /// any program that computes in bf16: it is the mean that tells a wrong result.

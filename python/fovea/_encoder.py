@@ -66,6 +66,7 @@ def load(
     threads: SupportsIndex = 0,
     decode_threads: SupportsIndex = 0,
     decode_memory: SupportsIndex = 0,
+    max_pixels: SupportsIndex = 0,
     first: Tower = "images",
     calibration: str | os.PathLike[str] | None = None,
 ) -> Encoder:
@@ -85,17 +86,16 @@ def load(
         decode_threads: threads that decode and resize images; 0: one per CPU that this process may use.
         decode_memory: bytes that the images being read and decoded may take together; 0: half of the memory,
             at most what ordinary photos in all threads, or one image of the largest size, need.
-        first: the half of the model that is loaded now, "images" or "texts". The other one is loaded when it is
-            first needed.
-        calibration: the folder with the model's calibrations for "int8" and "fp8"; None: that of the variable
-            FOVEA_CALIBRATION, else where `fovea calibrate` writes them.
+        max_pixels: an image of more pixels is an error of that image; 0: Pillow's limit, 178,956,970.
+        first: the half that is loaded now, "images" or "texts"; the other is loaded when it is first needed.
+        calibration: the folder of calibrations; None: FOVEA_CALIBRATION, else where `fovea calibrate` writes them.
 
     Raises:
         Error: the model, the device or the precision is unavailable; the message says why.
         TypeError, ValueError: an argument is of another type, a number is negative, or a name contains a
             NUL character.
     """
-    decode = {"decode_threads": decode_threads, "decode_memory": decode_memory}
+    decode = {"decode_threads": decode_threads, "decode_memory": decode_memory, "max_pixels": max_pixels}
     return Encoder(model, device, precision, threads=threads, **decode, first=first, calibration=calibration)
 
 
@@ -111,6 +111,7 @@ class Encoder:
         threads: SupportsIndex = 0,
         decode_threads: SupportsIndex = 0,
         decode_memory: SupportsIndex = 0,
+        max_pixels: SupportsIndex = 0,
         first: Tower = "images",
         calibration: str | os.PathLike[str] | None = None,
     ) -> None:
@@ -126,6 +127,7 @@ class Encoder:
         )
         self._decode_threads = integer(decode_threads, "decode_threads", 0, least_is="one per CPU")
         self._decode_memory = integer(decode_memory, "decode_memory", 0, _LONG_BITS, least_is="automatic")
+        self._max_pixels = integer(max_pixels, "max_pixels", 0, _LONG_BITS, least_is="Pillow's limit")
         library.fovea_encoder_load_calibrated(*arguments, ctypes.byref(handle))
         self._handle = handle
         self._lock = threading.Lock()  # the handle is not freed while it is being used
@@ -379,7 +381,7 @@ class Encoder:
         """
         name = layer_name(layer)
         number = 0 if batch_size is None else integer(batch_size, "batch_size", 1)
-        options = FeaturesOptions(feature_type(dtype), number, self._decode_threads, 0, self._decode_memory)
+        options = FeaturesOptions(feature_type(dtype), number, self._decode_threads, 0, self._decode_memory, self._max_pixels)
         given = list(_images_of(images))
         window = window_of_all(given)
         if window is None:
@@ -495,7 +497,7 @@ class Encoder:
 
     def _options(self, batch_size: SupportsIndex | None, normalize: bool, stop_at_failure: bool) -> EmbedOptions:
         images = 0 if batch_size is None else integer(batch_size, "batch_size", 1)
-        return EmbedOptions(images, self._decode_threads, bool(normalize), stop_at_failure, self._decode_memory)
+        return EmbedOptions(images, self._decode_threads, bool(normalize), stop_at_failure, self._decode_memory, self._max_pixels)
 
     def _window(self, options: EmbedOptions) -> int:
         """Images of a window of `embed`: whole batches."""

@@ -39,6 +39,7 @@ class EmbedOptions(ctypes.Structure):
         ("normalize", ctypes.c_int32),
         ("stop_at_failure", ctypes.c_int32),
         ("decode_memory", ctypes.c_uint64),
+        ("max_pixels", ctypes.c_int64),
     ]
 
 
@@ -51,6 +52,7 @@ class FeaturesOptions(ctypes.Structure):
         ("decode_threads", ctypes.c_int32),
         ("reserved", ctypes.c_int32),
         ("decode_memory", ctypes.c_uint64),
+        ("max_pixels", ctypes.c_int64),
     ]
 
 

@@ -75,6 +75,15 @@ def test_decode_threads_and_memory(model, device, photos):
         encoder.embed(photos, on_error=failures.append)
         assert failures
         assert "decode_memory" in failures[0].reason and "--" not in failures[0].reason
+    with fovea.load(model, device=device, max_pixels=10) as encoder:
+        failures = []
+        encoder.embed(photos, on_error=failures.append)
+        assert len(failures) == len(photos)
+        assert "more than the limit of 10; max_pixels raises it" in failures[0].reason
+        with pytest.raises(fovea.ImageError, match="max_pixels raises it"):
+            encoder.features(photos[:1])
+    with pytest.raises(ValueError, match="max_pixels must be 0"):
+        fovea.load(model, max_pixels=-1)
     with fovea.load(model, device=device, decode_threads=1) as encoder:
         assert np.isfinite(encoder.embed(photos)).all()
 

@@ -36,6 +36,7 @@ void look_at_images(const CalibrateOptions& options, const pipeline::PixelLayout
   pipeline::LoaderOptions loading;
   loading.threads = options.threads > 0 ? options.threads : available_threads();
   loading.image_bytes = layout.image_bytes();
+  loading.max_pixels = options.input.max_pixels;
   pipeline::Loader loader(loading, inputs);
   loader.start(pipeline::make_prepare(layout));
   std::vector<float> embeddings;

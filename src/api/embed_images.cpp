@@ -86,7 +86,8 @@ std::vector<ImageFailure> Encoder::embed_images(std::span<const ImageInput> imag
   run.normalize = options.normalize;
   run.control.stop = options.stop;
   run.control.on_note = options.on_note;
-  run.loader = loader_for(images.size(), batch, options.decode_threads, options.decode_memory);
+  run.loader = loader_for(images.size(), batch, options.decode_threads, options.decode_memory,
+                          options.max_pixels);
   pipeline::InputStream inputs(image_source(images), 0, 1);
   try {
     (void)impl_->run(run, inputs, output);

@@ -208,7 +208,8 @@ Features Encoder::features(std::span<const ImageInput> images, const FeaturesOpt
   run.stores_results = true;
   run.control.stop = options.stop;
   run.control.on_note = options.on_note;
-  run.loader = loader_for(images.size(), batch, options.decode_threads, options.decode_memory);
+  run.loader = loader_for(images.size(), batch, options.decode_threads, options.decode_memory,
+                          options.max_pixels);
   CountingOutput output(options, failure);
   std::size_t done = 0;
   const auto encode = [&](std::span<const std::uint8_t> patches, std::span<const PatchGrid> grids,

@@ -77,15 +77,16 @@ HeatMap map_of(const PatchEmbeddings& patches, std::span<const float> vector) {
   return map;
 }
 
-image::Image decoded(const ImageInput& input) {
+image::Image decoded(const ImageInput& input, std::int64_t max_pixels) {
+  const image::DecodeOptions options{.max_pixels = image::checked_max_pixels(max_pixels)};
   switch (input.kind) {
     case ImageInput::Kind::kFile: {
       std::vector<std::byte> bytes;
       const MemoryPool::Lease lease = pipeline::read_file(input.path, bytes);
-      return image::decode(bytes);
+      return image::decode(bytes, options);
     }
     case ImageInput::Kind::kEncoded:
-      return image::decode(input.data);
+      return image::decode(input.data, options);
     case ImageInput::Kind::kPixels:
       break;
   }
@@ -99,7 +100,8 @@ image::Image decoded(const ImageInput& input) {
 
 }  // namespace
 
-std::vector<HeatMap> Encoder::heat(std::span<const float> vectors, const ImageInput& image) {
+std::vector<HeatMap> Encoder::heat(std::span<const float> vectors, const ImageInput& image,
+                                   std::int64_t max_pixels) {
   const auto width = static_cast<std::size_t>(dimension());
   if (vectors.size() % width != 0) {
     fail("{} numbers are not a whole number of vectors of {}", vectors.size(), width);
@@ -121,7 +123,7 @@ std::vector<HeatMap> Encoder::heat(std::span<const float> vectors, const ImageIn
   };
   pipeline::RunOptions run;
   run.stores_results = true;
-  run.loader = loader_for(1, 1, 1, 0);
+  run.loader = loader_for(1, 1, 1, 0, max_pixels);
   OneImage output(image);
   pipeline::InputStream inputs(image_source(std::span(&image, 1)), 0, 1);
   (void)impl_->run(run, inputs, output, encode);
@@ -132,15 +134,17 @@ std::vector<HeatMap> Encoder::heat(std::span<const float> vectors, const ImageIn
   return maps;
 }
 
-HeatMap Encoder::heat(const std::string& text, const ImageInput& image, TextClean clean) {
+HeatMap Encoder::heat(const std::string& text, const ImageInput& image, TextClean clean,
+                      std::int64_t max_pixels) {
   require(impl_->config.vision, {.kind = model::Features::Kind::kPatches});
   EmbedTextsOptions options;
   options.clean = clean;
-  return heat(embed_texts(std::span(&text, 1), options), image).front();
+  return heat(embed_texts(std::span(&text, 1), options), image, max_pixels).front();
 }
 
-void write_heat(const ImageInput& image, const HeatMap& map, const std::filesystem::path& png) {
-  const auto read = [&] { return decoded(image); };
+void write_heat(const ImageInput& image, const HeatMap& map, const std::filesystem::path& png,
+                std::int64_t max_pixels) {
+  const auto read = [&] { return decoded(image, max_pixels); };
   image::Image photo =
       image.kind == ImageInput::Kind::kFile ? io::with_path(image.path, read) : read();
   search::draw_heat(map, photo.width, photo.height, photo.pixels.span());

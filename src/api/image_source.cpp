@@ -65,7 +65,7 @@ std::unique_ptr<pipeline::Source> image_source(std::span<const ImageInput> image
 }
 
 pipeline::LoaderOptions loader_for(std::size_t images, std::size_t batch_size, int decode_threads,
-                                   std::uint64_t decode_memory) {
+                                   std::uint64_t decode_memory, std::int64_t max_pixels) {
   const auto threads =
       static_cast<std::size_t>(decode_threads > 0 ? decode_threads : available_threads());
   pipeline::LoaderOptions options;
@@ -73,6 +73,7 @@ pipeline::LoaderOptions loader_for(std::size_t images, std::size_t batch_size, i
   options.batches = std::min(options.batches, (images - 1) / batch_size + 1);
   options.threads = static_cast<int>(std::min(threads, images));
   options.decode_memory = decode_memory;
+  options.max_pixels = max_pixels;
   return options;
 }
 

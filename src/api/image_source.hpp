@@ -17,6 +17,7 @@ namespace fovea {
 
 /// Options for `images`, at least one: few of them need only few workers and little memory.
 [[nodiscard]] pipeline::LoaderOptions loader_for(std::size_t images, std::size_t batch_size,
-                                                 int decode_threads, std::uint64_t decode_memory);
+                                                 int decode_threads, std::uint64_t decode_memory,
+                                                 std::int64_t max_pixels);
 
 }  // namespace fovea

@@ -67,6 +67,7 @@ pipeline::RunOptions run_options(const Job& job, int batch_size,
   pipeline::RunOptions options;
   options.loader.threads = job.decode_threads > 0 ? job.decode_threads : available_threads();
   options.loader.decode_memory = job.decode_memory;
+  options.loader.max_pixels = job.input.max_pixels;
   options.loader.batch_size = static_cast<std::size_t>(batch_size);
   options.loader.image_bytes = layout.image_bytes();
   options.count_inputs = [&input = job.input, &layout](StopFlag stop) {

@@ -149,6 +149,7 @@ JobReport Encoder::label(const LabelOptions& options,
       static_cast<std::size_t>(options.batch_size > 0 ? options.batch_size : preferred_batch());
   run.loader.threads = options.decode_threads > 0 ? options.decode_threads : available_threads();
   run.loader.decode_memory = options.decode_memory;
+  run.loader.max_pixels = options.input.max_pixels;
   run.max_errors = options.max_errors;
   run.control = options.control;
   run.count_inputs = [&](StopFlag stop) {

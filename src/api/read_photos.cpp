@@ -1,6 +1,8 @@
 // Reads files in parallel, and an archive once for all of its members.
 #include "api/read_photos.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <unordered_set>
@@ -17,10 +19,6 @@ namespace fovea {
 namespace fs = std::filesystem;
 namespace {
 
-image::DecodeOptions decoding_in(const pipeline::Limits& limits) {
-  return {.stop = limits.stop, .memory = limits.decoded};
-}
-
 void read_one(const fs::path& path, std::size_t index, const pipeline::Limits& limits,
               const UsePhoto& use) {
   std::vector<std::byte> bytes;
@@ -32,7 +30,7 @@ void read_one(const fs::path& path, std::size_t index, const pipeline::Limits& l
     rethrow_unless_finding(problem);
     error = problem.what();
   }
-  use(index, {bytes, error, decoding_in(limits)});
+  use(index, {bytes, error, limits.decoding()});
 }
 
 bool is_file(const std::string& path) {
@@ -61,7 +59,7 @@ void read_archive(const std::string& archive, Members& members, const pipeline::
     const bool failed = item.kind == pipeline::Item::Kind::kFailed;
     for (auto member = first; member != last; ++member) {
       use(member->second, {failed ? std::span<const std::byte>() : item.bytes,
-                           failed ? item.error : "", decoding_in(limits)});
+                           failed ? item.error : "", limits.decoding()});
     }
     members.erase(first, last);
   }
@@ -83,8 +81,11 @@ std::string archive_of(const std::string& path) {
 }
 
 void read_photos(std::span<const fs::path> paths, ThreadPool& pool, const UsePhoto& use) {
-  pipeline::DecodeMemory memory(pipeline::default_decode_memory(pool.threads()));
-  const pipeline::Limits limits = memory.limits();
+  const std::uint64_t bytes = pipeline::default_decode_memory(pool.threads());
+  pipeline::DecodeMemory memory(bytes);
+  // They have been embedded, whatever the limit on pixels was then: memory bounds them.
+  const pipeline::Limits limits = memory.limits(
+      std::max(image::kPillowsMaxPixels, static_cast<std::int64_t>(bytes / image::kChannels)));
   std::vector<std::size_t> files;
   std::map<std::string, Members> archives;
   for (std::size_t index = 0; index < paths.size(); ++index) {

@@ -37,6 +37,7 @@ struct Photos {
   std::vector<std::size_t> begins;    // of each, in `patches`
   std::vector<PatchGrid> grids;
   std::int64_t failed_inputs = 0;
+  std::string last_failure;  // for a message
   std::int64_t wrong_pixels = 0;
 };
 
@@ -55,17 +56,18 @@ double dot(std::span<const float> a, std::span<const float> b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 
-void add_photo(std::span<const std::byte> bytes, const model::ModelConfig& config, Photos& photos) {
+void add_photo(std::span<const std::byte> bytes, const image::DecodeOptions& options,
+               const model::ModelConfig& config, Photos& photos) {
   const Preprocessing& wanted = config.preprocessing;
   const auto patch = static_cast<int>(config.vision.patch);
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(image::most_target_pixels(wanted)) *
                                    image::kChannels);
-  const auto [height, width] = image::decode_resized(bytes, wanted, {}, pixels).pixels;
+  const auto [height, width] = image::decode_resized(bytes, wanted, options, pixels).pixels;
   pixels.resize(static_cast<std::size_t>(height) * static_cast<std::size_t>(width) *
                 image::kChannels);
 
   std::vector<std::uint8_t> expected(pixels.size());
-  image::reference_resize(image::decode(bytes), height, width, wanted.resample, expected);
+  image::reference_resize(image::decode(bytes, options), height, width, wanted.resample, expected);
   photos.wrong_pixels += pixels == expected ? 0 : 1;
 
   const PatchGrid grid{.height = height / patch, .width = width / patch};
@@ -79,6 +81,7 @@ void add_photo(std::span<const std::byte> bytes, const model::ModelConfig& confi
 
 Photos read_photos(const VerifyOptions& options, const model::ModelConfig& config) {
   Photos photos;
+  const image::DecodeOptions decoding{.max_pixels = image::checked_max_pixels(options.max_pixels)};
   InputOptions inputs;
   inputs.inputs = options.inputs;
   const std::unique_ptr<pipeline::Source> source =
@@ -97,9 +100,10 @@ Photos read_photos(const VerifyOptions& options, const model::ModelConfig& confi
       } else if (item.kind != pipeline::Item::Kind::kBytes) {
         fail("holds pixels, not an image");
       }
-      add_photo(item.bytes, config, photos);
-    } catch (const Error&) {
-      ++photos.failed_inputs;  // embed reports the reason; here only readable photos count
+      add_photo(item.bytes, decoding, config, photos);
+    } catch (const Error& error) {
+      ++photos.failed_inputs;  // embed reports each reason; here only readable photos count
+      photos.last_failure = fmt::format("; the last, {}: {}", io::escape(item.name), error.what());
       continue;
     }
     photos.names.push_back(io::escape(item.name));
@@ -208,8 +212,8 @@ VerifyReport verify(const VerifyOptions& options) {
   }
   const Photos photos = read_photos(options, checkpoint.config());
   if (photos.names.size() < 2) {
-    fail("verify needs at least 2 readable photos; the inputs hold {} and {} unreadable",
-         photos.names.size(), photos.failed_inputs);
+    fail("verify needs at least 2 readable photos; the inputs hold {} and {} unreadable{}",
+         photos.names.size(), photos.failed_inputs, photos.last_failure);
   }
   VerifyReport report;
   report.photos = std::ssize(photos.names);

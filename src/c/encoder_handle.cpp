@@ -291,6 +291,7 @@ fovea_status fovea_embed_start(fovea_encoder* encoder, const fovea_image* images
              how.batch_size = asked.batch_size;
              how.decode_threads = asked.decode_threads;
              how.decode_memory = asked.decode_memory;
+             how.max_pixels = asked.max_pixels;
              how.normalize = asked.normalize != 0;
              how.stop_at_failure = asked.stop_at_failure != 0;
              how.stop = control.stop;

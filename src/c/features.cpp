@@ -117,6 +117,7 @@ fovea_status fovea_features_start(fovea_encoder* encoder, const fovea_image* ima
     how.batch_size = options->batch_size;
     how.decode_threads = options->decode_threads;
     how.decode_memory = options->decode_memory;
+    how.max_pixels = options->max_pixels;
     auto made = std::make_unique<fovea_features>();
     auto started = std::make_unique<fovea_embedding>(
         count, [shared = encoder->encoder, inputs = std::move(inputs), how,

@@ -14,11 +14,20 @@
 
 namespace fovea::image {
 
+/// Pillow's own limit for an error.
+inline constexpr std::int64_t kPillowsMaxPixels = 178'956'970;
+
+/// What a caller may ask for as the limit; beyond it, memory is what bounds an image.
+inline constexpr std::int64_t kMostMaxPixels = std::int64_t{1} << 40;
+
+/// The limit on pixels that was asked for, of which 0 stands for Pillow's. Throws for others.
+[[nodiscard]] std::int64_t checked_max_pixels(std::int64_t asked);
+
 struct DecodeOptions {
   /// Apply the EXIF orientation, as transformers' load_image does.
   bool apply_orientation = true;
-  /// Larger images are refused before memory is taken. This is Pillow's own limit for an error.
-  std::int64_t max_pixels = 178'956'970;
+  /// Larger images are refused before memory is taken.
+  std::int64_t max_pixels = kPillowsMaxPixels;
   /// When it is set, decoding ends with Interrupted.
   StopFlag stop = {};
   /// Decoding takes its memory (pixels, coefficients, buffers of the format's library; not `bytes`)

@@ -22,14 +22,22 @@ std::uint64_t megabytes(std::uint64_t bytes) {
 
 }  // namespace
 
+std::int64_t checked_max_pixels(std::int64_t asked) {
+  if (asked < 0 || asked > kMostMaxPixels) {
+    fail("invalid limit of {} pixels; expected 1 to {}, or 0 for Pillow's limit of {}", asked,
+         kMostMaxPixels, kPillowsMaxPixels);
+  }
+  return asked == 0 ? kPillowsMaxPixels : asked;
+}
+
 void Decoding::check_size(std::string_view format, std::int64_t width, std::int64_t height) const {
   if (width < 1 || height < 1) {
     fail("{}: the header says {}x{} pixels, which is not an image", format, width, height);
   }
   constexpr std::int64_t kMax = std::numeric_limits<int>::max();
   if (width > kMax || height > kMax || width > options_.max_pixels / height) {
-    fail("{}: the header says {}x{} pixels, more than the limit of {}", format, width, height,
-         options_.max_pixels);
+    fail("{}: the header says {}x{} pixels, more than the limit of {}; {} raises it", format, width,
+         height, options_.max_pixels, option_words("max-pixels"));
   }
   if (target_ && (width > kMaxSide || height > kMaxSide)) {
     fail("{}: the header says {}x{} pixels; images with a side longer than {} cannot be resized",

@@ -18,8 +18,8 @@ class DecodeMemory {
  public:
   explicit DecodeMemory(std::uint64_t bytes) : encoded_(bytes / 4), decoded_(bytes / 4 * 3) {}
 
-  [[nodiscard]] Limits limits(StopFlag stop = {}) {
-    return {.stop = stop, .encoded = &encoded_, .decoded = &decoded_};
+  [[nodiscard]] Limits limits(std::int64_t max_pixels, StopFlag stop = {}) {
+    return {.stop = stop, .encoded = &encoded_, .decoded = &decoded_, .max_pixels = max_pixels};
   }
 
  private:

@@ -41,6 +41,7 @@ struct LoaderOptions {
   /// Bytes that all images together may take while they are read and decoded; 0:
   /// default_decode_memory().
   std::uint64_t decode_memory = 0;
+  std::int64_t max_pixels = 0;  // of an image; 0: Pillow's limit
 };
 
 /// Memory is bounded by `batches` batches and LoaderOptions::decode_memory, whatever the inputs: a
@@ -92,7 +93,7 @@ class Loader {
   InputStream& inputs_;
   DecodeMemory memory_;
   std::atomic<bool> stopping_ = false;  // the same as stopped_, for code that does not hold mutex_
-  Limits limits_ = memory_.limits(&stopping_);
+  Limits limits_ = memory_.limits(image::checked_max_pixels(options_.max_pixels), &stopping_);
 
   // Held while an input is taken, which may read an archive; ranks before mutex_.
   std::mutex inputs_mutex_;

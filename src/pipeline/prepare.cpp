@@ -81,7 +81,7 @@ class Preparer {
     if (slot.known) {
       return;
     }
-    const image::DecodeOptions options{.stop = limits.stop, .memory = limits.decoded};
+    const image::DecodeOptions options = limits.decoding();
     lay_out(pixels, slot, [&](std::span<std::uint8_t> resized) {
       const image::Resized made = image::decode_resized(bytes, pixels_, options, resized);
       slot.width = made.original.width;

@@ -16,6 +16,7 @@
 #include "core/stop.hpp"
 #include "fovea/job.hpp"
 #include "fovea/preprocessing.hpp"
+#include "image/decode.hpp"
 #include "io/descriptor.hpp"
 #include "io/npy.hpp"
 #include "pipeline/file_filter.hpp"
@@ -30,6 +31,11 @@ struct Limits {
   StopFlag stop{};
   MemoryPool* encoded = nullptr;  // for the bytes of encoded images
   MemoryPool* decoded = nullptr;  // for the memory of decoding: DecodeOptions::memory
+  std::int64_t max_pixels = image::kPillowsMaxPixels;
+
+  [[nodiscard]] image::DecodeOptions decoding() const {
+    return {.max_pixels = max_pixels, .stop = stop, .memory = decoded};
+  }
 };
 
 /// One input. Names are bytes, exactly as given or found; a tar member is "x.tar#key.jpg".

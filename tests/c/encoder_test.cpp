@@ -144,7 +144,8 @@ class CInterface : public ::testing::Test {
                                                  .decode_threads = 0,
                                                  .normalize = 1,
                                                  .stop_at_failure = 0,
-                                                 .decode_memory = 0};
+                                                 .decode_memory = 0,
+                                                 .max_pixels = 0};
   std::vector<std::uint8_t> rgb_ = std::vector<std::uint8_t>(std::size_t{kWidth} * kHeight * 3);
   std::vector<char> bitmap_;
   std::unique_ptr<fovea_encoder, FreeEncoder> encoder_;
@@ -159,7 +160,8 @@ TEST_F(CInterface, FilesBytesAndPixelsAreOneImage) {
                             .decode_threads = 0,
                             .normalize = 0,
                             .stop_at_failure = 0,
-                            .decode_memory = 0});
+                            .decode_memory = 0,
+                            .max_pixels = 0});
   finish(run);
   EXPECT_EQ(fovea_embed_done(run.get()), 3U);
   EXPECT_EQ(fovea_embed_failures(run.get()), 0U);
@@ -192,7 +194,8 @@ TEST_F(CInterface, FailedImagesHaveRowsOfNanAndShiftNoOther) {
              .decode_threads = 0,
              .normalize = 1,
              .stop_at_failure = 0,
-             .decode_memory = 0});
+             .decode_memory = 0,
+             .max_pixels = 0});
   finish(run);
   ASSERT_EQ(fovea_embed_failures(run.get()), 3U);
   const std::array<std::pair<std::size_t, std::string>, 3> expected{
@@ -215,6 +218,23 @@ TEST_F(CInterface, FailedImagesHaveRowsOfNanAndShiftNoOther) {
   EXPECT_EQ(row(rows, 0), row(rows, 5));
 }
 
+TEST_F(CInterface, RefusesImagesOfMorePixelsThanAskedFor) {
+  std::vector<float> rows;
+  fovea_embed_options options = kDefaults;
+  options.max_pixels = std::int64_t{kWidth} * kHeight - 1;
+  const RunPtr run = start({encoded(bitmap_)}, rows, options);
+  finish(run);
+  ASSERT_EQ(fovea_embed_failures(run.get()), 1U);
+  std::size_t index = 0;
+  const char* reason = nullptr;
+  ASSERT_EQ(fovea_embed_failure(run.get(), 0, &index, &reason), FOVEA_OK);
+  EXPECT_NE(std::string(reason).find("more than the limit of"), std::string::npos) << reason;
+  ++options.max_pixels;
+  const RunPtr enough = start({encoded(bitmap_)}, rows, options);
+  finish(enough);
+  EXPECT_EQ(fovea_embed_failures(enough.get()), 0U);
+}
+
 TEST_F(CInterface, EndsAtTheFirstFailureWhenAskedTo) {
   constexpr std::size_t kImages = 1000;
   const std::vector<char> nothing;
@@ -226,7 +246,8 @@ TEST_F(CInterface, EndsAtTheFirstFailureWhenAskedTo) {
                             .decode_threads = 0,
                             .normalize = 1,
                             .stop_at_failure = 1,
-                            .decode_memory = 0});
+                            .decode_memory = 0,
+                            .max_pixels = 0});
   finish(run);
   ASSERT_EQ(fovea_embed_failures(run.get()), 1U);
   EXPECT_EQ(fovea_embed_done(run.get()), 4U);
@@ -262,7 +283,8 @@ TEST_F(CInterface, FeaturesAreThereOnceTheirRunHasEnded) {
                                          .batch_size = 0,
                                          .decode_threads = 0,
                                          .reserved = 0,
-                                         .decode_memory = 0};
+                                         .decode_memory = 0,
+                                         .max_pixels = 0};
     fovea_features* features = nullptr;
     fovea_embedding* started = nullptr;
     EXPECT_EQ(fovea_features_start(encoder_.get(), images.data(), images.size(), "last", &options,
@@ -325,9 +347,9 @@ TEST_F(CInterface, WhatNoMemoryHoldsIsToldInWords) {
                          .height = 0,
                          .data = "x",
                          .size = std::numeric_limits<std::size_t>::max()};
-  EXPECT_EQ(fovea_features_start(encoder_.get(), &path, 1, "last", &features_options, &features,
-                                 &run),
-            FOVEA_FAILED);
+  EXPECT_EQ(
+      fovea_features_start(encoder_.get(), &path, 1, "last", &features_options, &features, &run),
+      FOVEA_FAILED);
   EXPECT_TRUE(is_told()) << fovea_last_error();
 }
 
@@ -350,7 +372,8 @@ TEST_F(CInterface, MessagesSayWhatIsWrong) {
                                      .decode_threads = 0,
                                      .normalize = 1,
                                      .stop_at_failure = 0,
-                                     .decode_memory = 0};
+                                     .decode_memory = 0,
+                                     .max_pixels = 0};
   const RunPtr failing = start({pixels(kWidth, kHeight, rgb_)}, rows, negative);
   std::int32_t ended = 0;
   EXPECT_EQ(fovea_embed_wait(failing.get(), kWaitMilliseconds, &ended), FOVEA_FAILED);

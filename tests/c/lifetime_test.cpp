@@ -24,8 +24,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kLifetimeWaitMs = 60'000;
-constexpr fovea_embed_options kOptions{
-    .batch_size = 0, .decode_threads = 0, .normalize = 1, .stop_at_failure = 0, .decode_memory = 0};
+constexpr fovea_embed_options kOptions{.batch_size = 0,
+                                       .decode_threads = 0,
+                                       .normalize = 1,
+                                       .stop_at_failure = 0,
+                                       .decode_memory = 0,
+                                       .max_pixels = 0};
 
 bool said(std::string_view what) {
   return std::string_view(fovea_last_error()).find(what) != std::string_view::npos;

@@ -20,7 +20,7 @@ ENDINGS = {
     "table": ".csv", "graph": ".dot", "machine code": ".cubin", "captures": ".captures", "task": ".py", "ledger": ".jsonl",
     "embeddings": ".npy",
 }  # fmt: skip
-FOLDERS = {"folder", "sanitizers", "share"}
+FOLDERS = {"folder", "sanitizers", "calibrations", "share"}
 # What is needed beside the output. {x} is a file or folder of the fixture `place`.
 RECIPES = {
     "embed": ["-m", "{model}", "{photos}/0.png"],

@@ -118,6 +118,16 @@ def test_a_named_folder_comes_before_all_others(run, own, tmp_path):
         shutil.rmtree(named)
 
 
+def test_what_others_wrote_under_its_name_is_kept(run, own, tmp_path):
+    named = tmp_path / "named"
+    named.mkdir()
+    (named / NAME).write_text("of somebody else")
+    refused = run("calibrate", own, *PHOTOS, "--calibration", named, code=2)
+    assert f"{named / NAME}" in refused.stderr and (named / NAME).read_text() == "of somebody else"
+    assert calibrated(run, own, "--calibration", named, "--overwrite") == named / NAME
+    assert calibrated(run, own, "--calibration", named) == named / NAME  # its own it replaces
+
+
 @pytest.mark.parametrize("command", ["label", "heat", "bench", "verify"])
 def test_every_command_that_computes_takes_the_folder(command, run, own, tmp_path):
     named = tmp_path / "named"

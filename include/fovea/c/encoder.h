@@ -84,6 +84,7 @@ typedef struct fovea_embed_options {
   int32_t stop_at_failure; /* not 0: end with the batch of the first image that fails */
   uint64_t decode_memory;  /* bytes that images being decoded may take together; 0: half of the
                             * memory, at most what the largest image needs */
+  int64_t max_pixels;      /* larger images fail; 0: Pillow's limit, 178,956,970 */
 } fovea_embed_options;
 
 /* A run over a list of images or texts in threads of its own. */

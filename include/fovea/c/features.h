@@ -29,6 +29,7 @@ typedef struct fovea_features_options {
   int32_t decode_threads; /* 0: one per CPU */
   int32_t reserved;       /* 0 */
   uint64_t decode_memory; /* as in fovea_embed_options */
+  int64_t max_pixels;     /* as in fovea_embed_options */
 } fovea_features_options;
 
 /* Features of a list of images. Its memory belongs to the device, and may outlive the encoder. */
