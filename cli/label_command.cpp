@@ -41,27 +41,6 @@ struct LabelArguments {
   int top = 5;
 };
 
-/// "cat,dog", or a list as read_texts() takes it.
-std::vector<std::string> labels_of(const std::string& text) {
-  if (text == "-" || (text.starts_with('@') && !text.starts_with("@@"))) {
-    std::vector<std::string> labels = read_texts({text});
-    std::erase(labels, "");
-    return labels;
-  }
-  std::vector<std::string> labels;
-  std::size_t begin = text.starts_with("@@") ? 1 : 0;
-  for (;;) {
-    const std::size_t end = text.find(',', begin);
-    if (const std::string label = text.substr(begin, end - begin); !label.empty()) {
-      labels.push_back(label);
-    }
-    if (end == std::string::npos) {
-      return labels;
-    }
-    begin = end + 1;
-  }
-}
-
 /// Prints what is found of each photo, the best labels first.
 class LabelReport {
  public:
@@ -205,7 +184,7 @@ void add_label(CLI::App& app, Run& run) {
     if (arguments->output == "-" && arguments->json.to_stdout()) {
       throw CLI::ValidationError("--json", "and -o - both print their result: choose one");
     }
-    arguments->label.labels = labels_of(arguments->labels);
+    arguments->label.labels = read_labels(arguments->labels);
     if (arguments->label.labels.empty()) {
       throw CLI::ValidationError("--labels", "names no label");
     }

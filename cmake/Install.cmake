@@ -5,9 +5,10 @@ include(CMakePackageConfigHelpers)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/fovea)
 install(TARGETS fovea_c fovea_emulator_shared EXPORT fovea)
+install(TARGETS fovea_codecs LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})  # libfovea.so opens it
 # What has to be built before an installation, which scripts/build does: all targets that are installed.
 add_custom_target(installed)
-add_dependencies(installed fovea_c fovea_emulator_shared)
+add_dependencies(installed fovea_c fovea_codecs fovea_emulator_shared)
 install(EXPORT fovea NAMESPACE fovea:: FILE foveaConfig.cmake DESTINATION ${package})
 # Before version 1 any minor version may change the interfaces.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/foveaConfigVersion.cmake

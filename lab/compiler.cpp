@@ -382,9 +382,9 @@ AssembledUnit assemble_with_lines(const gpu::KernelImage& image) {
   const TemporaryFolder folder;
   folder.write("unit.ptx", gpu::ptx_of(image));
   const fs::path cubin = folder.path() / "unit.cubin";
-  const ProcessResult result =
-      run_process({ptxas, "-lineinfo", "-fmad=false", "-arch=" + target_of(image.kernel, image.arch),
-                   "-o", cubin.string(), (folder.path() / "unit.ptx").string()});
+  const ProcessResult result = run_process({ptxas, "-lineinfo", "-fmad=false",
+                                            "-arch=" + target_of(image.kernel, image.arch), "-o",
+                                            cubin.string(), (folder.path() / "unit.ptx").string()});
   if (result.exit_code != 0) {
     throw CompileError(shortened(result.output + result.errors));
   }

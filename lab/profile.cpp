@@ -52,8 +52,8 @@ void find_places(Profile& profile, const CaseSpec& spec, int arch) {
       const auto changed = spec.changes.find(name);
       value = changed == spec.changes.end() ? value : changed->second;
     }
-    const CompiledKernel compiled = compile(sources, kernel, values,
-                                            {.target = target_of(kernel, arch), .lines = true});
+    const CompiledKernel compiled =
+        compile(sources, kernel, values, {.target = target_of(kernel, arch), .lines = true});
     place(profile, disassemble(compiled.image, {"-gi", "-c"}), sources.files());
   } catch (const Error& error) {
     if (profile.no_places.empty()) {

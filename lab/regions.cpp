@@ -158,8 +158,8 @@ LinedKernel with_lines(const gpu::KernelImage& own, const KernelSources& sources
   lined.compiler = lined.compiled.compiler;
   lined.image = lined.compiled.image;
   lined.image.packed = lined.compiled.cubin;
-  lined.regions = count_by_region(disassemble(lined.image, {"-gi", "-c"}),
-                                  find_regions(sources.files()));
+  lined.regions =
+      count_by_region(disassemble(lined.image, {"-gi", "-c"}), find_regions(sources.files()));
   lined.same = instructions_of(lined.compiled.cubin, own.name) ==
                instructions_of(gpu::unpack(own), own.name);
   return lined;

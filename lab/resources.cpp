@@ -264,13 +264,9 @@ void check_regions(std::span<const Card* const> cards,
 void check_machine_code(std::span<const Card* const> cards,
                         std::span<const gpu::KernelImage> images,
                         const std::function<void(const ImageReport&)>& report) {
-  const std::vector<std::vector<const gpu::KernelImage*>> runs = runs_of(images, [](const auto&) { return true; });
-  in_order(
-      runs.size(),
-      [&](std::size_t index) {
-        return check_run(cards, runs[index]);
-      },
-      report);
+  const std::vector<std::vector<const gpu::KernelImage*>> runs =
+      runs_of(images, [](const auto&) { return true; });
+  in_order(runs.size(), [&](std::size_t index) { return check_run(cards, runs[index]); }, report);
 }
 
 std::string control_flow_graph(std::span<const Card* const> cards, const gpu::KernelImage& image) {
@@ -315,9 +311,8 @@ void check_machine_code_by_line(std::span<const Card* const> cards,
                                 std::span<const gpu::KernelImage> images,
                                 const std::function<void(const ImageReport&)>& report) {
   // Nothing is asked of the lines of the others, so they are not compiled for them.
-  std::vector<std::vector<const gpu::KernelImage*>> runs = runs_of(images, [&](const auto& image) {
-    return !has_marked_regions(cards, image);
-  });
+  std::vector<std::vector<const gpu::KernelImage*>> runs =
+      runs_of(images, [&](const auto& image) { return !has_marked_regions(cards, image); });
   const std::size_t plain = runs.size();
   std::map<const std::byte*, std::vector<const gpu::KernelImage*>> units;
   for (const gpu::KernelImage& image : images) {

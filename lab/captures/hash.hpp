@@ -41,7 +41,8 @@ class Hash {
       line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
       if (line.starts_with(".section")) {
         ptx = {};  // of names for debuggers, behind all code
-      } else if (!line.starts_with(".loc") && !line.starts_with(".file") && !line.starts_with("//")) {
+      } else if (!line.starts_with(".loc") && !line.starts_with(".file") &&
+                 !line.starts_with("//")) {
         add_text(line);
       }
     }

@@ -1,4 +1,5 @@
-// Messages of libfovea.so, which this program alone links: they speak C++ until a function of C is called.
+// Messages of libfovea.so, which this program alone links: they speak C++ until a function of C is
+// called.
 #include <cstdlib>
 #include <string>
 

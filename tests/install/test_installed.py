@@ -109,7 +109,7 @@ def test_scripts_build_builds_all_that_is_installed(installed, fovea_bin, tmp_pa
     linked = re.findall(r"^(\S+): \w*LINKER\w*$", output("ninja", "-C", build, "-t", "targets", "all"), re.M)
     names = {path.name for path in installed.rglob("*") if path.is_file()}
     needed = {path for path in linked if pathlib.Path(path).name in names}
-    assert {"fovea", "libfovea", "libfovea_emulator"} == {pathlib.Path(path).name.split(".")[0] for path in needed}
+    assert {"fovea", "libfovea", "libfovea_codecs", "libfovea_emulator"} == {pathlib.Path(path).name.split(".")[0] for path in needed}
     built = set(re.findall(r" -o (\S+)", output("ninja", "-C", build, "-t", "commands", *targets.split())))
     assert needed <= built, f"scripts/build does not build {needed - built}"
 
@@ -266,7 +266,7 @@ def test_a_project_that_holds_the_sources(tmp_path):
     names = {target["name"] for target in json.loads(model.read_text())["configurations"][0]["targets"]}
     folders = {f"fovea_{path.parent.name}" for path in (ROOT / "src").glob("*/CMakeLists.txt")}
     emulator = {"fovea_emulator", "fovea_emulator_objects"}
-    assert names == folders | emulator | {"fovea_commit", "fovea_gpu_scanner", "fovea_kernels", "parent"}
+    assert names == folders | emulator | {"fovea_codec_forwards", "fovea_codecs", "fovea_commit", "fovea_gpu_scanner", "fovea_kernels", "parent"}
     assert not any("file(INSTALL" in path.read_text() for path in (build / "fovea").rglob("cmake_install.cmake"))
 
     commands = {entry["file"]: entry["command"] for entry in json.loads((build / "compile_commands.json").read_text())}

@@ -1,0 +1,105 @@
+// Reads lists of texts and of labels.
+#include "cli/text_lists.hpp"
+
+#include <cstddef>
+#include <sstream>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "io/line_reader.hpp"
+#include "io/text.hpp"
+
+namespace fovea::cli {
+namespace {
+
+// What all lists may take in memory; each text takes some, however short it is.
+constexpr std::size_t kMostListBytes = std::size_t{1} << 30;
+// A text has at most as many bytes, and a JSON string takes up to six characters for each of them.
+constexpr std::size_t kMostTextBytes = io::LineReader::kMostBytes;
+constexpr std::size_t kMostStringBytes = 6 * kMostTextBytes;
+
+std::string parse_string(std::string_view line) {
+  // Nothing else is parsed, because a line of brackets would take a hundred times its memory.
+  if (const std::size_t begin = line.find_first_not_of(" \t\r");
+      begin != std::string_view::npos && line[begin] == '"') {
+    if (const nlohmann::json parsed = nlohmann::json::parse(line, nullptr, false);
+        parsed.is_string()) {
+      return parsed;
+    }
+  }
+  fail("expected one JSON string, such as \"a red bicycle\"");
+}
+
+class TextLists {
+ public:
+  void add_text(std::string text) {
+    bytes_ += text.size() + sizeof(std::string);
+    if (bytes_ > kMostListBytes) {
+      fail("there are too many texts: they take more than {} bytes", kMostListBytes);
+    }
+    texts_.push_back(std::move(text));
+  }
+
+  /// `path` "-" is the standard input.
+  void add_list(const std::string& path) {
+    const std::string shown = path == "-" ? "the standard input" : io::escape(path);
+    const bool as_json = path.ends_with(".jsonl");
+    const auto told = [&](const std::string& where, const auto& step) {
+      try {
+        return step();
+      } catch (const Error& error) {
+        rethrow_unless_finding(error);
+        fail("{}{}: {}", shown, where, error.what());
+      }
+    };
+    auto lines = told("", [&] {
+      return io::LineReader(path, '\n', as_json ? kMostStringBytes : kMostTextBytes);
+    });
+    for (std::string line; told("", [&] { return lines.next(line); });) {
+      if (as_json) {
+        line = told(fmt::format(", line {}", lines.number()), [&] { return parse_string(line); });
+      }
+      add_text(std::move(line));
+    }
+  }
+
+  std::vector<std::string> take() { return std::move(texts_); }
+
+ private:
+  std::vector<std::string> texts_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::string> read_texts(const std::vector<std::string>& inputs) {
+  TextLists lists;
+  for (const std::string& input : inputs) {
+    if (input == "-" || (input.starts_with('@') && !input.starts_with("@@"))) {
+      lists.add_list(input == "-" ? input : input.substr(1));
+    } else {
+      lists.add_text(input.substr(input.starts_with('@') ? 1 : 0));
+    }
+  }
+  return lists.take();
+}
+
+std::vector<std::string> read_labels(const std::string& text) {
+  std::vector<std::string> labels;
+  if (text == "-" || (text.starts_with('@') && !text.starts_with("@@"))) {
+    labels = read_texts({text});
+  } else {
+    std::istringstream parts(text.substr(text.starts_with('@') ? 1 : 0));
+    for (std::string label; std::getline(parts, label, ',');) {
+      labels.push_back(std::move(label));
+    }
+  }
+  std::erase(labels, "");
+  return labels;
+}
+
+}  // namespace fovea::cli
