@@ -75,14 +75,15 @@ bool is_listed(const std::string& value, const io::OutputPlace& place) {
       fs::file_size(list, absent) > kMostBytes) {
     return false;
   }
+  const struct stat there = place.there.value();
   const std::string text = io::read_small_file(list, kMostBytes);
   std::string_view rest = text;
   while (!rest.empty()) {
     const std::size_t end =
         rest.find_first_of(is_json ? std::string_view("\"") : std::string_view("\r\n\0", 3));
     const fs::path name = rest.substr(0, end);
-    if (!name.empty() && (is_same_file(name, *place.there) ||
-                          is_same_file(list.parent_path() / name, *place.there))) {
+    if (!name.empty() &&
+        (is_same_file(name, there) || is_same_file(list.parent_path() / name, there))) {
       return true;
     }
     rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);

@@ -63,7 +63,7 @@ class TextLists {
       if (as_json) {
         line = told(fmt::format(", line {}", lines.number()), [&] { return parse_string(line); });
       }
-      add_text(std::move(line));
+      add_text(std::exchange(line, {}));
     }
   }
 

@@ -11,7 +11,7 @@ namespace fovea::c {
 namespace {
 
 /// Of the library. The program, which has the same messages, has no such file.
-const bool kSpeaksCpp = (set_wording(Wording::kCpp), true);
+const bool speaks_cpp = (set_wording(Wording::kCpp), true);
 std::atomic<bool> is_wording_chosen = false;
 
 thread_local std::string last_error;
@@ -20,7 +20,7 @@ std::atomic<fovea_note_handler> note_handler = nullptr;
 }  // namespace
 
 void speak_c() noexcept {
-  if (kSpeaksCpp && !is_wording_chosen.exchange(true)) {
+  if (speaks_cpp && !is_wording_chosen.exchange(true)) {
     set_wording(Wording::kC);
   }
 }

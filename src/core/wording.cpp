@@ -31,7 +31,7 @@ std::string cpp_value(std::string_view name, std::string value) {
 
 }  // namespace
 
-void set_wording(Wording wording) {
+void set_wording(Wording wording) noexcept {
   chosen_wording = wording;
 }
 

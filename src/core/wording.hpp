@@ -17,7 +17,7 @@ enum class Wording : std::uint8_t {
 
 /// Sets the wording of all messages of this process, which is the program's by default. Whoever
 /// brings the messages to people calls it once, before anything else.
-void set_wording(Wording wording);
+void set_wording(Wording wording) noexcept;
 
 /// An option, and the value to give it when there is one.
 [[nodiscard]] std::string option_words(std::string_view name, std::string_view value = {});

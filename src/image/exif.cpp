@@ -104,9 +104,9 @@ void for_each_entry(const TagReader& reader, std::optional<std::uint64_t> direct
   for (std::uint64_t index = 0; index < entries.value_or(0) && reader.has(at, entry_size);
        ++index, at += entry_size) {
     const ExifEntry entry{.value = at + 4 + word,
-                          .tag = static_cast<std::uint32_t>(*reader.number(at, 2)),
-                          .type = static_cast<std::uint32_t>(*reader.number(at + 2, 2)),
-                          .count = *reader.number(at + 4, word)};
+                          .tag = static_cast<std::uint32_t>(reader.number(at, 2).value_or(0)),
+                          .type = static_cast<std::uint32_t>(reader.number(at + 2, 2).value_or(0)),
+                          .count = reader.number(at + 4, word).value_or(0)};
     if (!use(entry)) {
       return;
     }

@@ -192,7 +192,7 @@ void refuse_foreign_files(const fs::path& output, bool overwrite) {
   if (holds_something(folder / errors) && !are_errors(folder / errors)) {
     refuse(folder / errors, "a list of errors");
   }
-  if (holds_something(output) && !(rows_of(output) == lines && (has_index || lines == 0))) {
+  if (holds_something(output) && (rows_of(output) != lines || (!has_index && lines != 0))) {
     refuse(output, "an array");
   }
 }

@@ -99,7 +99,7 @@ void finish_replacement(const std::shared_ptr<const io::Folder>& output) {
     std::set<std::uint64_t> numbers;
     for (const std::string& name : folder->list()) {
       if (layout.is_complete_file(name, state.shards)) {
-        numbers.insert(*shard_number(name));
+        numbers.insert(shard_number(name).value());
       }
     }
     for (const std::uint64_t number : numbers) {
