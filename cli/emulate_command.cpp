@@ -19,6 +19,7 @@
 #include "cli/describe.hpp"
 #include "cli/json_output.hpp"
 #include "cli/options.hpp"
+#include "cli/outputs.hpp"
 #include "cli/terminal.hpp"
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
@@ -52,6 +53,7 @@ struct EmulateArguments {
   bool prompt_commits = false;
   bool unwritten_stores = false;
   bool any_path = false;
+  bool overwrite = false;
   std::uint64_t most_memory = emulation::kMostMemory;
   int threads = 0;
   JsonOutput json;
@@ -131,7 +133,10 @@ int emulate(const EmulateArguments& arguments, int threads) {
   const emulation::Emulation emulation(
       arguments.ptx,
       emulation::read_launch_file(
-          arguments.launch, {.any_path = arguments.any_path, .most_memory = arguments.most_memory}),
+          arguments.launch, {.any_path = arguments.any_path,
+                             .most_memory = arguments.most_memory,
+                             .ptx = arguments.ptx,
+                             .overwrite = arguments.overwrite}),
       arguments.kernel);
   emulation::ScheduleOptions options{
       .first_seed = arguments.seed,
@@ -293,7 +298,10 @@ void add_emulate(CLI::App& app, Run& run) {
           {"fovea emulate saxpy.ptx", "fovea emulate saxpy.ptx --launch launch.json",
            "fovea emulate saxpy.ptx --launch launch.json --schedules 100 --json",
            "fovea emulate saxpy.ptx --launch launch.json --seed 7 --trace trace.txt"});
-  command->callback([arguments, &run] { run = [arguments] { return run_emulate(*arguments); }; });
+  command->callback([arguments, command, &run] {
+    arguments->overwrite = overwrites(*command);
+    run = [arguments] { return run_emulate(*arguments); };
+  });
 }
 
 }  // namespace fovea::cli

@@ -6,12 +6,15 @@
 #include <cstdint>
 #include <limits>
 #include <numbers>
+#include <optional>
 #include <random>
 #include <span>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
 
 #include "core/error.hpp"
 #include "io/atomic_file.hpp"
@@ -219,6 +222,34 @@ Array read_content(const Field& field, const ArrayKind& kind, const Source& sour
   const auto uniform = field.find("uniform");
   return uniform ? generate_uniform(*uniform, kind, memory)
                  : generate_normal(field.at("normal"), kind, memory);
+}
+
+void require_replaceable(const LaunchFolder& folder, const std::string& name, ElementType type,
+                         const Shape& shape, bool overwrite) {
+  const auto [inner, file_name] = folder.place_of(name);
+  const std::optional<struct stat> there = inner->examine(file_name, AT_SYMLINK_NOFOLLOW);
+  if (!there) {
+    return;
+  }
+  const std::string shown = io::escape((*inner / file_name).native());
+  if (folder.keeps(*there)) {
+    fail("{}: is an input of this command, which it would replace", shown);
+  }
+  if (!S_ISREG(there->st_mode)) {
+    fail("{}: is no regular file", shown);
+  }
+  const std::string head = is_npy(name) ? io::npy_header(npy_descr(type), shape) : "";
+  const std::size_t bytes = head.size() + bytes_of(type, shape);
+  bool is_such_an_array = static_cast<std::size_t>(there->st_size) == bytes;
+  if (is_such_an_array && !overwrite) {
+    const io::File file(inner->open_to_read(file_name), *inner / file_name);
+    std::string begin(head.size(), '\0');
+    file.read_at(0, std::as_writable_bytes(std::span(begin)));
+    is_such_an_array = begin == head;
+  }
+  if (!is_such_an_array && !overwrite) {
+    fail("{}: exists, and is no array of this type and shape; --overwrite replaces it", shown);
+  }
 }
 
 void write_array(const LaunchFolder& folder, const std::string& name, const Array& array) {

@@ -44,6 +44,12 @@ struct ArrayKind {
 /// Elements times their size. Throws fovea::Error where that is too large for memory.
 [[nodiscard]] std::size_t bytes_of(ElementType type, const Shape& shape);
 
+/// Throws fovea::Error where write_array() would replace what must stay: a file that the launch
+/// reads, something that is no regular file or, unless `overwrite`, a file that is no array of this
+/// type and shape.
+void require_replaceable(const LaunchFolder& folder, const std::string& name, ElementType type,
+                         const Shape& shape, bool overwrite);
+
 /// Writes a .npy file, if it is called so, or the bytes alone.
 void write_array(const LaunchFolder& folder, const std::string& name, const Array& array);
 

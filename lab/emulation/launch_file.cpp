@@ -7,12 +7,14 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
 
 #include "core/error.hpp"
 #include "io/file.hpp"
 #include "io/json.hpp"
 #include "io/text.hpp"
 #include "lab/emulation/arguments.hpp"
+#include "lab/emulation/content.hpp"
 #include "lab/emulation/limits.hpp"
 
 namespace fovea::emulation {
@@ -191,8 +193,26 @@ LaunchFile parse_launch_file(std::string_view text, const std::string& name,
 }
 
 LaunchFile read_launch_file(const std::filesystem::path& path, const LaunchFileOptions& options) {
-  return parse_launch_file(io::read_small_file(path), io::escape(path.native()), path.parent_path(),
-                           options);
+  const std::string name = io::escape(path.native());
+  LaunchFile file =
+      parse_launch_file(io::read_small_file(path), name, path.parent_path(), options);
+  for (const std::filesystem::path& input : {path, options.ptx}) {
+    if (struct stat info{}; ::stat(input.c_str(), &info) == 0) {
+      file.folder.keep(info);
+    }
+  }
+  for (const Buffer& buffer : file.buffers) {
+    try {
+      if (!buffer.write.empty()) {
+        require_replaceable(file.folder, buffer.write, buffer.type, buffer.shape,
+                            options.overwrite);
+      }
+    } catch (const Error& error) {
+      rethrow_unless_finding(error);
+      fail("{}: buffers.{}.write: {}", name, buffer.name, error.what());
+    }
+  }
+  return file;
 }
 
 }  // namespace fovea::emulation

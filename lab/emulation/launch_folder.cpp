@@ -55,6 +55,7 @@ io::File LaunchFolder::open(const std::string& name) const {
     fail("{}: is a link, which may lead out of the launch file's folder; --any-path follows it",
          io::escape((*folder / file_name).native()));
   }
+  keep(opened.info);
   return {std::move(opened), *folder / file_name};
 }
 

@@ -3,8 +3,11 @@
 
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
+
+#include <sys/stat.h>
 
 #include "io/file.hpp"
 #include "io/folder.hpp"
@@ -25,9 +28,17 @@ class LaunchFolder {
   [[nodiscard]] std::pair<std::shared_ptr<const io::Folder>, std::string> place_of(
       const std::string& name) const;
 
+  /// A file that must not be written to: open() notes what it opens.
+  void keep(const struct stat& file) const { kept_->emplace(file.st_dev, file.st_ino); }
+  [[nodiscard]] bool keeps(const struct stat& file) const {
+    return kept_->contains({file.st_dev, file.st_ino});
+  }
+
  private:
   std::filesystem::path folder_;
   bool any_path_;
+  std::shared_ptr<std::set<std::pair<dev_t, ino_t>>> kept_ =
+      std::make_shared<std::set<std::pair<dev_t, ino_t>>>();
 };
 
 }  // namespace fovea::emulation

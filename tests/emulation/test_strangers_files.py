@@ -84,6 +84,30 @@ def test_a_launch_file_names_files_below_its_folder_alone(emulate, elsewhere, tm
     assert numpy.load(elsewhere / "secret.npy")[7, 3] == 31
 
 
+def test_a_launch_replaces_nothing_but_such_arrays(emulate, tmp_path):
+    """What `write` names: told before a kernel runs."""
+    photo = b"\xff\xd8\xff" + bytes(500)
+    (tmp_path / "photo").write_bytes(photo)
+    (tmp_path / "other.npy").write_bytes(photo)
+    numpy.save(tmp_path / "x.npy", numpy.arange(32, dtype=numpy.uint32).reshape(8, 4))
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link.npy").symlink_to("photo")
+    for name in ("photo", "other.npy"):
+        message = emulate(PLAIN, launch_of(ZEROS, {"write": name}), code=2)
+        assert f"buffers.y.write: {tmp_path / name}: exists, and is no array" in message
+        assert (tmp_path / name).read_bytes() == photo
+    for name in ("pipe", "link.npy"):
+        for more in ((), ("--overwrite",)):
+            assert f"{tmp_path / name}: is no regular file" in emulate(PLAIN, launch_of(ZEROS, {"write": name}), *more, code=2)
+    assert (tmp_path / "link.npy").is_symlink() and (tmp_path / "photo").read_bytes() == photo
+    read = launch_of({"content": {"file": "x.npy"}}, {"write": "x.npy"})
+    assert "x.npy: is an input of this command" in emulate(PLAIN, read, "--overwrite", code=2)
+    for _ in range(2):  # its own it replaces
+        assert emulate(PLAIN, launch_of(ZEROS, {"write": "y.npy"}))["clean"]
+    assert emulate(PLAIN, launch_of(ZEROS, {"write": "other.npy"}), "--overwrite")["clean"]
+    assert (numpy.load(tmp_path / "other.npy") == 0).all()
+
+
 def test_any_path_lets_it_name_files_elsewhere(emulate, elsewhere):
     launch = launch_of({"content": {"file": str(elsewhere / "secret.npy")}}, {"write": str(elsewhere / "y.npy")})
     assert emulate(PLAIN, launch, "--any-path")["clean"]
