@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""Tells why tests were skipped, and fails when there are more of them than a stage of scripts/test allows.
+
+    scripts/skips.py MOST LOG...    LOG: what pytest -rs printed, or ctest's Testing/Temporary/LastTest.log
+"""
+
+import collections
+import pathlib
+import re
+import sys
+
+PYTEST = re.compile(r"^SKIPPED \[(\d+)\] [^ ]+: (.*)$")
+GOOGLE_TEST = re.compile(r"^\S+:\d+: Skipped$")
+
+
+def reasons(text):
+    """How many tests were skipped for each reason."""
+    found = collections.Counter()
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        if match := PYTEST.match(line):
+            found[match[2]] += int(match[1])
+        elif GOOGLE_TEST.match(line):
+            found[lines[number + 1].strip() if number + 1 < len(lines) else ""] += 1
+    return found
+
+
+def main(most, *logs):
+    found = sum((reasons(pathlib.Path(log).read_text(errors="replace")) for log in logs), collections.Counter())
+    for reason, count in found.most_common():
+        print(f"skipped {count}: {reason}")
+    print(f"{found.total()} tests were skipped; {most} may be")
+    return found.total() > int(most)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    sys.exit(main(*sys.argv[1:]))
