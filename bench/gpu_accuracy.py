@@ -27,6 +27,7 @@ from transformers import SiglipVisionModel
 
 import hard_photos
 import machine
+import runs
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NEIGHBOURS = 10
@@ -194,9 +195,7 @@ def resolved(options, model, work):
 
 def filed(options, corpus):
     """The rows that the JSON has already for this corpus, of the same program: those of another are of another run."""
-    if not options.json or not options.json.exists():
-        return []
-    result = json.loads(options.json.read_text())
+    result = runs.filed(options.json)
     found, measured = result.get("accuracy", {}), result.get("machine", {}).get("commit")
     return found["rows"] if found.get("corpus") == corpus and measured == machine.commit(options.fovea) else []
 

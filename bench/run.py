@@ -15,6 +15,7 @@ import sys
 import tempfile
 
 import machine
+import runs
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HERE = ROOT / "bench"
@@ -71,7 +72,7 @@ def file_result(name: str, where: dict, sections: dict) -> None:
     folder = HERE / "results" / name
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{where['date']}-{where['commit']}.json"
-    filed = json.loads(path.read_text()) if path.exists() else {"machine": where}
+    filed = runs.filed(path) or {"machine": where}
     path.write_text(json.dumps(filed | sections, indent=1) + "\n")
     print(f"{path.relative_to(ROOT)}: {', '.join(sections)}")
 

@@ -37,6 +37,7 @@ import time
 import machine
 import planted as causes
 import planted_slow
+import runs
 import speed_gates
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -512,7 +513,7 @@ def main():
         path and str(pathlib.Path(path).resolve()) for path in (options.fovea, options.against, options.slower)
     )
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # so that what it has started ends, too
-    results = json.loads(options.json.read_text()) if options.json.exists() else {}
+    results = runs.filed(options.json)
     same = {"host": machine.host(), "commit": machine.commit(options.fovea)}
     if results and (other := {key: results["machine"].get(key) for key in same}) != same:
         parser.error(f"{options.json.name} was measured by {other}, and this is {same}; give another file")

@@ -23,6 +23,11 @@ def parsed(text: str):
     return json.loads(text, parse_float=measured, parse_constant=measured)
 
 
+def filed(path: pathlib.Path | None) -> dict:
+    """The document of an earlier run; empty where there is none, and of a file that was made for one that has yet to be measured."""
+    return json.loads(text) if path and path.exists() and (text := path.read_text()) else {}
+
+
 def in_order(paths) -> list[pathlib.Path]:
     """Results from the oldest to the newest."""
     return sorted(paths, key=lambda path: (run_of(path.name), path))
