@@ -19,6 +19,8 @@ def add_options(parser: argparse.ArgumentParser, help: str) -> None:
 
 def check(parser: argparse.ArgumentParser, file: str | None, overwrite: bool, inputs: Iterable[str | os.PathLike[str]] = ()) -> None:
     """Ends the program when `file` is one of its inputs, or holds something that Fovea did not write."""
+    if file is not None and os.path.isdir(file):
+        parser.error(f"--json: {file}: is a folder; name a file")
     if file is None or file == "-" or not os.path.isfile(file):
         return
     if any(os.path.exists(one) and os.path.samefile(file, one) for one in inputs):

@@ -1,0 +1,90 @@
+"""--json of the package's own programs: what it may replace, as docs/output.md says of all outputs."""
+
+import argparse
+import json
+import os
+import threading
+
+import pytest
+
+from fovea import _document
+
+PHOTO = b"\xff\xd8\xff" + bytes(range(256))
+
+
+@pytest.fixture
+def check(capsys):
+    """check(file, ...): what a program says of it, or "" when it would write there."""
+    parser = argparse.ArgumentParser(prog="program")
+    _document.add_options(parser, "a file")
+
+    def check(file, *words, inputs=()):
+        options = parser.parse_args(["--json", str(file), *words])
+        try:
+            _document.check(parser, options.json, options.overwrite, inputs)
+        except SystemExit as ending:
+            assert ending.code == 2
+            return capsys.readouterr().err
+        return ""
+
+    return check
+
+
+def test_a_photo_is_replaced_with_overwrite_alone(check, tmp_path):
+    photo = tmp_path / "noname"
+    photo.write_bytes(PHOTO)
+    assert f"{photo}: exists, and is not JSON that Fovea wrote" in check(photo)
+    assert photo.read_bytes() == PHOTO
+    assert not check(photo, "--overwrite")
+    _document.write(str(photo), "judge", {"passed": True})
+    assert json.loads(photo.read_text()) == {"kind": "fovea.judge", "version": 1, "passed": True}
+
+
+@pytest.mark.parametrize("text", ['{"a": 1}', "[]", "kind"])
+def test_json_of_others_is_kept(check, tmp_path, text):
+    file = tmp_path / "a.json"
+    file.write_text(text)
+    assert "is not JSON that Fovea wrote" in check(file)
+
+
+def test_its_own_and_what_is_empty_or_absent_it_replaces(check, tmp_path):
+    file = tmp_path / "a.json"
+    assert not check(file)
+    file.touch()
+    assert not check(file)
+    _document.write(str(file), "accept", {"lines": []})
+    assert not check(file)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json"]
+
+
+def test_an_input_is_kept_even_with_overwrite(check, tmp_path):
+    file, link = tmp_path / "answer.py", tmp_path / "link"
+    file.write_text("x = 1\n")
+    link.symlink_to(file)
+    for name in (file, link):
+        assert "is an input" in check(name, "--overwrite", inputs=[tmp_path / "other", file])
+
+
+def test_folders_links_pipes_and_devices(check, tmp_path):
+    assert "is a folder" in check(tmp_path, "--overwrite")
+    link, pipe = tmp_path / "link.json", tmp_path / "pipe"
+    link.symlink_to(tmp_path / "far.json")
+    _document.write(str(link), "judge", {})
+    assert link.is_symlink() and json.loads((tmp_path / "far.json").read_text())["kind"] == "fovea.judge"
+    os.mkfifo(pipe)
+    got = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_text()))
+    reader.start()
+    assert not check(pipe)
+    _document.write(str(pipe), "judge", {})
+    reader.join(10)
+    assert json.loads(got[0])["version"] == 1 and pipe.is_fifo()
+    _document.write(os.devnull, "judge", {})
+
+
+def test_what_cannot_be_written_leaves_nothing(tmp_path):
+    (tmp_path / "a.json").mkdir()
+    (tmp_path / "a.json/inner").touch()
+    with pytest.raises(OSError):
+        _document.write(str(tmp_path / "none/a.json"), "judge", {})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json"]
