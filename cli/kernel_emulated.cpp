@@ -1,6 +1,5 @@
 // `fovea kernel check` on the emulator; `emulate`, which runs one schedule of it again; and
 // `capture`, which keeps what a GPU computes of the same cases.
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -145,9 +144,8 @@ int run_capture(const KernelArguments& arguments) {
           print_check(result);
         }
       });
-  captures::write_results(arguments.output, recorder.results());
+  const std::size_t bytes = captures::write_results(arguments.output, recorder.results());
   const std::size_t kept = recorder.results().kernels.size();
-  const auto bytes = std::filesystem::file_size(arguments.output);
   if (arguments.json.leaves_text()) {
     std::cout << fmt::format("{} of {} passed, the outputs of {} are in {}: {} bytes\n",
                              run - static_cast<std::size_t>(failed), run, kept, arguments.output,

@@ -158,9 +158,11 @@ void with_page(const std::string& html, int threads,
     return;
   }
   const std::int64_t missing = write_page(html, page, threads, notes.encoder);
-  std::error_code ignored;
-  say(fmt::format("wrote {} ({})", source_name(html),
-                  bytes_text(static_cast<std::int64_t>(fs::file_size(html, ignored)))));
+  std::error_code no_file;
+  const std::uintmax_t bytes = fs::file_size(html, no_file);
+  say(fmt::format(
+      "wrote {}{}", source_name(html),
+      no_file ? "" : fmt::format(" ({})", bytes_text(static_cast<std::int64_t>(bytes)))));
   if (missing > 0) {
     say(fmt::format("{} could not be read; placeholders stand for them{}",
                     count_of(missing, "picture"), notes.hint));

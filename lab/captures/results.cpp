@@ -140,7 +140,7 @@ Results read_results(const std::filesystem::path& path) {
   return results;
 }
 
-void write_results(const std::filesystem::path& path, const Results& results) {
+std::size_t write_results(const std::filesystem::path& path, const Results& results) {
   Writer writer;
   writer.text(kMagic);
   writer.text(results.device);
@@ -171,6 +171,7 @@ void write_results(const std::filesystem::path& path, const Results& results) {
   }
   packed.resize(size);
   io::write_file_atomically(path, packed);
+  return packed.size();
 }
 
 namespace {

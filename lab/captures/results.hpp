@@ -59,7 +59,8 @@ struct Results {
 
 /// Throw fovea::Error that says what is wrong with the file.
 [[nodiscard]] Results read_results(const std::filesystem::path& path);
-void write_results(const std::filesystem::path& path, const Results& results);
+/// Returns how many bytes that took.
+std::size_t write_results(const std::filesystem::path& path, const Results& results);
 
 /// How far an output is from what was kept of another.
 struct Distance {
