@@ -469,7 +469,7 @@ def features_section(results: list[dict]) -> str:
     rows, reasons = [], []
     for result in results:
         model = f"{result['model']}, {result['layer']}"
-        peer, dtype = result.get("transformers_figures", {}), {"bfloat16": "bf16", "float32": "fp32"}[result["transformers_dtype"]]
+        peer, dtype = result.get("transformers_figures", {}), {"bfloat16": "bf16", "float32": "fp32"}.get(result.get("transformers_dtype", ""), "")
         rivals = [result[key] for key in ("transformers_images_per_second", "compiled_images_per_second") if key in result]
         for row in result["rows"]:
             if "skipped" in row:

@@ -137,7 +137,7 @@ def measure(options, folder, save):
                     raise RuntimeError("--no-compile")
                 engine = make(options, precision)
                 row["minimum_cosine"] = checked(engine, precision, texts[:CHECKED], want)
-                for batch in map(int, options.batch.split(",")):
+                for batch in sorted({min(int(batch), len(texts)) for batch in options.batch.split(",")}):
                     rows.append(row | {"batch": batch} | {
                         f"{way}_per_second": rate(call, batch, options.seconds) for way, call in engine.calls(texts[:batch]).items()})
                     print(json.dumps(rows[-1]), file=sys.stderr, flush=True)

@@ -141,7 +141,7 @@ int run_bench(BenchOptions& options, const std::string& against, const JsonOutpu
     }
   }
   if (!earlier.empty()) {
-    changes = lab::compare_times(lab::timed_figures(result.dump(), "this run"), earlier);
+    changes = lab::compare_times(lab::timed_figures(json_text(result), "this run"), earlier);
     result["times"] = nlohmann::ordered_json::parse(lab::to_json(changes));
   }
   json.write(result);

@@ -132,11 +132,10 @@ void print_outcome(const EmulateArguments& arguments, const emulation::Outcome& 
 int emulate(const EmulateArguments& arguments, int threads) {
   const emulation::Emulation emulation(
       arguments.ptx,
-      emulation::read_launch_file(
-          arguments.launch, {.any_path = arguments.any_path,
-                             .most_memory = arguments.most_memory,
-                             .ptx = arguments.ptx,
-                             .overwrite = arguments.overwrite}),
+      emulation::read_launch_file(arguments.launch, {.any_path = arguments.any_path,
+                                                     .most_memory = arguments.most_memory,
+                                                     .ptx = arguments.ptx,
+                                                     .overwrite = arguments.overwrite}),
       arguments.kernel);
   emulation::ScheduleOptions options{
       .first_seed = arguments.seed,
@@ -278,7 +277,7 @@ void add_options(CLI::App& command, EmulateArguments& arguments) {
            "Refuse kernels and launch files that take more memory")
       ->group(kComputeGroup);
   add_flag(command, "--any-path", arguments.any_path,
-           "Let the launch file name files outside of its folder, and links")
+           "Let the launch file name files outside of its folder, and read through links")
       ->group(kInputGroup);
   add_threads(command, arguments.threads);
   add_trace(command, arguments.trace)->excludes(schedules);

@@ -63,6 +63,7 @@ struct EvolveArguments {
   std::map<std::string, int> start;
   std::string ledger;
   bool resume = false;
+  bool overwrite = false;
   double candidate_seconds = 120;
   double answer_seconds = 120;
 };

@@ -203,7 +203,7 @@ int run_evolve(const KernelArguments& arguments) {
   };
   setup.on_note = [](const std::string& note) { say(note); };
 
-  lab::Ledger ledger(evolve.ledger, evolve.resume);
+  lab::Ledger ledger(evolve.ledger, evolve.resume, evolve.overwrite);
   lab::ChildEvaluator evaluator({.program = self,
                                  .question = question,
                                  .sources = &sources,

@@ -82,6 +82,7 @@ void add_evolve(CLI::App& command, KernelArguments& arguments) {
                    ->required()
                    ->group(kOutputGroup),
                OutputKind::kLedger);
+  command.parse_complete_callback([&command, &evolve] { evolve.overwrite = overwrites(command); });
   add_flag(command, "--resume", evolve.resume,
            "Go on with the run of the ledger, with the same candidates as if it had not ended; "
            "the options must be the same, but for the budget and the patience")

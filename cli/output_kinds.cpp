@@ -115,7 +115,7 @@ Files profile_files(const std::string& value) {
   for (const auto& entry : fs::directory_iterator(folder.empty() ? "." : folder, absent)) {
     const fs::path name = entry.path().filename();
     const std::string rest =
-        name.native().starts_with(stem)
+        name.stem().native().starts_with(stem)
             ? name.stem().native().substr(std::min(stem.size(), name.stem().native().size()))
             : "?";
     const bool is_number =

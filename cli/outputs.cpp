@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -25,8 +26,9 @@ namespace fs = std::filesystem;
 
 constexpr const char* kOverwrite = "--overwrite";
 
+/// The last kind of the table: that of `kernel bench --json` is declared over that of all --json.
 const KindOfOutput* kind_of_option(const CLI::Option& option) {
-  for (const KindOfOutput& kind : output_kinds()) {
+  for (const KindOfOutput& kind : std::views::reverse(output_kinds())) {
     try {
       (void)const_cast<CLI::Option&>(option).get_validator(std::string(kind.name));
       return &kind;

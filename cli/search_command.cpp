@@ -48,6 +48,7 @@ struct SearchOptions {
   bool print0 = false;
   std::string root;
   std::string device = "auto";
+  std::int64_t max_pixels = 0;
   int threads = 0;
   ProgressArguments progress;
 
@@ -183,7 +184,7 @@ class Search {
       throw Error(fmt::format("{}: is neither the name of a photo in {} nor a file",
                               source_name(name), names_of(collection_.outputs())));
     }
-    return encoder().embed_file(name);
+    return encoder().embed_file(name, true, options_.max_pixels);
   }
 
   [[nodiscard]] const std::string& model() const {
@@ -256,6 +257,7 @@ void add_search(CLI::App& app, Run& run) {
       ->needs(page)
       ->group(kReportGroup);
   add_root(*command, options->root);
+  add_max_pixels(*command, options->max_pixels);
   add_search_device(*command, options->device);
   add_threads(*command, options->threads);
   add_progress_options(*command, options->progress);

@@ -50,6 +50,7 @@ struct SimilarOptions {
   std::string html;
   std::string root;
   std::string device = "auto";
+  std::int64_t max_pixels = 0;
   int threads = 0;
   ProgressArguments progress;
 
@@ -292,7 +293,7 @@ class Similar {
     Query query;
     query.photo.source = source_name(path);
     query.photo.file = fs::absolute(path);
-    add(std::move(query), encoder_->embed_file(path));
+    add(std::move(query), encoder_->embed_file(path, true, options_.max_pixels));
   }
 
   [[nodiscard]] const std::string& model() const {
@@ -399,6 +400,7 @@ void add_similar(CLI::App& app, Run& run) {
   options->json.add_to(*command);
   add_page(*command, options->html);
   add_root(*command, options->root);
+  add_max_pixels(*command, options->max_pixels);
   add_search_device(*command, options->device);
   add_threads(*command, options->threads);
   add_progress_options(*command, options->progress);

@@ -37,7 +37,7 @@ std::string whole_text(int file, const std::string& path) {
 
 }  // namespace
 
-Ledger::Ledger(const std::string& path, bool resume)
+Ledger::Ledger(const std::string& path, bool resume, bool overwrite)
     : path_(path),
       file_(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666)) {
   if (!file_.open()) {
@@ -50,9 +50,15 @@ Ledger::Ledger(const std::string& path, bool resume)
   if (!io::try_lock(file_, io::Sharing::kExclusive, path)) {
     fail("{}: another run writes this ledger; wait for it, or name another file", io::escape(path));
   }
+  if (overwrite && !resume && ::ftruncate(file_.get(), 0) != 0) {
+    io::fail_with_errno(path, "empty");
+  }
   const std::string text = whole_text(file_.get(), path);
   if (!text.empty() && !resume) {
-    fail("{}: exists; --resume goes on with its run, or name another file", io::escape(path));
+    fail(
+        "{}: exists; --resume goes on with its run, --overwrite begins another, or name another "
+        "file",
+        io::escape(path));
   }
   std::size_t sound = 0;  // bytes
   for (std::size_t end = 0; (end = text.find('\n', sound)) != std::string::npos; sound = end + 1) {

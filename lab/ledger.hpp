@@ -13,10 +13,11 @@ namespace fovea::lab {
 class Ledger {
  public:
   /// Opens the file, or makes it. With `resume` it reads what it holds, and drops a last line that
-  /// was cut when its writer was killed; without, a file that holds something is an error. Throws
+  /// was cut when its writer was killed; without, a file that holds something is an error, or is
+  /// emptied with `overwrite`. Throws
   /// fovea::Error when it cannot be written, another process writes it, or it holds other things
   /// than lines of JSON.
-  Ledger(const std::string& path, bool resume);
+  Ledger(const std::string& path, bool resume, bool overwrite = false);
 
   /// The lines that it held when it was opened.
   [[nodiscard]] const std::vector<nlohmann::ordered_json>& lines() const { return lines_; }

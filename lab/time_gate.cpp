@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -136,8 +138,16 @@ std::vector<fs::path> results_below(const std::string& folder) {
       files.push_back(entry.path());
     }
   }
+  // DATE-RUN-COMMIT.json, of which the run is a number and may be absent.
   std::ranges::sort(files, {}, [](const fs::path& file) {
-    return std::pair(file.filename().string(), file.string());
+    const std::string name = file.filename().string();
+    constexpr std::size_t kDate = sizeof("2026-01-31-") - 1;
+    int run = 0;
+    const char* const end = name.data() + name.size();
+    const auto [rest, error] =
+        std::from_chars(name.data() + std::min(kDate, name.size()), end, run);
+    const bool is_run = error == std::errc() && rest != end && *rest == '-';
+    return std::tuple(name.substr(0, kDate), is_run ? run : 0, file.string());
   });
   return files;
 }

@@ -64,7 +64,10 @@ def check_updates(packages: list[Package], may_be_outdated: bool) -> None:
     """Says what is outdated. That ends the build, unless it may be so."""
     updates = security_updates(packages)
     if updates is None:
-        print("bundled libraries: cannot say whether security updates of them are pending, because there is no apt with a list of a security archive (apt-get update)")
+        words = "cannot say whether security updates of them are pending, because there is no apt with a list of a security archive (apt-get update)"
+        if not may_be_outdated:
+            raise SystemExit(f"bundled libraries: {words}; --allow-outdated builds the wheel all the same")
+        print(f"bundled libraries: {words}")
         return
     if not updates:
         print(f"bundled libraries: no security update of {len(packages)} packages is pending")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tells why tests were skipped, and fails when there are more of them than a stage of scripts/test allows.
+"""Tells why tests were skipped, and fails when a package is missing or more are skipped than a stage of scripts/test allows.
 
     scripts/skips.py MOST LOG...    LOG: what pytest -rs printed, or ctest's Testing/Temporary/LastTest.log
 """
@@ -30,7 +30,10 @@ def main(most, *logs):
     for reason, count in found.most_common():
         print(f"skipped {count}: {reason}")
     print(f"{found.total()} tests were skipped; {most} may be")
-    return found.total() > int(most)
+    lost = [reason for reason in found if reason.startswith("could not import")]
+    if lost:
+        print("these are packages that scripts/setup installs, and whole modules of tests may need them")
+    return bool(lost) or found.total() > int(most)
 
 
 if __name__ == "__main__":

@@ -187,11 +187,13 @@ std::vector<KernelHandle> Device::load(std::string_view ptx, std::size_t most_by
   const auto loaded = std::make_shared<LoadedModule>(LoadedModule{
       .module = std::make_unique<syntax::Module>(syntax::parse(ptx, most_bytes)), .programs = {}});
   std::map<std::string, std::uint64_t, std::less<>> addresses;
+  std::size_t variables = 0;  // bytes
   for (syntax::Variable& variable : loaded->module->variables) {
     if (variable.space == syntax::Space::kGlobal || variable.space == syntax::Space::kConstant) {
       const std::uint64_t address =
           impl_->memory.allocate(variable.bytes, std::max<std::size_t>(variable.alignment, 256));
       addresses.emplace(variable.name, address);
+      variables += variable.bytes;
       Allocation& memory = *impl_->memory.find(address, variable.bytes);
       variable.initial.resize(variable.bytes);  // zeros, where the text says nothing
       memory.bytes = std::exchange(variable.initial, {});
@@ -207,7 +209,7 @@ std::vector<KernelHandle> Device::load(std::string_view ptx, std::size_t most_by
           {.name = parameter.name, .offset = parameter.offset, .bytes = parameter.bytes});
     }
   }
-  impl_->module_bytes += loaded->module->memory_bytes;
+  impl_->module_bytes += loaded->module->memory_bytes - 2 * variables;  // which are in the memory
   impl_->modules.push_back(loaded);
   return kernels;
 }

@@ -127,13 +127,15 @@ class Encoder {
   [[nodiscard]] std::int64_t preferred_batch() const;
 
   /// Embeds one encoded image (the bytes of a file in one of the formats of docs/images.md).
-  /// Returns [dimension()] floats, scaled to length 1 when `normalize`.
-  /// Throws fovea::Error when the bytes are not a readable image, or when the device fails.
-  [[nodiscard]] std::vector<float> embed(std::span<const std::byte> image, bool normalize = true);
+  /// Returns [dimension()] floats, scaled to length 1 when `normalize`. An image of more pixels
+  /// than `max_pixels` is refused; see InputOptions. Throws fovea::Error when the bytes are not a
+  /// readable image, or when the device fails.
+  [[nodiscard]] std::vector<float> embed(std::span<const std::byte> image, bool normalize = true,
+                                         std::int64_t max_pixels = 0);
 
   /// Embeds one image file; otherwise as embed(). Errors name the path.
   [[nodiscard]] std::vector<float> embed_file(const std::filesystem::path& path,
-                                              bool normalize = true);
+                                              bool normalize = true, std::int64_t max_pixels = 0);
 
   /// Embeds resized pixels: `pixels` is uint8 [images, height, width, 3], row-major RGB.
   /// Returns float [images, dimension()]. Throws fovea::Error when `pixels` is not a whole number

@@ -36,7 +36,7 @@ std::optional<std::size_t> size_of(const Argument& argument) {
 
 Emulation::Emulation(const std::filesystem::path& ptx, LaunchFile file, const std::string& kernel)
     : module_(ptx, file.memory.left()), file_(std::move(file)) {
-  file_.memory.take(module_.device().host_bytes());
+  take_memory("the PTX file", module_.device().host_bytes());
   for (Buffer& buffer : file_.buffers) {
     const std::size_t bytes = bytes_of(buffer.type, buffer.shape);
     take_memory("buffers." + buffer.name, 2 * bytes);

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Iterable
 
 _BEGIN = '{"kind":"fovea.'
@@ -45,10 +46,14 @@ def write(file: str, kind: str, fields: dict[str, object]) -> None:
         with open(file, "w") as opened:
             opened.write(text)
         return
-    partial = place + ".partial"
+    folder, name = os.path.split(place)
+    number, partial = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
     try:
-        with open(partial, "w") as opened:
+        with open(number, "w") as opened:
             opened.write(text)
+            mask = os.umask(0)
+            os.umask(mask)
+            os.fchmod(number, 0o666 & ~mask)
         os.replace(partial, place)
     except OSError:
         with contextlib.suppress(OSError):

@@ -82,9 +82,22 @@ def test_folders_links_pipes_and_devices(check, tmp_path):
     _document.write(os.devnull, "judge", {})
 
 
-def test_what_cannot_be_written_leaves_nothing(tmp_path):
-    (tmp_path / "a.json").mkdir()
-    (tmp_path / "a.json/inner").touch()
-    with pytest.raises(OSError):
-        _document.write(str(tmp_path / "none/a.json"), "judge", {})
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json"]
+def test_what_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
+    file = tmp_path / "a.json"
+    file.write_text("before")
+
+    def fail(*_):
+        raise OSError("no space")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="no space"):
+        _document.write(str(file), "judge", {})
+    assert file.read_text() == "before" and sorted(tmp_path.iterdir()) == [file]
+
+
+def test_a_file_that_is_called_as_a_partial_one_is_kept(tmp_path):
+    photo, partial = tmp_path / "photo", tmp_path / "a.json.partial"
+    photo.write_bytes(PHOTO)
+    partial.symlink_to(photo)
+    _document.write(str(tmp_path / "a.json"), "judge", {})
+    assert photo.read_bytes() == PHOTO and partial.is_symlink()

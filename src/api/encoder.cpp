@@ -94,8 +94,10 @@ std::int64_t Encoder::preferred_batch() const {
   return impl_->backend().preferred_batch();
 }
 
-std::vector<float> Encoder::embed(std::span<const std::byte> image, bool normalize) {
-  const image::Image decoded = image::decode(image);
+std::vector<float> Encoder::embed(std::span<const std::byte> image, bool normalize,
+                                  std::int64_t max_pixels) {
+  const image::Image decoded =
+      image::decode(image, {.max_pixels = image::checked_max_pixels(max_pixels)});
   const Preprocessing& want = preprocessing();
   const auto [height, width] = image::target_size(want, decoded.height, decoded.width);
   std::vector<std::uint8_t> pixels(pixel_bytes(height, width));
@@ -103,11 +105,12 @@ std::vector<float> Encoder::embed(std::span<const std::byte> image, bool normali
   return embed_pixels(pixels, height, width, normalize);
 }
 
-std::vector<float> Encoder::embed_file(const std::filesystem::path& path, bool normalize) {
+std::vector<float> Encoder::embed_file(const std::filesystem::path& path, bool normalize,
+                                       std::int64_t max_pixels) {
   return io::with_path(path, [&] {
     std::vector<std::byte> bytes;
     const MemoryPool::Lease lease = pipeline::read_file(path.native(), bytes);
-    return embed(bytes, normalize);
+    return embed(bytes, normalize, max_pixels);
   });
 }
 

@@ -59,10 +59,11 @@ int nothing() {
 }
 
 void* stand_in(std::string_view name) {
-  constexpr std::string_view kEnds[] = {"destroy", "Destroy", "free",    "Free",
-                                        "Close",   "Delete",  "Release", "End"};
-  const bool ends = std::ranges::any_of(
-      kEnds, [name](std::string_view word) { return name.find(word) != name.npos; });
+  constexpr std::string_view kEnds[] = {"destroy", "Destroy", "free",   "Free",
+                                        "Close",   "Delete",  "Release"};
+  const bool ends = name.ends_with("End") || std::ranges::any_of(kEnds, [name](auto word) {
+                      return name.find(word) != name.npos;
+                    });
   return ends ? reinterpret_cast<void*>(&nothing) : reinterpret_cast<void*>(&no_codec);
 }
 

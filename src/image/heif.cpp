@@ -239,7 +239,9 @@ class HeifDecode {
       const char* const found = heif_.block_content(handle_, id);
       if (content.empty() || (found != nullptr && found == content)) {
         std::vector<std::byte> bytes(heif_.block_size(handle_, id));
-        call([&] { return heif_.block(handle_, id, bytes.data()); });
+        if (!bytes.empty()) {
+          call([&] { return heif_.block(handle_, id, bytes.data()); });
+        }
         return bytes;
       }
     }

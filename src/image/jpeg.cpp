@@ -18,6 +18,7 @@
 #include "core/error.hpp"
 #include "image/cmyk.hpp"
 #include "image/codecs.hpp"
+#include "image/decode.hpp"
 #include "image/exif.hpp"
 
 namespace fovea::image {
@@ -210,7 +211,7 @@ Orientation read_orientation(Bytes bytes, StopFlag stop, Orientation otherwise) 
 int most_scans(std::int64_t pixels) {
   constexpr std::int64_t kMostScans = 500;
   constexpr std::int64_t kLeastScans = 100;
-  constexpr std::int64_t kMostScannedPixels = kLeastScans * 178'956'970;
+  constexpr std::int64_t kMostScannedPixels = kLeastScans * kPillowsMaxPixels;
   return static_cast<int>(std::clamp(kMostScannedPixels / pixels, kLeastScans, kMostScans));
 }
 

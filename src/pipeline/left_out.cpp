@@ -60,11 +60,12 @@ void LeftOut::tell(JobReport& report, const JobControl& control) const {
   report.left_out = counts_;
   if (!linked_.empty() && control.on_note) {
     const std::uint64_t more = counts_.find(kLinkedKind)->second - linked_.size();
-    control.on_note(fmt::format("{}{} {}: what is in {} is read once, by the name without the link",
+    control.on_note(fmt::format("{}{} {}: what is in {} is read once, by the other name",
                                 io::escape(fmt::format("{}", fmt::join(linked_, ", "))),
                                 more > 0 ? fmt::format(" and {} more", more) : "",
-                                linked_.size() > 1 ? "are links to folders that are read"
-                                                   : "is a link to a folder that is read",
+                                linked_.size() > 1
+                                    ? "lead to folders that are read by other names"
+                                    : "leads to a folder that is read by another name",
                                 linked_.size() > 1 ? "them" : "it"));
   }
 }

@@ -246,6 +246,9 @@ JobIdentity read_identity(const nlohmann::json& json) {
   const nlohmann::json& shard = read_object(json, "shard");
   identity.shard_index = read_count(shard, "index");
   identity.shard_count = read_count(shard, "count");
+  if (identity.shard_index >= identity.shard_count) {
+    fail("there is no shard {} of {}", identity.shard_index, identity.shard_count);
+  }
   if (shard.contains("missing")) {
     identity.missing = read_missing(shard);
   }

@@ -1,7 +1,9 @@
 // Lists images in tar archives, plain or compressed, through libarchive.
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -60,6 +62,9 @@ class TarSource final : public Source {
   }
 
   [[noreturn]] void fail_archive(std::string_view action) const {
+    if (thrown_) {
+      std::rethrow_exception(thrown_);
+    }
     const char* text = archive_error_string(archive_.get());
     fail("cannot {}: {}{}", action, io::escape(text != nullptr ? text : "damaged archive"),
          last_.empty() ? "" : fmt::format("; what follows \"{}\" is lost", io::escape(last_)));
@@ -81,13 +86,22 @@ class TarSource final : public Source {
     archive_read_support_filter_xz(reader);
     archive_read_support_filter_zstd(reader);
     archive_read_support_format_tar(reader);
-    archive_read_set_read_callback(reader, [](archive* a, void* feed, const void** data) {
-      return static_cast<ArchiveFeed*>(feed)->read(a, data);
+    // No exception may pass through libarchive, which is C.
+    archive_read_set_read_callback(reader,
+                                   [](archive* a, void* self, const void** data) -> la_ssize_t {
+                                     auto* const source = static_cast<TarSource*>(self);
+                                     try {
+                                       return source->feed_->read(a, data);
+                                     } catch (...) {
+                                       source->thrown_ = std::current_exception();
+                                       archive_set_error(a, ENOMEM, "the read failed");
+                                       return ARCHIVE_FATAL;
+                                     }
+                                   });
+    archive_read_set_skip_callback(reader, [](archive* /*a*/, void* self, la_int64_t request) {
+      return static_cast<TarSource*>(self)->feed_->skip(request);
     });
-    archive_read_set_skip_callback(reader, [](archive* /*a*/, void* feed, la_int64_t request) {
-      return static_cast<ArchiveFeed*>(feed)->skip(request);
-    });
-    archive_read_set_callback_data(reader, feed_.get());
+    archive_read_set_callback_data(reader, this);
     if (archive_read_open1(reader) != ARCHIVE_OK) {
       fail_archive("read as a tar archive");
     }
@@ -248,6 +262,9 @@ class TarSource final : public Source {
       const la_ssize_t got =
           archive_read_data(archive_.get(), bytes.data() + have, bytes.size() - have);
       if (got < 0) {
+        if (thrown_) {
+          std::rethrow_exception(thrown_);
+        }
         const char* text = archive_error_string(archive_.get());
         fail("cannot read the member: {}", io::escape(text != nullptr ? text : "damaged archive"));
       }
@@ -271,6 +288,7 @@ class TarSource final : public Source {
   LeftOut* left_out_ = nullptr;
   std::unique_ptr<ArchiveFeed> feed_;  // outlives archive_
   Released<archive, archive_read_free> archive_;
+  std::exception_ptr thrown_;  // by the feed
   bool in_member_ = false;
   std::string last_;  // the path of the last member that was read
   la_int64_t size_ = 0;

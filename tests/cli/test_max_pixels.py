@@ -16,6 +16,8 @@ def photo(tmp_path_factory):
 
 
 COMMANDS = {
+    "search": lambda model, photo, out: ["search", "--photo", photo, "--in", out / "in"],
+    "similar": lambda model, photo, out: ["similar", photo, "--in", out / "in"],
     "embed": lambda model, photo, out: ["embed", photo, "-m", model, "-o", out / "o"],
     "preprocess": lambda model, photo, out: ["preprocess", photo, "-m", model, "-o", out / "o.npy"],
     "label": lambda model, photo, out: ["label", photo, "-m", model, "--labels", "cat,dog"],
@@ -28,8 +30,12 @@ COMMANDS = {
 @pytest.mark.parametrize("command", list(COMMANDS))
 def test_a_lower_limit_refuses(command, run_fovea, model, photo, tmp_path):
     given = COMMANDS[command](model, photo, tmp_path)
+    if command in ("search", "similar"):
+        other = tmp_path / "other.png"
+        Image.new("RGB", (30, 20), "red").save(other)
+        run_fovea("embed", other, "-m", model, "-o", tmp_path / "in")
     done = run_fovea(*given, "--max-pixels", "1199", code=None)
-    assert done.returncode in (1, 3)
+    assert done.returncode in (1, 3), done.stderr
     assert "40x30 pixels, more than the limit of 1199; --max-pixels raises it" in done.stderr + done.stdout
     if command not in ("calibrate", "verify"):
         run_fovea(*given, "--max-pixels", "1200", *(["--overwrite"] if command == "embed" else []))

@@ -46,7 +46,6 @@ def given(text):
 
 
 def test_snippets_have_types(tmp_path):
-    pytest.importorskip("mypy")
     program = [HEAD]
     snippets = [s for document in ("README.md", "docs/python.md") for s in fences(ROOT / document) if s.language == "python"]
     for number, snippet in enumerate(snippets):

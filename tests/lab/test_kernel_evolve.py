@@ -107,6 +107,10 @@ def test_a_ledger_is_of_one_run(hostile, run_fovea, tmp_path):
     assert "its seed is 1, and this run's is 8" in message
     message = run_fovea(*command(whole, "--resume", case="b2_h8_n2048_d64_f16"), code=1).stderr
     assert "its case is" in message
+    again = tmp_path / "again.jsonl"
+    again.write_text("of somebody else\n")
+    run_fovea(*command(again, "--overwrite", "--answer-seconds", "5"))
+    assert candidates(again) == candidates(whole)
     missing = tmp_path / "none" / "ledger.jsonl"
     assert str(missing) in run_fovea(*command(missing), code=2).stderr
 

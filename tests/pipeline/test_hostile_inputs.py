@@ -205,7 +205,7 @@ def test_a_folder_is_read_once_whatever_leads_to_it(embed, tmp_path):
     sources, _, _, errors = read_output(tmp_path / "out")
     assert sources == ["p/b/deep/00010.jpg", "p/b/deep/00011.jpg", "p/h/00004.jpg", "p/z/00000.jpg", "p/z/00001.jpg"]
     assert not errors
-    assert "p/a/, p/c/, p/d/ and 1 more are links to folders that are read" in result.stderr
+    assert "p/a/, p/c/, p/d/ and 1 more lead to folders that are read by other names" in result.stderr
     assert json.loads((tmp_path / "out/manifest.json").read_text())["left_out"] == {"hidden": 1, "linked folders": 4}
 
 

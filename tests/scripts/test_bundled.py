@@ -88,7 +88,9 @@ def test_none_is_pending(apt, capsys):
 def test_without_lists_nothing_can_be_said(apt, capsys, monkeypatch, tmp_path):
     apt(SOURCES.replace("bookworm-security", "bookworm").replace("debian-security", "debian"), POLICY)
     assert bundled.security_updates(PACKAGES) is None
-    bundled.check_updates(PACKAGES, may_be_outdated=False)
+    with pytest.raises(SystemExit, match="cannot say"):
+        bundled.check_updates(PACKAGES, may_be_outdated=False)
+    bundled.check_updates(PACKAGES, may_be_outdated=True)
     assert "cannot say" in capsys.readouterr().out
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     assert bundled.security_updates(PACKAGES) is None

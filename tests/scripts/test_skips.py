@@ -20,7 +20,7 @@ def logs(tmp_path):
         "import pytest\n"
         "@pytest.mark.parametrize('n', range(2))\n"
         "def test_a(n):\n    pytest.skip('no GPU')\n"
-        "def test_b():\n    pytest.importorskip('absent')\n"
+        "def test_b():\n    pytest.skip('no network')\n"
         "def test_c():\n    pass\n"
     )
     command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "test_some.py"]
@@ -37,7 +37,7 @@ def test_reasons_are_told(logs):
     assert told.stdout.splitlines() == [
         "skipped 2: no GPU",
         "skipped 2: no kernels",
-        "skipped 1: could not import 'absent': No module named 'absent'",
+        "skipped 1: no network",
         "5 tests were skipped; 5 may be",
     ]
 
@@ -45,6 +45,13 @@ def test_reasons_are_told(logs):
 def test_more_than_may_be_fail(logs):
     assert skips(4, *logs).returncode == 1
     assert skips(2, logs[1]).returncode == 0 and skips(1, logs[1]).returncode == 1
+
+
+def test_a_missing_package_fails_whatever_the_limit(tmp_path):
+    """It may take a whole module of tests, which counts as one."""
+    (tmp_path / "pytest.log").write_text("SKIPPED [1] test_some.py:1: could not import 'torch': No module named 'torch'\n")
+    told = skips(99, tmp_path / "pytest.log")
+    assert told.returncode == 1 and "could not import 'torch'" in told.stdout
 
 
 def test_a_log_that_is_not_there_is_no_success(tmp_path):
