@@ -378,3 +378,24 @@ def test_json_of_another_program_is_kept(run_fovea, place, tmp_path):
     run_fovea("info", place["model"], f"--json={path}", "--overwrite")
     run_fovea("info", place["model"], f"--json={path}")  # its own
     assert json.loads(path.read_text())["kind"] == "fovea.info"
+
+
+def test_an_open_file_is_written_to_where_it_is(fovea_bin, model, tmp_path):
+    """`exec 3>>log`: opened anew, it would be emptied first."""
+    log = tmp_path / "log"
+    log.write_text("what was there\n")
+    for name in ("/dev/fd/3", "/proc/self/fd/3"):
+        subprocess.run(["bash", "-c", 'exec 3>>"$0"; exec "$1" info "$2" --json="$3"', log, fovea_bin, model, name], check=True, capture_output=True)
+    text = log.read_text()
+    assert text.startswith("what was there\n{") and text.count('"fovea.info"') == 2
+
+
+def test_a_report_of_measurements_is_gone_on_with(run_fovea, tmp_path):
+    """`kernel bench --json=FILE` keeps what others measured, so a file without Fovea's kind is its own, too."""
+    file = tmp_path / "2026-11-27-1-0123456789ab.json"
+    file.write_text('{"machine": {"commit": "0123456789ab"}, "search": []}')
+    done = run_fovea("kernel", "bench", "layer_norm", f"--json={file}", code=None)
+    assert "is not JSON that Fovea wrote" not in done.stderr and "search" in file.read_text()
+    described = json.loads(run_fovea("manual", "--json").stdout)
+    (option,) = [one for path, options in options_of(described) if path == "kernel bench" for one in options if one["names"] == ["--json"]]
+    assert option["output"] == "bench report"
