@@ -112,6 +112,8 @@ def of_program(options, precision, texts, folder):
 
     seconds(len(texts) // SHARE)  # the weights are in the page cache from here on
     few, many = (min(seconds(count) for _ in range(2)) for count in (len(texts) // SHARE, len(texts)))
+    if many <= few:
+        raise RuntimeError(f"{len(texts)} texts are too few: the program's start takes longer")
     return (len(texts) - len(texts) // SHARE) / (many - few)
 
 
@@ -145,8 +147,12 @@ def measure(options, folder, save):
                 rows.append(row | {"skipped": (str(reason).splitlines() or [type(reason).__name__])[0][:200]})
                 print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
             save(found)
-        rows.append({"engine": "fovea embed --text", "precision": precision, "batch": "all",
-                     "from_texts_per_second": of_program(options, precision, texts, folder)})
+        row = {"engine": "fovea embed --text", "precision": precision}
+        try:
+            row |= {"batch": "all", "from_texts_per_second": of_program(options, precision, texts, folder)}
+        except RuntimeError as reason:
+            row["skipped"] = str(reason)
+        rows.append(row)
         print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
         save(found)
     return found

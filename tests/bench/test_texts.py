@@ -28,4 +28,8 @@ def test_text_towers_are_compared_and_timed(model, fovea_bin, tmp_path):
             row = measured[engine, "fp32", batch]
             assert row["from_texts_per_second"] > 0 and row["minimum_cosine"] > 0.99999
             assert ("from_tokens_per_second" in row) == (engine == "transformers sdpa")
-    assert measured["fovea embed --text", "int8", "all"]["from_texts_per_second"] > 0
+    # So few texts may take less time than the program's start does from one run to the next.
+    if "fovea embed --text" not in {engine for engine, _ in skipped}:
+        assert measured["fovea embed --text", "int8", "all"]["from_texts_per_second"] > 0
+    else:
+        assert "too few" in skipped["fovea embed --text", "int8"]
