@@ -100,7 +100,7 @@ pipeline::MissingShards find_missing(std::span<const GivenOutput> outputs, bool 
       continue;
     }
     problems.push_back(missing_shards_words(gap.shards.numbers, gap.all, count));
-    if (!gap.most_often.empty()) {
+    if (gap.most > 1 && !gap.most_often.empty()) {  // of merged results nothing is named
       problems.back() += ", because " + gap.most_often;
     }
     can_be_noted = can_be_noted && problems.size() == 1 && gap.most == 1 &&

@@ -70,6 +70,7 @@ TEST(FindMissing, NamesThem) {
             "shard 1/2 is missing; shards 0/3 and 1/3 are missing");
   EXPECT_EQ(problem({shard(0, 2), shard(2, 3)}, true),
             "shard 1/2 is missing; shards 0/3 and 1/3 are missing");
+  EXPECT_EQ(problem({merged(3, {2}), merged(3, {2})}), "shard 2/3 is missing");
   EXPECT_EQ(problem({shard(0, 2), shard(0, 2), shard(1, 2)}),
             "shard 1/2 is missing, because shard 0/2 is there 2 times, in o0 and o1");
   EXPECT_EQ(problem({shard(0, 2), shard(0, 2)}, true),

@@ -213,7 +213,9 @@ TEST(Decode, RefusesBombsFromTheHeader) {
   // Formats whose headers are checksummed or packed: the same limit, lowered.
   for (const auto& [format, data] : one_of_each()) {
     EXPECT_EQ(refusal(data, {.max_pixels = 1199}),
-              format + ": the header says 40x30 pixels, more than the limit of 1199");
+              format +
+                  ": the header says 40x30 pixels, more than the limit of 1199; --max-pixels "
+                  "raises it");
     EXPECT_EQ(refusal(data, {.max_pixels = 1200}), "");
   }
 }
