@@ -16,7 +16,7 @@ def photo(tmp_path_factory):
 
 
 COMMANDS = {
-    "search": lambda model, photo, out: ["search", "--photo", photo, "--in", out / "in"],
+    "search": lambda model, photo, out: ["search", "cat", "--photo", photo, "--in", out / "in"],
     "similar": lambda model, photo, out: ["similar", photo, "--in", out / "in"],
     "embed": lambda model, photo, out: ["embed", photo, "-m", model, "-o", out / "o"],
     "preprocess": lambda model, photo, out: ["preprocess", photo, "-m", model, "-o", out / "o.npy"],
