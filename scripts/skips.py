@@ -13,6 +13,15 @@ PYTEST = re.compile(r"^SKIPPED \[(\d+)\] [^ ]+: (.*)$")
 GOOGLE_TEST = re.compile(r"^\S+:\d+: Skipped$")
 
 
+MISSING = re.compile(r"could not import '(\w+)")
+
+
+def installed():
+    """The packages of tests/requirements.txt, by names that are those of their modules."""
+    lines = (pathlib.Path(__file__).resolve().parents[1] / "tests/requirements.txt").read_text().splitlines()
+    return {re.split(r"[=<>~ \[;]", line)[0].lower().replace("-", "_") for line in lines if line and line[0].isalpha()}
+
+
 def reasons(text):
     """How many tests were skipped for each reason."""
     found = collections.Counter()
@@ -30,9 +39,9 @@ def main(most, *logs):
     for reason, count in found.most_common():
         print(f"skipped {count}: {reason}")
     print(f"{found.total()} tests were skipped; {most} may be")
-    lost = [reason for reason in found if reason.startswith("could not import")]
-    if lost:
-        print("these are packages that scripts/setup installs, and whole modules of tests may need them")
+    lost = {name for reason in found if (name := MISSING.match(reason)) and name[1] in installed()}
+    for name in lost:
+        print(f"scripts/setup installs {name[1]}, which is missing, and whole modules of tests may need it")
     return bool(lost) or found.total() > int(most)
 
 
