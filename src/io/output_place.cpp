@@ -49,16 +49,16 @@ bool is_open_file(const fs::path& path) {
       .starts_with("/proc/");
 }
 
-/// The open file that a direct place stands for, or -1: a standard stream, or what /dev/fd names.
-int stream_of(const OutputPlace& place) {
-  if (const int standard = standard_stream(*place.there); standard >= 0) {
+/// The open file that a path stands for, or -1: a standard stream, or what /dev/fd names.
+int stream_of(const fs::path& path, const struct stat& there) {
+  if (const int standard = standard_stream(there); standard >= 0) {
     return standard;
   }
-  const std::string name = place.path.filename().native();
+  const std::string name = path.filename().native();
   int fd = -1;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), fd);
   const bool is_number = error == std::errc() && end == name.data() + name.size();
-  return is_number && is_open_file(place.path) && is_open_as(fd, *place.there) ? fd : -1;
+  return is_number && is_open_file(path) && is_open_as(fd, there) ? fd : -1;
 }
 
 }  // namespace
@@ -90,7 +90,7 @@ OutputPlace output_place(const fs::path& path) {
 
 Descriptor open_directly(const OutputPlace& place) {
   // Opened anew, a file would be written from its beginning, over what the stream has written.
-  const int stream = place.there ? stream_of(place) : -1;
+  const int stream = place.there ? stream_of(place.path, *place.there) : -1;
   Descriptor file;
   do {  // a pipe waits here for its reader
     file = Descriptor(stream >= 0
