@@ -194,8 +194,7 @@ LaunchFile parse_launch_file(std::string_view text, const std::string& name,
 
 LaunchFile read_launch_file(const std::filesystem::path& path, const LaunchFileOptions& options) {
   const std::string name = io::escape(path.native());
-  LaunchFile file =
-      parse_launch_file(io::read_small_file(path), name, path.parent_path(), options);
+  LaunchFile file = parse_launch_file(io::read_small_file(path), name, path.parent_path(), options);
   for (const std::filesystem::path& input : {path, options.ptx}) {
     if (struct stat info{}; ::stat(input.c_str(), &info) == 0) {
       file.folder.keep(info);

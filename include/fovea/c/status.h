@@ -2,9 +2,9 @@
  *
  * These rules hold for all functions. Those that return fovea_status fail when a pointer is NULL,
  * unless their description gives NULL a meaning; all others answer for NULL with nothing: 0, "" or
- * NULL, or -1 where that stands for nothing. In a child of fork() the encoders and runs of the parent are unusable, because their
- * threads exist only in the parent: functions that return fovea_status say so, and freeing them
- * there does nothing. */
+ * NULL, or -1 where that stands for nothing. In a child of fork() the encoders and runs of the
+ * parent are unusable, because their threads exist only in the parent: functions that return
+ * fovea_status say so, and freeing them there does nothing. */
 #ifndef FOVEA_C_STATUS_H
 #define FOVEA_C_STATUS_H
 
