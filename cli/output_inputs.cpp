@@ -71,11 +71,11 @@ bool is_listed(const std::string& value, const io::OutputPlace& place) {
   const fs::path list = without_at(value);
   const bool is_json = list.extension() == ".json" || list.extension() == ".jsonl";
   std::error_code absent;
-  if ((!is_json && !value.starts_with('@')) || !fs::is_regular_file(list, absent) ||
+  if (!place.there || (!is_json && !value.starts_with('@')) || !fs::is_regular_file(list, absent) ||
       fs::file_size(list, absent) > kMostBytes) {
     return false;
   }
-  const struct stat there = place.there.value();
+  const struct stat there = *place.there;
   const std::string text = io::read_small_file(list, kMostBytes);
   std::string_view rest = text;
   while (!rest.empty()) {

@@ -121,7 +121,6 @@ class Child:
         """More of its replies, or of what it prints."""
         before = time.monotonic()
         ready = select.select(self._readable, [], [], self._left)[0] if self._left > 0 else []
-        self._left -= time.monotonic() - before
         if not ready:
             raise Ended(f"it did not end within {self._time_limit:g} s")
         if self._log in ready:
@@ -131,6 +130,7 @@ class Child:
             if not read:
                 raise Ended(self._how_it_ended())
             self._pending += read
+        self._left -= time.monotonic() - before  # the time of reading, too: there may be no end of it
 
     def _read_log(self) -> None:
         read = os.read(self._log, 1 << 16)

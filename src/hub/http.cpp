@@ -192,8 +192,12 @@ struct HttpClient::Transfer {
       return "";
     }
     is_told = true;
-    return fmt::format("{}: waiting for an answer, for {} s at most", shown(response.url),
-                       most_seconds);
+    curl_off_t connected = 0;
+    curl_easy_getinfo(curl, CURLINFO_PRETRANSFER_TIME_T, &connected);
+    return connected == 0 ? fmt::format("{}: waiting for a connection, for {} s at most",
+                                        shown(response.url), kConnectTimeoutSeconds)
+                          : fmt::format("{}: waiting for an answer, for {} s at most",
+                                        shown(response.url), most_seconds);
   }
 
   void hear() {

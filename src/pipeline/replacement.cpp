@@ -98,8 +98,9 @@ void finish_replacement(const std::shared_ptr<const io::Folder>& output) {
     io::write_file_atomically(output, kManifestFile, format_manifest(manifest));
     std::set<std::uint64_t> numbers;
     for (const std::string& name : folder->list()) {
-      if (layout.is_complete_file(name, state.shards)) {
-        numbers.insert(shard_number(name).value());
+      const std::optional<std::uint64_t> number = shard_number(name);
+      if (number && layout.is_complete_file(name, state.shards)) {
+        numbers.insert(*number);
       }
     }
     for (const std::uint64_t number : numbers) {

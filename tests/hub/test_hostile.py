@@ -1,5 +1,6 @@
 """`fovea pull` from a hub that means harm: endless, dripping, giant, deep, and with escape sequences."""
 
+import contextlib
 import json
 import os
 import resource
@@ -168,9 +169,15 @@ def test_locks_are_not_links(hub, pull, tmp_path):
     assert not elsewhere.exists()
 
 
-def test_a_silent_hub_is_told_of(fovea_bin, tmp_path):
-    """A hub that takes the connection and says nothing: the user hears what is waited for, before it is given up."""
-    with socket.create_server(("127.0.0.1", 0)) as silent:
+@pytest.mark.parametrize("connects", [True, False])
+def test_a_silent_hub_is_told_of(fovea_bin, tmp_path, connects):
+    """A hub that says nothing, or whose queue of connections is full: the user hears what is waited for, and how long."""
+    with contextlib.ExitStack() as stack:
+        silent = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(0 if connects else 4):
+            other = stack.enter_context(socket.socket())
+            other.setblocking(False)
+            other.connect_ex(silent.getsockname())
         endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
         env = os.environ | {"HF_HOME": str(tmp_path), "HF_ENDPOINT": endpoint, "HF_HUB_ETAG_TIMEOUT": "40"}
         process = subprocess.Popen([fovea_bin, "pull", "org/name"], env=env, stderr=subprocess.PIPE, text=True)
@@ -180,5 +187,6 @@ def test_a_silent_hub_is_told_of(fovea_bin, tmp_path):
         finally:
             process.kill()
             process.communicate()
-        assert line == f"fovea: {endpoint}/api/models/org/name/revision/main: waiting for an answer, for 30 s at most\n"
+        waits = "an answer, for 30 s at most" if connects else "a connection, for 20 s at most"
+        assert line == f"fovea: {endpoint}/api/models/org/name/revision/main: waiting for {waits}\n"
         assert 3 < time.monotonic() - started < 15

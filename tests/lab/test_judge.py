@@ -205,7 +205,9 @@ HOSTILE = {
 def test_hostile_replies_are_wrong_answers(verdict, statement):
     find = FRAME.format(("serve",)) + "replies = frame.f_locals['replies']\nshared = frame.f_locals['answer']._shared\n"
     limit = 5 if "within 5 s" in HOSTILE[statement] else 60
+    started = time.monotonic()
     report = verdict(f"import os\n{find}RUN = '''{RUN}'''\n{statement}\nreturn {RESULT}", time_limit=limit)
+    assert time.monotonic() - started < 30
     assert report.verdict == "WRONG"
     assert re.search(HOSTILE[statement], report.reasons[0]), report.reasons
     assert len(report.figures.get("log", "")) < 100_000
@@ -368,10 +370,10 @@ def test_the_program_says_what_it_lacks(run_fovea, package, tmp_path):
     assert "says nothing about the answer: OSError: [Errno 27] File too large" in told
 
 
-@pytest.mark.parametrize("module", ["argparse", "torch", "numpy", "fovea", "json", "site"])
-def test_modules_in_the_working_folder_judge_nothing(run_fovea, package, tmp_path, module):
+def test_modules_in_the_working_folder_judge_nothing(run_fovea, package, tmp_path):
     """One that a stranger has sent with the answer would say RIGHT."""
-    (tmp_path / f"{module}.py").write_text("print('RIGHT')\nimport os\nos._exit(0)\n")
+    for module in ("argparse", "torch", "numpy", "fovea", "json", "site"):
+        (tmp_path / f"{module}.py").write_text("print('RIGHT')\nimport os\nos._exit(0)\n")
     judge = ["kernel", "judge", TASK, ANSWERS / "never_written.py", *QUICK]
     for path in (f"{ROOT}/python", f"{ROOT}/python:", f".:{ROOT}/python"):
         done = run_fovea(*judge, code=1, env=package | {"PYTHONPATH": path}, cwd=tmp_path)
