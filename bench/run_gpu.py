@@ -3,7 +3,7 @@
     python3 bench/run_gpu.py --model MODEL --models MODEL,... --json bench/results/nvidia-h200/DATE-RUN-COMMIT.json
                              [--fovea build/release/bin/fovea] [--quick] [SECTION...]
 
-RUN counts the runs of a day: the newest figures of a section are those of the last file by name.
+RUN counts the runs of a day: the newest figures of a section are those of the last run.
 Times of kernels and of bench are compared with the earlier results of this GPU in bench/results (fovea kernel bench --against): what became more than
 5% slower while its peer did not is told and kept, and this script then fails.
 Sections of that file: kernels (every card, beside cuBLASLt and cuDNN; speed_gates says what is missed), bench (the encoder by --batch and precision), peers

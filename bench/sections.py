@@ -478,8 +478,9 @@ def features_section(results: list[dict]) -> str:
             rows.append([model, f"fovea {row['precision']}", f"{row['cosine_least']:.6f}", f"{row['cosine_mean']:.6f}",
                          number(row["features_images_per_second"]), ratio_in(row["precision"], row["features_images_per_second"], rivals, dtype),
                          number(row["photos_images_per_second"]), number(row["written_images_per_second"])])
-        rows.append([model, f"transformers {dtype}", f"{peer['cosine_least']:.6f}" if peer else "", f"{peer['cosine_mean']:.6f}" if peer else "",
-                     number(rivals[0]), ratio(rivals[0], rivals), "", ""])
+        if rivals:
+            rows.append([model, f"transformers {dtype}", f"{peer['cosine_least']:.6f}" if peer else "", f"{peer['cosine_mean']:.6f}" if peer else "",
+                         number(rivals[0]), ratio(rivals[0], rivals), "", ""])
         if "compiled_images_per_second" in result:
             rows.append([model, f"torch.compile {dtype}", "", "", number(rivals[1]), ratio(rivals[1], rivals), "", ""])
         else:

@@ -86,6 +86,7 @@ void add_evolve(CLI::App& command, KernelArguments& arguments) {
   add_flag(command, "--resume", evolve.resume,
            "Go on with the run of the ledger, with the same candidates as if it had not ended; "
            "the options must be the same, but for the budget and the patience")
+      ->excludes("--overwrite")
       ->group(kOutputGroup);
 }
 

@@ -55,6 +55,13 @@ bool is_document(const fs::path& file) {
   return json_kind(file).starts_with(kKindPrefix);
 }
 
+/// A report of `kernel bench`, or of scripts that begin theirs with the machine.
+bool is_bench_report(const fs::path& file) {
+  std::string head = head_of(file, 256);
+  std::erase_if(head, [](unsigned char c) { return std::isspace(c) != 0; });
+  return is_document(file) || head.starts_with(R"({"machine":{")");
+}
+
 bool is_gate_record(const fs::path& file) {
   return json_kind(file) == "gates" || is_document(file);
 }
@@ -232,7 +239,12 @@ std::span<const KindOfOutput> output_kinds() {
   using enum OutputKind;
   static const std::vector<KindOfOutput> kinds = {
       {kJson, "json", "JSON", {".json"}, is_document, json_files},
-      {kBenchReport, "bench report", "a report of measurements", {".json"}, nullptr, json_files},
+      {kBenchReport,
+       "bench report",
+       "a report of measurements",
+       {".json"},
+       is_bench_report,
+       json_files},
       {kGateRecord, "gate record", "a record of gates", {".json"}, is_gate_record},
       {kPage, "page", "an HTML page", {".html", ".htm"}, is_page},
       {kPicture, "picture", "a PNG picture", {".png"}, is_picture},

@@ -29,7 +29,7 @@ enum class OutputKind : std::uint8_t {
   kCaptures,
   kTask,
   kProfile,       // by the beginning of its files' names; with --gate a folder
-  kLedger,        // the command itself appends to its own, and refuses others
+  kLedger,        // the command itself appends to its own with --resume
   kEmbeddings,    // a folder, or an array with two files beside it; the job itself judges what is
                   // there
   kFolder,        // the command itself judges what is there

@@ -273,6 +273,9 @@ void add_search(CLI::App& app, Run& run) {
            "fovea search \"at night\" --photo cat.jpg --not people --in OUT",
            "fovea search @captions.txt --in OUT --json=found.json"});
   command->callback([command, options, &run] {
+    if (options->photos.empty() && is_typed(*command, *command->get_option("--max-pixels"))) {
+      throw CLI::ValidationError("--max-pixels applies to photos of --photo, and there is none");
+    }
     if (options->print0 && options->json.to_stdout()) {
       if (is_typed(*command, *command->get_option("--json"))) {
         throw CLI::ValidationError("--json and --print0 both print their result: choose one");

@@ -342,7 +342,7 @@ void refuse(const CLI::App& command, std::initializer_list<const char*> names,
 // Options that would be ignored are refused.
 void check_options(const CLI::App& command, SimilarOptions& options) {
   if (options.duplicates) {
-    refuse(command, {"QUERY", "--neighbours", "--limit", "--model"},
+    refuse(command, {"QUERY", "--neighbours", "--limit", "--model", "--max-pixels"},
            "does not apply to --duplicates, which compares all photos in OUT");
     refuse(command, {"--device"},
            "does not apply to --duplicates, which are looked for on the CPU");
@@ -353,7 +353,8 @@ void check_options(const CLI::App& command, SimilarOptions& options) {
   if (!options.queries.empty()) {
     refuse(command, {"--limit"}, "applies when no query is given");
   } else {
-    refuse(command, {"--model"}, "applies to queries that are not in OUT, and there is no query");
+    refuse(command, {"--model", "--max-pixels"},
+           "applies to queries that are not in OUT, and there is no query");
   }
   if (!options.shows(Likeness::kSimilar)) {
     refuse(command, {"--threshold"},

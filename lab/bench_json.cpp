@@ -115,7 +115,7 @@ std::string to_json(const BenchReport& report, const std::string& path) {
   Json json = path.empty() ? Json::object() : sections_of(path);
   json.erase("kernels");
   json.update(whole(report));
-  return json.dump(1);
+  return json.dump(1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace fovea::lab

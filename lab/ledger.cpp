@@ -39,6 +39,7 @@ std::string whole_text(int file, const std::string& path) {
 
 Ledger::Ledger(const std::string& path, bool resume, bool overwrite)
     : path_(path),
+      is_replaced_(overwrite),
       file_(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666)) {
   if (!file_.open()) {
     io::fail_with_errno(path, "open");
@@ -50,8 +51,8 @@ Ledger::Ledger(const std::string& path, bool resume, bool overwrite)
   if (!io::try_lock(file_, io::Sharing::kExclusive, path)) {
     fail("{}: another run writes this ledger; wait for it, or name another file", io::escape(path));
   }
-  if (overwrite && !resume && ::ftruncate(file_.get(), 0) != 0) {
-    io::fail_with_errno(path, "empty");
+  if (overwrite) {
+    return;
   }
   const std::string text = whole_text(file_.get(), path);
   if (!text.empty() && !resume) {
@@ -82,6 +83,10 @@ Ledger::Ledger(const std::string& path, bool resume, bool overwrite)
 }
 
 void Ledger::append(const nlohmann::ordered_json& line) {
+  if (is_replaced_ && ::ftruncate(file_.get(), 0) != 0) {
+    io::fail_with_errno(path_, "empty");
+  }
+  is_replaced_ = false;
   const std::string text =
       line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
   io::write_all(file_.get(), std::as_bytes(std::span(text)), path_);

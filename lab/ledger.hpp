@@ -13,8 +13,8 @@ namespace fovea::lab {
 class Ledger {
  public:
   /// Opens the file, or makes it. With `resume` it reads what it holds, and drops a last line that
-  /// was cut when its writer was killed; without, a file that holds something is an error, or is
-  /// emptied with `overwrite`. Throws
+  /// was cut when its writer was killed; without, a file that holds something is an error, or with
+  /// `overwrite`, which takes no `resume`, stays until the first line replaces it. Throws
   /// fovea::Error when it cannot be written, another process writes it, or it holds other things
   /// than lines of JSON.
   Ledger(const std::string& path, bool resume, bool overwrite = false);
@@ -26,6 +26,7 @@ class Ledger {
 
  private:
   std::string path_;
+  bool is_replaced_;  // by the next line
   io::Descriptor file_;
   std::vector<nlohmann::ordered_json> lines_;
 };

@@ -146,7 +146,8 @@ std::vector<fs::path> results_below(const std::string& folder) {
     const char* const end = name.data() + name.size();
     const auto [rest, error] =
         std::from_chars(name.data() + std::min(kDate, name.size()), end, run);
-    const bool is_run = error == std::errc() && rest != end && *rest == '-';
+    constexpr int kMostRun = 9999;  // more digits begin a commit
+    const bool is_run = error == std::errc() && run <= kMostRun && rest != end && *rest == '-';
     return std::tuple(name.substr(0, kDate), is_run ? run : 0, file.string());
   });
   return files;
@@ -297,7 +298,7 @@ std::string to_json(std::span<const TimeChange> changes) {
                     {"file", one.file},
                     {"reason", one.reason}});
   }
-  return json.dump();
+  return json.dump(-1, ' ', false, TimesJson::error_handler_t::replace);  // names of files
 }
 
 }  // namespace fovea::lab

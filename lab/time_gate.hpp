@@ -47,7 +47,7 @@ struct EarlierFigure {
 using EarlierFigures = std::map<std::string, EarlierFigure>;  // by TimedFigure::what
 
 /// Of this GPU: those of a file, which has to be of it; or of all results in a folder and below it,
-/// each from the last file by name that has it (names begin with the date). Empty when a folder
+/// each from the last that has it by date and run (DATE-RUN-COMMIT.json). Empty when a folder
 /// has none of this GPU. Throws fovea::Error when there is no such file or folder, or when a file
 /// is of another GPU or no JSON.
 [[nodiscard]] EarlierFigures earlier_figures(const std::string& path, const std::string& gpu);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import fcntl
 import json
 import os
 import sys
@@ -18,11 +19,35 @@ def add_options(parser: argparse.ArgumentParser, help: str) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace FILE even if Fovea did not write it")
 
 
+def _stream(file: str) -> int | None:
+    """The open file of this process that `file` is: opened anew, it would be written from its beginning."""
+    if not os.path.exists(file):
+        return None
+
+    def is_written_by(number: int) -> bool:
+        try:
+            is_writable = fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
+            return is_writable and os.path.samestat(os.fstat(number), os.stat(file))
+        except OSError:
+            return False
+
+    numbers = [1, 2]
+    while True:
+        folder, name = os.path.split(file)
+        if os.path.realpath(folder).startswith("/proc/"):
+            numbers += [int(name)] if name.isdecimal() else []
+            break
+        if not os.path.islink(file):
+            break
+        file = os.path.join(folder, os.readlink(file))
+    return next(filter(is_written_by, numbers), None)
+
+
 def check(parser: argparse.ArgumentParser, file: str | None, overwrite: bool, inputs: Iterable[str | os.PathLike[str]] = ()) -> None:
     """Ends the program when `file` is one of its inputs, or holds something that Fovea did not write."""
     if file is not None and os.path.isdir(file):
         parser.error(f"--json: {file}: is a folder; name a file")
-    if file is None or file == "-" or not os.path.isfile(file):
+    if file is None or file == "-" or not os.path.isfile(file) or _stream(file) is not None:
         return
     if any(os.path.exists(one) and os.path.samefile(file, one) for one in inputs):
         parser.error(f"--json: {file}: is an input, which it would replace; name another file")
@@ -41,21 +66,27 @@ def write(file: str, kind: str, fields: dict[str, object]) -> None:
     if file == "-":
         sys.stdout.write(text)
         return
-    place = os.path.realpath(file)  # a link stays
-    if os.path.exists(file) and not os.path.isfile(file):
-        with open(file, "w") as opened:
+    stream = _stream(file)
+    if stream is not None or (os.path.exists(file) and not os.path.isfile(file)):
+        sys.stdout.flush()  # which it may be
+        with open(file if stream is None else os.dup(stream), "w") as opened:
             opened.write(text)
         return
+    place = os.path.realpath(file)  # a link stays
     folder, name = os.path.split(place)
     number, partial = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
     try:
         with open(number, "w") as opened:
             opened.write(text)
+            opened.flush()
             mask = os.umask(0)
             os.umask(mask)
             os.fchmod(number, 0o666 & ~mask)
+            os.fsync(number)
         os.replace(partial, place)
-    except OSError:
+    except BaseException as failure:  # Ctrl-C, too
         with contextlib.suppress(OSError):
             os.unlink(partial)
+        if isinstance(failure, OSError):
+            raise OSError(failure.errno, failure.strerror or str(failure), file) from failure
         raise

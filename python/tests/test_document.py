@@ -82,17 +82,34 @@ def test_folders_links_pipes_and_devices(check, tmp_path):
     _document.write(os.devnull, "judge", {})
 
 
+@pytest.mark.parametrize("name", ["/dev/fd/{}", "/proc/self/fd/{}", "link"])
+def test_an_open_file_is_written_to_where_it_is(check, tmp_path, name):
+    log, link = tmp_path / "log", tmp_path / "link"
+    log.write_text("what was there\n")
+    with open(log, "a") as opened:
+        link.symlink_to(f"/dev/fd/{opened.fileno()}")
+        place = str(link) if name == "link" else name.format(opened.fileno())
+        assert not check(place)
+        _document.write(place, "judge", {})
+    assert log.read_text().startswith('what was there\n{\n "kind": "fovea.judge"')
+    with open(log) as opened:
+        assert "is not JSON that Fovea wrote" in check(f"/dev/fd/{opened.fileno()}")
+
+
 def test_what_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
     file = tmp_path / "a.json"
     file.write_text("before")
 
-    def fail(*_):
-        raise OSError("no space")
+    for failure in (OSError(28, "no space"), KeyboardInterrupt()):
 
-    monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(OSError, match="no space"):
-        _document.write(str(file), "judge", {})
-    assert file.read_text() == "before" and sorted(tmp_path.iterdir()) == [file]
+        def fail(*_, failure=failure):
+            raise failure
+
+        monkeypatch.setattr(os, "replace", fail)
+        with pytest.raises(type(failure)) as caught:
+            _document.write(str(file), "judge", {})
+        assert not isinstance(failure, OSError) or str(caught.value) == f"[Errno 28] no space: '{file}'"
+        assert file.read_text() == "before" and sorted(tmp_path.iterdir()) == [file]
 
 
 def test_a_file_that_is_called_as_a_partial_one_is_kept(tmp_path):

@@ -283,7 +283,8 @@ std::int64_t write_page(const fs::path& path, const Page& page, int threads, Enc
       vectors.insert(vectors.end(), vector.begin(), vector.end());
     }
     const std::vector<HeatMap> maps =
-        encoder->heat(vectors, {.kind = ImageInput::Kind::kEncoded, .data = photo.bytes});
+        encoder->heat(vectors, {.kind = ImageInput::Kind::kEncoded, .data = photo.bytes},
+                      photo.decoding.max_pixels);
     for (std::size_t i = 0; i < sections.size(); ++i) {
       search::Thumbnail heat =
           search::make_thumbnail(photo.bytes, side, photo.decoding, &maps.at(i));

@@ -142,8 +142,10 @@ struct HttpClient::Transfer {
   std::exception_ptr error;
   Clock::time_point heard = Clock::now();  // the last byte
   bool is_told = false;                    // that none has come since
-  long most_seconds = 0;                   // to wait
-  std::size_t ignored = 0;                 // bytes of a body that is not read
+  long connect_seconds = kConnectTimeoutSeconds;
+  bool is_connected = false;
+  long most_seconds = 0;    // to wait for an answer
+  std::size_t ignored = 0;  // bytes of a body that is not read
 
   /// Enough bytes were ignored, so the transfer ends; the reply is valid.
   [[nodiscard]] bool cut() const { return ignored > kMostErrorBytes; }
@@ -188,16 +190,18 @@ struct HttpClient::Transfer {
 
   // Once of each silence, words for the user.
   std::string waiting() {
+    curl_off_t connected = 0;  // when
+    curl_easy_getinfo(curl, CURLINFO_PRETRANSFER_TIME_T, &connected);
+    if (connected != 0 && !std::exchange(is_connected, true)) {
+      hear();
+    }
     if (is_told || Clock::now() - heard < kPatience) {
       return "";
     }
     is_told = true;
-    curl_off_t connected = 0;
-    curl_easy_getinfo(curl, CURLINFO_PRETRANSFER_TIME_T, &connected);
-    return connected == 0 ? fmt::format("{}: waiting for a connection, for {} s at most",
-                                        shown(response.url), kConnectTimeoutSeconds)
-                          : fmt::format("{}: waiting for an answer, for {} s at most",
-                                        shown(response.url), most_seconds);
+    return fmt::format("{}: waiting for {}, for {} s at most", shown(response.url),
+                       is_connected ? "an answer" : "a connection",
+                       is_connected ? most_seconds : connect_seconds);
   }
 
   void hear() {
@@ -281,7 +285,7 @@ HttpResponse HttpClient::perform(const std::string& url, Ask ask, std::uint64_t 
   set(curl, CURLOPT_PROTOCOLS_STR, "http,https");
   set(curl, CURLOPT_USERAGENT, "fovea/" FOVEA_VERSION);
   set(curl, CURLOPT_NOSIGNAL, 1L);
-  set(curl, CURLOPT_CONNECTTIMEOUT, kConnectTimeoutSeconds);
+  set(curl, CURLOPT_CONNECTTIMEOUT, transfer.connect_seconds);
   set(curl, CURLOPT_LOW_SPEED_LIMIT, kLeastBytesPerSecond);
   transfer.most_seconds = seconds_from("HF_HUB_DOWNLOAD_TIMEOUT", kStallSeconds);
   set(curl, CURLOPT_LOW_SPEED_TIME, transfer.most_seconds);
@@ -289,6 +293,7 @@ HttpResponse HttpClient::perform(const std::string& url, Ask ask, std::uint64_t 
     const long most = seconds_from("HF_HUB_ETAG_TIMEOUT", kTextSeconds);
     set(curl, CURLOPT_TIMEOUT, most);
     transfer.most_seconds = std::min(transfer.most_seconds, most);
+    transfer.connect_seconds = std::min(transfer.connect_seconds, most);
   }
   set(curl, CURLOPT_HEADERFUNCTION, &Transfer::on_header);
   set(curl, CURLOPT_HEADERDATA, &transfer);

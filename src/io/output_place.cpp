@@ -5,6 +5,7 @@
 #include <charconv>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -34,67 +35,85 @@ bool is_open_as(int fd, const struct stat& info) {
   return ::fstat(fd, &opened) == 0 && opened.st_dev == info.st_dev && opened.st_ino == info.st_ino;
 }
 
+bool is_writable(int fd) {
+  const int flags = ::fcntl(fd, F_GETFL);
+  return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY;
+}
+
 // The standard stream that already writes to this file, or -1.
 int standard_stream(const struct stat& info) {
-  return is_open_as(STDOUT_FILENO, info)   ? STDOUT_FILENO
-         : is_open_as(STDERR_FILENO, info) ? STDERR_FILENO
-                                           : -1;
-}
-
-// The names in /proc/<process>/fd are links that can be opened, but whose text need not be a path.
-bool is_open_file(const fs::path& path) {
-  std::error_code ignored;
-  return fs::canonical(path.has_parent_path() ? path.parent_path() : ".", ignored)
-      .native()
-      .starts_with("/proc/");
-}
-
-/// The open file that a path stands for, or -1: a standard stream, or what /dev/fd names.
-int stream_of(const fs::path& path, const struct stat& there) {
-  if (const int standard = standard_stream(there); standard >= 0) {
-    return standard;
+  for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
+    if (is_open_as(fd, info) && is_writable(fd)) {
+      return fd;
+    }
   }
-  const std::string name = path.filename().native();
+  return -1;
+}
+
+// The folder of a name, without links. In /proc, names are links that can be opened, but whose text
+// need not be a path.
+fs::path real_folder_of(const fs::path& path) {
+  std::error_code ignored;
+  return fs::canonical(path.has_parent_path() ? path.parent_path() : ".", ignored);
+}
+
+/// The open file of this process that a name such as /proc/<process>/fd/3 stands for, or -1: it is
+/// no regular file, and can be opened anew.
+int named_stream(const fs::path& name, const struct stat& there) {
+  const std::string text = name.filename().native();
   int fd = -1;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), fd);
-  const bool is_number = error == std::errc() && end == name.data() + name.size();
-  return is_number && is_open_file(path) && is_open_as(fd, there) ? fd : -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), fd);
+  const bool is_number = error == std::errc() && end == text.data() + text.size();
+  if (is_number && is_open_as(fd, there)) {
+    if (!is_writable(fd)) {
+      fail("{}: is open for reading alone; the output needs another place", escape(name.native()));
+    }
+    return fd;
+  }
+  if (S_ISREG(there.st_mode)) {
+    fail("{}: is an open file of another process; name the file itself", escape(name.native()));
+  }
+  return -1;
 }
 
 }  // namespace
 
 OutputPlace output_place(const fs::path& path) {
-  OutputPlace place{.path = path, .is_direct = false, .there = stat_of(path)};
+  OutputPlace place{.path = path, .there = stat_of(path)};
   if (place.there && S_ISDIR(place.there->st_mode)) {
     fail("{}: is a folder; the output needs the name of a file", escape(path.native()));
   }
-  place.is_direct = place.there && (!S_ISREG(place.there->st_mode) ||
-                                    standard_stream(*place.there) >= 0 || is_open_file(path));
+  place.stream = place.there ? standard_stream(*place.there) : -1;
+  place.is_direct = place.there && (!S_ISREG(place.there->st_mode) || place.stream >= 0);
+  fs::path name = path;
   std::error_code no_link;
-  for (int links = 0; !place.is_direct; ++links) {
-    const fs::path target = fs::read_symlink(place.path, no_link);
+  for (int links = 0; place.stream < 0; ++links) {
+    const fs::path folder = real_folder_of(name);
+    if (place.there && folder.native().starts_with("/proc/")) {
+      place.stream = folder.filename() == "fd" ? named_stream(name, *place.there) : -1;
+      place.is_direct = true;
+      break;
+    }
+    const fs::path target = fs::read_symlink(name, no_link);
     if (no_link) {
       break;
     }
     if (links == kMostLinks) {
       fail("{}: leads through too many links", escape(path.native()));
     }
-    place.path = place.path.parent_path() / target;  // an absolute target stands alone
-    if (place.there && is_open_file(place.path)) {
-      place.path = path;
-      place.is_direct = true;
-    }
+    name = name.parent_path() / target;  // an absolute target stands alone
+  }
+  if (!place.is_direct) {
+    place.path = std::move(name);
   }
   return place;
 }
 
 Descriptor open_directly(const OutputPlace& place) {
-  // Opened anew, a file would be written from its beginning, over what the stream has written.
-  const int stream = place.there ? stream_of(place.path, *place.there) : -1;
   Descriptor file;
   do {  // a pipe waits here for its reader
-    file = Descriptor(stream >= 0
-                          ? ::fcntl(stream, F_DUPFD_CLOEXEC, 0)
+    file = Descriptor(place.stream >= 0
+                          ? ::fcntl(place.stream, F_DUPFD_CLOEXEC, 0)
                           : ::open(place.path.c_str(), O_WRONLY | O_TRUNC | O_NOCTTY | O_CLOEXEC));
   } while (!file.open() && errno == EINTR);
   if (!file.open()) {
@@ -107,7 +126,7 @@ void check_writable(const fs::path& path) {
   const OutputPlace place = output_place(path);
   if (!place.is_direct) {
     const AtomicFile tried(place.path);
-  } else if (::access(place.path.c_str(), W_OK) != 0) {
+  } else if (place.stream < 0 && ::access(place.path.c_str(), W_OK) != 0) {
     fail_with_errno(place.path, "open for writing");
   }
 }

@@ -18,11 +18,15 @@ struct OutputPlace {
   /// A pipe, a device, the standard output or another open file (/dev/fd/3): it is written to as it
   /// is, never replaced.
   bool is_direct = false;
+  /// The open file of this process that it is, or -1. Opened anew, a file would be written from its
+  /// beginning, over what the stream has written.
+  int stream = -1;
   /// What is there by now.
-  std::optional<struct stat> there;
+  std::optional<struct stat> there{};
 };
 
-/// Throws fovea::Error when the path leads to a folder, or through too many links.
+/// Throws fovea::Error when the path leads to a folder, through too many links, or to an open file
+/// that this process may not write to.
 [[nodiscard]] OutputPlace output_place(const std::filesystem::path& path);
 
 /// Opens a direct place for writing; waits for the reader of a pipe.

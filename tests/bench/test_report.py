@@ -148,6 +148,8 @@ def test_eight_bits_win_nothing_beside_sixteen():
         "model": "m", "layer": "last", "images": 9, "transformers_dtype": "bfloat16", "transformers_images_per_second": 50.0, "compiled_images_per_second": 100.0,
         "rows": [rate | {"precision": "bf16", "features_images_per_second": 80.0}, rate | {"precision": "int8", "features_images_per_second": 150.0}]}])
     assert "| 80 | 0.80x |" in text and "| 150 | no peer (1.50x those in bf16) |" in text and "| torch.compile bf16 |  |  | 100 | 1.00x |" in text
+    text = sections.features_section([{"model": "m", "layer": "last", "images": 9, "rows": [{"precision": "bf16", "skipped": "no memory"}]}])
+    assert "fovea bf16: no memory" in text and "transformers" not in text.split("Peers")[1]
 
 
 def test_the_readme_has_the_picture_of_a_gpu_or_else_of_cpus():

@@ -105,8 +105,7 @@ for result, name, kinds, position in calls:
 @pytest.fixture(scope="module")
 def answers(fovea_bin, run_fovea, model, tmp_path_factory):
     library = pathlib.Path(os.environ.get("FOVEA_LIBRARY", fovea_bin.parent.parent / "lib/libfovea.so"))
-    if not library.is_file():
-        pytest.skip(f"{library} is not there")
+    assert library.is_file(), f"{library} is not there"
     output = tmp_path_factory.mktemp("null") / "out"
     run_fovea("embed", PHOTO, "-m", model, "--device", "cpu", "-o", output)
     done = subprocess.run(

@@ -19,8 +19,7 @@ def built(request, fovea_bin):
     if request.param == "program":
         return fovea_bin
     path = pathlib.Path(os.environ.get("FOVEA_LIBRARY", fovea_bin.parent.parent / "lib" / "libfovea.so"))
-    if not path.is_file():
-        pytest.skip(f"{path} is not there")
+    assert path.is_file(), f"{path} is not there"
     return path
 
 

@@ -57,6 +57,23 @@ def test_a_higher_limit_reads_what_pillow_does_not(run_fovea, model, tmp_path):
     assert "--decode-memory raises the limit" in run_fovea("preprocess", flat, "-m", model, "-o", out, *few, code=3).stderr
 
 
+def test_a_page_shows_what_was_embedded(run_fovea, model, tmp_path):
+    """Whatever the limit was then: memory alone bounds what a page reads again, and the heat that it draws."""
+    large = tmp_path / "large.jpg"
+    Image.new("L", LARGE, 90).save(large, quality=30)
+    run_fovea("embed", large, "-m", model, "-o", tmp_path / "in", "--max-pixels", "182000000")
+    page = tmp_path / "page.html"
+    told = run_fovea("search", "cat", "--in", tmp_path / "in", "--html", page, "--heat").stderr
+    assert "could not be read" not in told and page.read_text().count("data:image/jpeg") == 1
+
+
+def test_where_it_would_do_nothing_it_is_refused(run_fovea, model, photo, tmp_path):
+    run_fovea("embed", photo, "-m", model, "-o", tmp_path / "in")
+    for words in (["search", "cat"], ["similar"], ["similar", "--duplicates"]):
+        assert "--max-pixels" in run_fovea(*words, "--in", tmp_path / "in", "--max-pixels", "9", code=2).stderr
+    run_fovea("search", "cat", "--in", tmp_path / "in", env={"FOVEA_MAX_PIXELS": "9"})
+
+
 @pytest.mark.parametrize("wrong", ["-1", "x", "2000000000000", "1.5"])
 def test_what_is_no_limit_is_refused(wrong, run_fovea, model, photo, tmp_path):
     assert "--max-pixels" in run_fovea("embed", photo, "-m", model, "-o", tmp_path / "o", f"--max-pixels={wrong}", code=2).stderr

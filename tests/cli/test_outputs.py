@@ -384,10 +384,25 @@ def test_an_open_file_is_written_to_where_it_is(fovea_bin, model, tmp_path):
     """`exec 3>>log`: opened anew, it would be emptied first."""
     log = tmp_path / "log"
     log.write_text("what was there\n")
-    for name in ("/dev/fd/3", "/proc/self/fd/3"):
-        subprocess.run(["bash", "-c", 'exec 3>>"$0"; exec "$1" info "$2" --json="$3"', log, fovea_bin, model, name], check=True, capture_output=True)
+    link = tmp_path / "link.json"
+    link.symlink_to("/dev/fd/3")
+
+    def info(opened, name):
+        words = f'exec 3{opened}"$0"; exec "$1" info "$2" --json="$3"'
+        return subprocess.run(["bash", "-c", words, log, fovea_bin, model, name], capture_output=True, text=True)
+
+    for name in ("/dev/fd/3", "/proc/self/fd/3", link):
+        assert info(">>", name).returncode == 0
     text = log.read_text()
-    assert text.startswith("what was there\n{") and text.count('"fovea.info"') == 2
+    assert text.startswith("what was there\n{") and text.count('"fovea.info"') == 3
+    done = info("<", "/dev/fd/3")
+    assert done.returncode == 2 and "/dev/fd/3: is open for reading alone" in done.stderr
+    assert log.read_text() == text
+    with open(log, "a") as opened:
+        place = f"/proc/{os.getpid()}/fd/{opened.fileno()}"
+        done = subprocess.run([fovea_bin, "info", model, f"--json={place}"], capture_output=True, text=True)
+    assert done.returncode == 2 and "is an open file of another process; name the file itself" in done.stderr
+    assert log.read_text() == text
 
 
 def test_a_report_of_measurements_is_gone_on_with(run_fovea, tmp_path):
@@ -395,7 +410,10 @@ def test_a_report_of_measurements_is_gone_on_with(run_fovea, tmp_path):
     file = tmp_path / "2026-11-27-1-0123456789ab.json"
     file.write_text('{"machine": {"commit": "0123456789ab"}, "search": []}')
     done = run_fovea("kernel", "bench", "layer_norm", f"--json={file}", code=None)
-    assert "is not JSON that Fovea wrote" not in done.stderr and "search" in file.read_text()
+    assert "exists, and is not" not in done.stderr and "search" in file.read_text()
+    other = tmp_path / "package.json"
+    other.write_text('{"name": "package"}')
+    assert "is not a report of measurements that Fovea wrote" in run_fovea("kernel", "bench", "layer_norm", f"--json={other}", code=2).stderr
     described = json.loads(run_fovea("manual", "--json").stdout)
     (option,) = [one for path, options in options_of(described) if path == "kernel bench" for one in options if one["names"] == ["--json"]]
     assert option["output"] == "bench report"

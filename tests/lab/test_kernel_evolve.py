@@ -109,6 +109,10 @@ def test_a_ledger_is_of_one_run(hostile, run_fovea, tmp_path):
     assert "its case is" in message
     again = tmp_path / "again.jsonl"
     again.write_text("of somebody else\n")
+    assert "cannot be used with --resume" in run_fovea(*command(again, "--overwrite", "--resume"), code=2).stderr
+    question = ["attention", "--level", "wmma", "--case", "b2_h8_n512_d64_f16"]
+    run_fovea("kernel", "evolve", *question, "--ledger", again, "--overwrite", "--proposer", tmp_path / "none", code=1)
+    assert again.read_text() == "of somebody else\n"
     run_fovea(*command(again, "--overwrite", "--answer-seconds", "5"))
     assert candidates(again) == candidates(whole)
     missing = tmp_path / "none" / "ledger.jsonl"

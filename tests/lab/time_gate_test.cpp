@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -95,6 +96,19 @@ TEST(TimeGate, AFolderGivesEachFigureOfItsNewestFile) {
   EXPECT_GE(earlier.at("encoder bf16, batch 32").file, "2026-11-23-3-d202b969dd3c.json");
   EXPECT_TRUE(earlier.contains("attention_e4m3 b1024_h12_n196_d64"));
   EXPECT_TRUE(earlier_figures(kResults.parent_path().string(), "NVIDIA H900").empty());
+}
+
+TEST(TimeGate, TheTenthRunOfADayIsAfterItsNinth) {
+  const fs::path folder = fs::temp_directory_path() / fmt::format("time-gate-{}", ::getpid());
+  fs::create_directories(folder);
+  for (const std::string name : {"2026-01-31-1234567-dirty.json", "2026-01-31-9-0123456789ab.json",
+                                 "2026-01-31-10-0123456789ab.json"}) {
+    std::ofstream(folder / name) << R"({"machine": {"gpu": {"name": "NVIDIA H200"}}, "kernels":
+        {"figures": [{"card": "card", "case": "case", "flops": 1, "seconds": 1}]}})";
+  }
+  EXPECT_EQ(earlier_figures(folder.string(), kGpuName).at("card case").file,
+            "2026-01-31-10-0123456789ab.json");
+  fs::remove_all(folder);
 }
 
 TEST(TimeGate, RefusesAnotherGpuAndNoResult) {

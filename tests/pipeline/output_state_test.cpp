@@ -169,6 +169,10 @@ TEST_F(OutputStateTest, ManifestIsNothingButWhatWasWritten) {
   for (const std::string& other : odd) {
     EXPECT_THROW((void)parse_manifest(other), Error) << other.substr(0, 200);
   }
+  manifest.identity.shard_index = manifest.identity.shard_count = 3;
+  EXPECT_THROW((void)parse_manifest(format_manifest(manifest)), Error);
+  manifest.identity.shard_index = 2;
+  EXPECT_NO_THROW((void)parse_manifest(format_manifest(manifest)));
 }
 
 TEST(Journal, LinesComeBackAsTheyWere) {

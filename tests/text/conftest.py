@@ -1,7 +1,6 @@
 """What the tests of the tokenizer share: folders with tokenizers, and the ids that the program gives."""
 
 import json
-import os
 import pathlib
 import subprocess
 
@@ -14,7 +13,7 @@ LENGTH = 64
 @pytest.fixture(scope="session")
 def write_small():
     """write_small(folder): writes the small tokenizer."""
-    tool = os.environ.get("FOVEA_SMALL_TOKENIZER_TOOL", ROOT / "build/release/tests/small_tokenizer_tool")
+    tool = ROOT / "build/release/tests/small_tokenizer_tool"
     return lambda folder: subprocess.run([tool, folder], check=True)
 
 

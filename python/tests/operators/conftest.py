@@ -2,7 +2,7 @@
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="torch is not installed: fovea.ops needs it")
+torch = pytest.importorskip("torch")
 
 
 @pytest.fixture(params=["cpu", "cuda"])
