@@ -40,7 +40,7 @@ std::string waits_text(const Split& split, Warp& warp) {
     case WaitFor::kProducts:
       return fmt::format(", waits for product {}, and {} are computed",
                          warp.products.groups.front(), warp.products.finished);
-    case WaitFor::kTensorColumns:
+    case WaitFor::kTensorAllocation:
       return fmt::format(
           ", waits for {} columns of tensor memory or for the other block of the pair: columns {} "
           "are allocated",

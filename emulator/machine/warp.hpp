@@ -32,14 +32,14 @@ struct Stop {
 /// What a blocked operation waits for: a deadlock tells it.
 enum class WaitFor : std::uint8_t {
   kNothing,
-  kBarrier,         // of threads; `where` is its number
-  kMbarrier,        // `where` is its address
-  kClusterBarrier,  // of the cluster's threads
-  kGrid,            // the end of the grid before
-  kProducts,        // products of its warpgroup
-  kRegisters,       // `where` are as many for each thread
-  kTensorColumns,   // as many, `where`, of tensor memory, or the other block of the pair
-  kTensorMoves,     // its loads or stores of tensor memory
+  kBarrier,           // of threads; `where` is its number
+  kMbarrier,          // `where` is its address
+  kClusterBarrier,    // of the cluster's threads
+  kGrid,              // the end of the grid before
+  kProducts,          // products of its warpgroup
+  kRegisters,         // `where` are as many for each thread
+  kTensorAllocation,  // `where` columns of tensor memory, or the other block of the pair
+  kTensorMoves,       // its loads or stores of tensor memory
 };
 
 /// Lanes of a warp that are at the same operation.

@@ -110,7 +110,7 @@ Outcome run_alloc(Warp& warp, const Op& op, Lanes lanes) {
   const auto place = static_cast<std::size_t>(split.ticket);
   const auto column = try_allocate(warp, op, blocks, columns, place);
   if (!column.has_value()) {
-    return warp.wait_for(WaitFor::kTensorColumns, static_cast<std::uint32_t>(columns));
+    return warp.wait_for(WaitFor::kTensorAllocation, static_cast<std::uint32_t>(columns));
   }
   split.ticket = -1;
   const int lane = std::countr_zero(lanes);
@@ -176,7 +176,7 @@ Outcome run_dealloc(Warp& warp, const Op& op, Lanes lanes) {
         tensor_block(warp, 2, 0).tensor.together[static_cast<std::size_t>(split.ticket)];
     const bool waits = is_first_try ? (warp.block().grid().random() & 1U) != 0 : true;
     if (waits && !(both.has_come[0] && both.has_come[1])) {
-      return warp.wait_for(WaitFor::kTensorColumns, 0);
+      return warp.wait_for(WaitFor::kTensorAllocation, 0);
     }
   }
   split.ticket = -1;
