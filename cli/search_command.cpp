@@ -1,6 +1,5 @@
 // `fovea search`: finds photos by words, alone or beside photos and without other words.
 #include <climits>
-#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -138,40 +137,30 @@ class Search {
       text_vectors_.emplace_back(from, from + encoder().dimension());
     }
     const auto width = static_cast<std::size_t>(collection_.dimension());
-    std::vector<double> beside(width);
-    const auto add = [&](std::span<const float> vector, double weight) {
-      double squares = 0;
-      for (const float value : vector) {
-        squares += double{value} * value;
-      }
-      for (std::size_t i = 0; i < width; ++i) {
-        beside[i] += weight / std::sqrt(squares) * vector[i];
-      }
-    };
-    for (std::size_t i = 0; i < options_.without.size(); ++i) {
-      add(std::span(vectors).subspan((texts_.size() + i) * width, width), -options_.not_weight);
+    std::vector<QueryTerm> terms;
+    for (std::size_t i = texts_.size(); i < all.size(); ++i) {
+      terms.push_back({std::span(vectors).subspan(i * width, width), -options_.not_weight});
     }
+    std::vector<std::vector<float>> photos;
+    photos.reserve(options_.photos.size());
     for (const std::string& photo : options_.photos) {
-      add(photo_vector(photo), options_.photo_weight);
+      terms.push_back({photos.emplace_back(photo_vector(photo)), options_.photo_weight});
     }
     const std::optional<LogitScale> scale =
         options_.combines() ? std::nullopt : std::optional(encoder().logit_scale());
-    vectors.resize(texts_.size() * width);
-    for (std::size_t i = 0; i < texts_.size(); ++i) {
-      for (std::size_t at = 0; at < width; ++at) {
-        vectors[i * width + at] = static_cast<float>(vectors[i * width + at] + beside[at]);
-      }
+    for (const std::string& text : texts_) {
       Query query{.photo = {}, .is_text = true, .scale = scale};
-      query.photo.source = source_name(texts_[i]);
+      query.photo.source = source_name(text);
       for (const std::string& photo : options_.photos) {
         query.photo.source += " + " + source_name(photo);
       }
-      for (const std::string& text : options_.without) {
-        query.photo.source += " - " + source_name(text);
+      for (const std::string& avoided : options_.without) {
+        query.photo.source += " - " + source_name(avoided);
       }
       queries_.push_back(std::move(query));
     }
-    return vectors;
+    return combine_queries(std::span(vectors).first(texts_.size() * width), collection_.dimension(),
+                           terms);
   }
 
   std::vector<float> photo_vector(const std::string& name) {

@@ -194,6 +194,21 @@ class Collection {
   std::unique_ptr<Impl> impl_;
 };
 
+/// A vector that all queries of a search take along: of a photo, or of words to avoid.
+struct QueryTerm {
+  std::span<const float> vector;  ///< [dimension], of any length but 0
+  double weight = 1;              ///< negative for what is to be avoided
+};
+
+/// What Collection::nearest() looks for when texts come with photos and without other words: float
+/// [n, dimension], each query divided by its length, plus each term divided by its length and
+/// multiplied by its weight. `queries`: float [n, dimension]. Sums are made in double precision.
+/// Throws fovea::Error naming the query or the term, counted from 0, when it has another dimension,
+/// holds NaN or infinity, or is all zeros, and when a weight is not finite.
+[[nodiscard]] std::vector<float> combine_queries(std::span<const float> queries,
+                                                 std::int64_t dimension,
+                                                 std::span<const QueryTerm> terms);
+
 /// The form that index files give a name: UTF-8, other bytes as \xHH, a backslash doubled.
 [[nodiscard]] std::string source_name(const std::string& bytes);
 /// The name that has this form. Throws fovea::Error when none has it.

@@ -174,6 +174,7 @@ _FUNCTIONS = {
         *(_STATUS, _pointer, _pointer, _size, _int, _pointer),
         *(SEARCH_HANDLER, _pointer, _pointer, _pointer),
     ),
+    "fovea_queries_combine": (_STATUS, _pointer, _size, _long, _pointer, _pointer, _size, _pointer),
 }
 
 

@@ -14,7 +14,7 @@ from fovea import _images
 from fovea._arguments import TextClean
 from fovea._errors import Error, ImageError
 from fovea._images import ImageLike
-from fovea._label import Numbers, unit
+from fovea._library import library
 
 if TYPE_CHECKING:
     from fovea._encoder import Encoder
@@ -53,7 +53,7 @@ class _Parts:
 
     def __init__(self, place: Place) -> None:
         self._place = place
-        self._vectors: list[Numbers | None] = []
+        self._vectors: list[npt.NDArray[np.float32] | None] = []
         self._names: list[str] = []
         self._texts: dict[int, str] = {}
         self._images: dict[int, Any] = {}
@@ -91,14 +91,14 @@ class _Parts:
             self._vectors[number] = _finite(self._place.embedding(row), name)
         return row
 
-    def vectors(self, clean: TextClean) -> Numbers:
-        """Float64 [parts, dimension], rows of length 1."""
+    def vectors(self, clean: TextClean) -> npt.NDArray[np.float32]:
+        """[parts, dimension], of any length but 0."""
         if self._texts:
             self._set(self._texts, self._place.encoder.embed_text(self._texts.values(), clean=clean))
         if self._images:
             self._set(self._images, self._embed_images())
         if not self._vectors:
-            return np.empty((0, self._place.dimension))
+            return np.empty((0, self._place.dimension), np.float32)
         return np.stack([vector for vector in self._vectors if vector is not None])
 
     def _embed_images(self) -> npt.NDArray[np.float32]:
@@ -116,7 +116,7 @@ class _Parts:
                 f"collection has vectors of {self._place.dimension}: use the model that made it"
             )
         for number, row in zip(numbers, rows, strict=True):
-            self._vectors[number] = unit(row)
+            self._vectors[number] = row
 
 
 def make_queries(
@@ -136,11 +136,16 @@ def make_queries(
     for number, item in enumerate(without):
         parts.add(item, f"item {number} of without", texts=True)
     vectors = parts.vectors(clean)
-    end = len(queries) + len(photos)
-    beside = photo_weight * vectors[len(queries) : end].sum(axis=0) - without_weight * vectors[end:].sum(axis=0)
+    weights = np.array([photo_weight] * len(photos) + [-without_weight] * len(without), np.float64)
+    terms = vectors[len(queries) :]
+    combined = vectors[: len(queries)].copy()
+    library.fovea_queries_combine(
+        *(combined.ctypes.data, len(combined), place.dimension),
+        *(terms.ctypes.data, weights.ctypes.data, len(terms), combined.ctypes.data),
+    )
     alone = not photos and not without
     return Queries(
-        np.ascontiguousarray(vectors[: len(queries)] + beside, np.float32),
+        combined,
         np.array(left_out, np.int64).reshape(-1),
         [alone and isinstance(item, str) for item in queries],
     )
@@ -166,10 +171,10 @@ def _check_image(item: Any, name: str, texts: bool) -> None:
         raise ValueError(f"{name}: {error}") from None
 
 
-def _finite(vector: npt.NDArray[Any], name: str) -> Numbers:
+def _finite(vector: npt.NDArray[Any], name: str) -> npt.NDArray[np.float32]:
+    """The vector's direction in float32, which has less range than float64."""
     if not np.isfinite(vector).all():
         raise ValueError(f"{name} holds NaN or infinity")
-    try:
-        return unit(vector)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
+    if not vector.any():
+        raise ValueError(f"{name}: a vector of zeros has no direction, so it cannot be compared")
+    return np.asarray(vector / np.abs(vector).max() if vector.dtype == np.float64 else vector, np.float32)

@@ -23,13 +23,14 @@ def device():
 
 @pytest.fixture(scope="session")
 def program():
-    """program(*arguments): runs `fovea` ($FOVEA_BIN, else the release build's); fails with its message."""
+    """program(*arguments) -> CompletedProcess: runs `fovea` ($FOVEA_BIN, else the release build's); fails with its message."""
     path = pathlib.Path(os.environ.get("FOVEA_BIN", ROOT / "build/release/bin/fovea"))
     assert path.is_file(), f"{path} is not there: run scripts/build or set FOVEA_BIN"
 
     def run(*arguments):
         result = subprocess.run([path, *arguments], capture_output=True, text=True, timeout=300, check=False)
         assert result.returncode == 0, result.stderr + result.stdout
+        return result
 
     return run
 

@@ -138,6 +138,19 @@ def test_words_beside_photos_and_without_words(collection, rows, photos):
     assert_best(collection.search(photos[0], 100, without="people"), rows, a - other, left_out=row)
 
 
+def test_searches_are_those_of_the_program(collection, output, photos, program):
+    """To the last bit: both have the library add up the vectors."""
+    found = program(
+        *("search", "at night", "--not", "people", "--not-weight", "0.71", "--photo-weight", "0.37"),
+        *(word for photo in photos[:2] for word in ("--photo", photo)),
+        *("-k", "100", "--device", "cpu", "--json", *(word for part in output for word in ("--in", part))),
+    )
+    asked = {"photo": photos[:2], "photo_weight": 0.37, "without": "people", "without_weight": 0.71}
+    matches = collection.search("at night", 100, **asked)
+    told = [(match["row"], match["score"]) for match in json.loads(found.stdout)["queries"][0]["matches"]]
+    assert told == [(match.row, match.score) for match in matches]
+
+
 def test_nearest_takes_arrays(collection, rows):
     queries = np.random.default_rng().normal(size=(30, rows.shape[1])).astype(np.float32)
     found = collection.nearest(queries, k=5)

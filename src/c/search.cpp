@@ -1,6 +1,7 @@
 // fovea_collection over the public Collection.
 #include "fovea/c/search.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -265,5 +266,30 @@ fovea_status fovea_collection_nearest(const fovea_collection* collection, const 
             is_there ? found[query][place].score : std::numeric_limits<double>::quiet_NaN();
       }
     }
+  });
+}
+
+fovea_status fovea_queries_combine(const float* queries, size_t count, int64_t dimension,
+                                   const float* terms, const double* weights, size_t term_count,
+                                   float* out) {
+  return guarded([&] {
+    if (count > 0) {
+      require_pointer(queries, "queries");
+      require_pointer(out, "out");
+    }
+    if (term_count > 0) {
+      require_pointer(terms, "terms");
+      require_pointer(weights, "weights");
+    }
+    const auto width = static_cast<std::size_t>(std::max<std::int64_t>(dimension, 1));
+    if (std::max(count, term_count) >
+        std::numeric_limits<std::ptrdiff_t>::max() / (width * sizeof(float))) {
+      fovea::fail("{} vectors are more than memory has room for", std::max(count, term_count));
+    }
+    std::vector<fovea::QueryTerm> all(term_count);
+    for (std::size_t term = 0; term < term_count; ++term) {
+      all[term] = {.vector = {terms + term * width, width}, .weight = weights[term]};
+    }
+    std::ranges::copy(fovea::combine_queries({queries, count * width}, dimension, all), out);
   });
 }

@@ -2,6 +2,8 @@
 // refused.
 #include "fovea/c/search.h"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
@@ -9,6 +11,7 @@
 #include <fstream>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -159,6 +162,28 @@ TEST_F(CSearch, AnswersAreThoseOfTheCppInterface) {
   EXPECT_EQ(fovea_collection_nearest(opened.get(), nullptr, 0, 1, nullptr, nullptr, nullptr,
                                      nullptr, nullptr),
             FOVEA_OK);
+}
+
+TEST_F(CSearch, CombinedQueriesAreThoseOfTheCppInterface) {
+  const std::span<const float> queries = std::span(values).first(3 * kWidth);
+  const std::span<const float> terms = std::span(values).subspan(3 * kWidth, 2 * kWidth);
+  const std::array<double, 2> weights{0.5, -2};
+  const std::vector<float> expected =
+      combine_queries(queries, kWidth,
+                      std::vector<QueryTerm>{{terms.first(kWidth), 0.5}, {terms.last(kWidth), -2}});
+  std::vector<float> combined(expected.size());
+  ASSERT_EQ(fovea_queries_combine(queries.data(), 3, kWidth, terms.data(), weights.data(), 2,
+                                  combined.data()),
+            FOVEA_OK);
+  EXPECT_EQ(combined, expected);
+  std::ranges::copy(queries, combined.begin());  // in place
+  ASSERT_EQ(fovea_queries_combine(combined.data(), 3, kWidth, terms.data(), weights.data(), 2,
+                                  combined.data()),
+            FOVEA_OK);
+  EXPECT_EQ(combined, expected);
+  EXPECT_NE(fovea_queries_combine(queries.data(), 3, 0, nullptr, nullptr, 0, combined.data()),
+            FOVEA_OK);
+  EXPECT_STREQ(fovea_last_error(), "vectors have at least one number, not 0");
 }
 
 TEST_F(CSearch, RowsHaveNamesPhotosAndEmbeddings) {

@@ -92,6 +92,16 @@ FOVEA_API fovea_status fovea_collection_nearest(const fovea_collection* collecti
                                                 fovea_search_handler handler, void* context,
                                                 int64_t* rows, double* scores);
 
+/* What fovea_collection_nearest looks for when texts come with photos and without other words:
+ * `out`, float [count, dimension], is each query divided by its length, plus each term divided by
+ * its length and multiplied by its weight, which is negative for what is to be avoided. `queries`:
+ * float [count, dimension]; `terms`: float [term_count, dimension]; `weights`: [term_count]. `out`
+ * may be `queries`. See fovea::combine_queries. Fails when a query or a term holds NaN or infinity
+ * or is all zeros, and when a weight is not finite. */
+FOVEA_API fovea_status fovea_queries_combine(const float* queries, size_t count, int64_t dimension,
+                                             const float* terms, const double* weights,
+                                             size_t term_count, float* out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,68 @@
+// The arithmetic of a search: texts, with photos and without other words, as vectors.
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "core/length.hpp"
+#include "fovea/search.hpp"
+
+namespace fovea {
+namespace {
+
+/// Adds `weight` times the vector divided by its length. `name` and `number` tell of it in errors.
+void add_direction(std::span<const float> vector, double weight, std::string_view name,
+                   std::size_t number, std::span<double> sum) {
+  if (vector.size() != sum.size()) {
+    fail("{} {} has {} numbers, not {}", name, number, vector.size(), sum.size());
+  }
+  const double squares = squared_length(vector);
+  if (!std::isfinite(squares)) {
+    fail("{} {} holds NaN or infinity", name, number);
+  }
+  if (squares == 0) {
+    fail("{} {} is all zeros, which have no direction", name, number);
+  }
+  const double length = std::sqrt(squares);
+  for (std::size_t i = 0; i < sum.size(); ++i) {
+    sum[i] += weight * (static_cast<double>(vector[i]) / length);
+  }
+}
+
+}  // namespace
+
+std::vector<float> combine_queries(std::span<const float> queries, std::int64_t dimension,
+                                   std::span<const QueryTerm> terms) {
+  if (dimension < 1) {
+    fail("vectors have at least one number, not {}", dimension);
+  }
+  const auto width = static_cast<std::size_t>(dimension);
+  if (queries.size() % width != 0) {
+    fail("queries of {} numbers each are not {} numbers", width, queries.size());
+  }
+  std::vector<double> beside(width);
+  for (std::size_t term = 0; term < terms.size(); ++term) {
+    if (!std::isfinite(terms[term].weight)) {
+      fail("the weight of term {} is {}, which is not finite", term, terms[term].weight);
+    }
+    add_direction(terms[term].vector, terms[term].weight, "term", term, beside);
+  }
+  std::vector<float> combined(queries.size());
+  std::vector<double> sum(width);
+  for (std::size_t query = 0; query * width < queries.size(); ++query) {
+    sum = beside;
+    add_direction(queries.subspan(query * width, width), 1, "query", query, sum);
+    for (std::size_t i = 0; i < width; ++i) {
+      combined[query * width + i] = static_cast<float>(sum[i]);
+    }
+  }
+  return combined;
+}
+
+}  // namespace fovea
