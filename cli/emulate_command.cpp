@@ -2,12 +2,14 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
 #include <new>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -54,6 +56,7 @@ struct EmulateArguments {
   bool unwritten_stores = false;
   bool any_path = false;
   bool overwrite = false;
+  const CLI::App* command = nullptr;
   std::uint64_t most_memory = emulation::kMostMemory;
   int threads = 0;
   JsonOutput json;
@@ -130,13 +133,18 @@ void print_outcome(const EmulateArguments& arguments, const emulation::Outcome& 
 }
 
 int emulate(const EmulateArguments& arguments, int threads) {
-  const emulation::Emulation emulation(
-      arguments.ptx,
+  emulation::LaunchFile launch =
       emulation::read_launch_file(arguments.launch, {.any_path = arguments.any_path,
                                                      .most_memory = arguments.most_memory,
                                                      .ptx = arguments.ptx,
-                                                     .overwrite = arguments.overwrite}),
-      arguments.kernel);
+                                                     .overwrite = arguments.overwrite});
+  for (const emulation::Buffer& buffer : launch.buffers) {
+    if (!buffer.write.empty()) {
+      check_array_output(*arguments.command,
+                         std::filesystem::path(arguments.launch).parent_path() / buffer.write);
+    }
+  }
+  const emulation::Emulation emulation(arguments.ptx, std::move(launch), arguments.kernel);
   emulation::ScheduleOptions options{
       .first_seed = arguments.seed,
       .count = arguments.schedules,
@@ -299,6 +307,7 @@ void add_emulate(CLI::App& app, Run& run) {
            "fovea emulate saxpy.ptx --launch launch.json --seed 7 --trace trace.txt"});
   command->callback([arguments, command, &run] {
     arguments->overwrite = overwrites(*command);
+    arguments->command = command;
     run = [arguments] { return run_emulate(*arguments); };
   });
 }

@@ -16,6 +16,7 @@
 #include <semaphore.h>
 
 #include "cli/terminal.hpp"
+#include "io/output_place.hpp"
 
 namespace fovea::cli {
 namespace {
@@ -149,6 +150,7 @@ Interruption::Interruption() {
   for (const int signal : {SIGINT, SIGTERM}) {
     sigaction(signal, &action, nullptr);
   }
+  io::stop_waiting_for_readers(&stop_requested);
 }
 
 void Interruption::end() {

@@ -25,6 +25,7 @@
 #include "cli/terminal.hpp"
 #include "cli/usage.hpp"
 #include "cli/version.hpp"
+#include "core/error.hpp"
 #include "core/exception_words.hpp"
 #include "fovea/error.hpp"
 #include "io/file_lock.hpp"
@@ -140,6 +141,8 @@ int run_program(int argc, char** argv) {
     const int code = run_command(argc, argv, environment);
     std::cout.flush();
     return code;
+  } catch (const Interrupted&) {
+    return kInterrupted;
   } catch (...) {
     const int code = errno;
     std::cout.exceptions(std::ios::goodbit);  // printing to stderr flushes it once more

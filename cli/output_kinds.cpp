@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cstddef>
 #include <iterator>
+#include <span>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 
 #include "cli/json_output.hpp"
 #include "core/error.hpp"
+#include "fovea/job.hpp"
 #include "io/descriptor.hpp"
 #include "io/html.hpp"
 #include "lab/captures/results.hpp"
@@ -287,6 +289,11 @@ std::span<const KindOfOutput> output_kinds() {
       {kShare, "share", "man pages and completion scripts", {}, is_shared_file, shared_files, true},
   };
   return kinds;
+}
+
+bool is_image(const fs::path& file) {
+  const std::string head = head_of(file);
+  return begins_as_image(std::as_bytes(std::span(head)));
 }
 
 std::string in_words(std::string_view kind) {

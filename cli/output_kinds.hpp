@@ -30,6 +30,9 @@ struct KindOfOutput {
 /// All kinds, in the order of OutputKind.
 [[nodiscard]] std::span<const KindOfOutput> output_kinds();
 
+/// Whether the file begins as an image that can be embedded does.
+[[nodiscard]] bool is_image(const std::filesystem::path& file);
+
 /// What kind_by_name() says, for messages: "an image", "json".
 [[nodiscard]] std::string in_words(std::string_view kind);
 

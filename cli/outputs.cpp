@@ -2,10 +2,13 @@
 #include "cli/outputs.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <optional>
 #include <ranges>
+#include <span>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -25,6 +28,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kOverwrite = "--overwrite";
+constexpr const char* kImageStays =
+    "{}: is an image, and no output replaces one; choose another output";
+constexpr const char* kSharedPlace = "{}: is also the output of {}; give each a file of its own";
 
 /// The last kind of the table: that of `kernel bench --json` is declared over that of all --json.
 const KindOfOutput* kind_of_option(const CLI::Option& option) {
@@ -39,6 +45,18 @@ const KindOfOutput* kind_of_option(const CLI::Option& option) {
   return nullptr;
 }
 
+/// Why no output of this kind, `what`, has that name: it ends as something else does.
+std::string what_name_says(const KindOfOutput& kind, std::string_view what, const fs::path& path) {
+  const std::string_view says = kind_by_name(path.filename().native());
+  if (says == "other" || kind.allows(path.extension().native())) {
+    return "";
+  }
+  return fmt::format(
+      "writes {}, but the name {} ends as {} does{}", what, printable_name(path.native()),
+      in_words(says),
+      kind.endings.empty() ? "" : fmt::format("; let it end in {}", kind.endings.front()));
+}
+
 std::string check_name(const KindOfOutput& kind, const std::string& value) {
   std::error_code ignored;
   const bool job_knows = kind.is_folder || kind.kind == OutputKind::kEmbeddings;
@@ -46,13 +64,8 @@ std::string check_name(const KindOfOutput& kind, const std::string& value) {
     return "";
   }
   const fs::path path = value;
-  const std::string ending = path.extension().native();
-  const std::string_view says = kind_by_name(path.filename().native());
-  if (says != "other" && !kind.allows(ending)) {
-    return fmt::format(
-        "writes {}, but the name {} ends as {} does{}", kind.what, printable_name(value),
-        in_words(says),
-        kind.endings.empty() ? "" : fmt::format("; let it end in {}", kind.endings.front()));
+  if (std::string why = what_name_says(kind, kind.what, path); !why.empty()) {
+    return why;
   }
   const fs::path folder = path.parent_path();
   return folder.empty() || fs::is_directory(folder, ignored)
@@ -77,6 +90,10 @@ std::string objection(const CLI::App& command, const KindOfOutput& kind, const f
   if (const auto input = named_input(command, *place.there)) {
     return is_input(input);
   }
+  if (const std::string why = what_name_says(kind, kind.what, place.path);
+      place.path != file && !why.empty()) {
+    return fmt::format("{}: is a link, and {}", shown, why);
+  }
   const bool is_empty = place.there->st_size == 0;
   if (!is_empty && kind.is_ours != nullptr && kind.is_ours(place.path)) {
     return "";
@@ -85,12 +102,59 @@ std::string objection(const CLI::App& command, const KindOfOutput& kind, const f
   if (const auto input = is_judged_later ? std::nullopt : input_among_others(command, place)) {
     return is_input(input);
   }
+  if (is_image(place.path)) {
+    return fmt::format(kImageStays, shown);
+  }
   return is_empty || kind.is_ours == nullptr || overwrites(command)
              ? ""
              : fmt::format(
                    "{}: exists, and is not {} that Fovea wrote; choose another name, or "
                    "replace it with --overwrite",
                    shown, kind.what);
+}
+
+/// A file that an option's output goes to.
+struct Destination {
+  const CLI::Option* option;
+  fs::path file;
+};
+
+/// Whether two outputs would be one file; what is written to as it is may be shared.
+bool is_same_place(const fs::path& a, const fs::path& b) {
+  const io::OutputPlace one = io::output_place(a);
+  const io::OutputPlace other = io::output_place(b);
+  if (one.is_direct || other.is_direct) {
+    return false;
+  }
+  std::error_code unknown;
+  const fs::path canonical = fs::weakly_canonical(fs::absolute(one.path), unknown);
+  return (!unknown && canonical == fs::weakly_canonical(fs::absolute(other.path), unknown)) ||
+         fs::equivalent(one.path, other.path, unknown);
+}
+
+/// Where all outputs of a command go.
+std::vector<Destination> destinations(const CLI::App& command) {
+  std::vector<Destination> all;
+  for (const CLI::Option* const option : command.get_options()) {
+    const KindOfOutput* const kind = kind_of_option(*option);
+    if (kind == nullptr || option->count() == 0) {
+      continue;
+    }
+    for (const std::string& value : option->results()) {
+      for (const fs::path& file : kind->files_of(value)) {
+        all.push_back({option, file});
+      }
+    }
+  }
+  return all;
+}
+
+/// The option whose output would be the same file, so that one replaced the other; "" for none.
+std::string output_in_place(const Destination& one, std::span<const Destination> others) {
+  const auto found = std::ranges::find_if(others, [&](const Destination& other) {
+    return other.option != one.option && is_same_place(one.file, other.file);
+  });
+  return found == others.end() ? "" : found->option->get_name();
 }
 
 void check_output(const CLI::App& command, const CLI::Option& option, const KindOfOutput& kind) {
@@ -149,7 +213,31 @@ void check_outputs(const CLI::App& app) {
         check_output(*command, *option, *kind);
       }
     }
+    const std::vector<Destination> all = destinations(*command);
+    for (auto one = all.begin(); one != all.end(); ++one) {
+      if (const std::string other = output_in_place(*one, {all.begin(), one}); !other.empty()) {
+        throw CLI::ValidationError(
+            one->option->get_name(),
+            fmt::format(kSharedPlace, printable_name(one->file.native()), other));
+      }
+    }
     check_outputs(*command);
+  }
+}
+
+void check_array_output(const CLI::App& command, const fs::path& file) {
+  const KindOfOutput& kind = output_kinds()[static_cast<std::size_t>(OutputKind::kEmbeddings)];
+  const std::string shown = printable_name(file.native());
+  if (const std::string why = what_name_says(kind, "an array", file); !why.empty()) {
+    throw Error("the launch file " + why);
+  }
+  const io::OutputPlace place = io::output_place(file);
+  if (place.there && !place.is_direct && is_image(place.path)) {
+    throw Error(fmt::format(kImageStays, shown));
+  }
+  const std::vector<Destination> all = destinations(command);
+  if (const std::string other = output_in_place({nullptr, file}, all); !other.empty()) {
+    throw Error(fmt::format(kSharedPlace, shown, other));
   }
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -50,5 +51,9 @@ CLI::Option* names_output(CLI::App& command, CLI::Option* option, OutputKind kin
 
 /// Throws CLI::ValidationError when the chosen command would replace what it must not.
 void check_outputs(const CLI::App& app);
+
+/// The same for an array that the command writes to a file which no option names; throws
+/// fovea::Error.
+void check_array_output(const CLI::App& command, const std::filesystem::path& file);
 
 }  // namespace fovea::cli

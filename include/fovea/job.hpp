@@ -3,10 +3,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -211,6 +213,8 @@ void check_output_name(const std::string& output, bool only_array);
 /// What the ending of a file's name says that it holds, in a word of manifest.json's "left_out":
 /// "image", "video", "json"; "other" when it says nothing that is known.
 [[nodiscard]] std::string_view kind_by_name(std::string_view name);
+/// Whether a file that begins with these bytes is taken for an image that can be embedded.
+[[nodiscard]] bool begins_as_image(std::span<const std::byte> head);
 
 /// Embeds every input and writes the files of docs/output.md. An input that fails is listed and has
 /// no row; the rows of the others stay in input order. An unfinished output of the same job is

@@ -204,7 +204,8 @@ struct QueryTerm {
 /// [n, dimension], each query divided by its length, plus each term divided by its length and
 /// multiplied by its weight. `queries`: float [n, dimension]. Sums are made in double precision.
 /// Throws fovea::Error naming the query or the term, counted from 0, when it has another dimension,
-/// holds NaN or infinity, or is all zeros, and when a weight is not finite.
+/// holds NaN or infinity, or is all zeros, when a weight is not finite, and when a query and the
+/// terms add up to zeros or to more than a float holds.
 [[nodiscard]] std::vector<float> combine_queries(std::span<const float> queries,
                                                  std::int64_t dimension,
                                                  std::span<const QueryTerm> terms);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import datetime
+import numbers
 import operator
 import os
 import threading
@@ -26,6 +27,7 @@ from fovea._waiting import interruptible
 
 Path = Union[str, "os.PathLike[str]"]
 
+MOST_WEIGHT = 1000  # as of --photo-weight
 _LONG_BITS = 64
 # Rows that are read in one call of the engine, between which Ctrl-C works.
 _ROWS_PER_READ = 1 << 14
@@ -452,7 +454,8 @@ def _list_of(given: Any) -> list[Any]:
 
 
 def _weight(value: float, name: str) -> float:
-    weight = float(value)
-    if not 0 <= weight < float("inf"):
-        raise ValueError(f"{name} must be a number from 0 on, not {value}")
-    return weight
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number, not {type(value).__name__}")
+    if not 0 < value <= MOST_WEIGHT:
+        raise ValueError(f"{name} must be more than 0 and at most {MOST_WEIGHT}, not {value}")
+    return float(value)

@@ -270,8 +270,14 @@ def test_what_queries_may_not_be(collection, photos, tmp_path):
     for k in (0, -3):
         with pytest.raises(ValueError, match="k must be 1 or more"):
             collection.search("a", k)
-    with pytest.raises(ValueError, match="photo_weight must be a number from 0 on, not -1"):
-        collection.search("a", photo=photos[0], photo_weight=-1)
+    for weight in (-1, 0, 1001, float("nan")):
+        with pytest.raises(ValueError, match=f"photo_weight must be more than 0 and at most 1000, not {weight}"):
+            collection.search("a", photo=photos[0], photo_weight=weight)
+    for weight in ("1", None, True, [1]):
+        with pytest.raises(TypeError, match=f"without_weight must be a number, not {type(weight).__name__}"):
+            collection.search("a", without="b", without_weight=weight)
+    with pytest.raises(fovea.Error, match="query 0 and the terms cancel each other"):
+        collection.search("a", without="a")
     with pytest.raises(fovea.Error, match="absent.jpg: is neither the name of a photo in the collection nor a file"):
         collection.search("a", photo="absent.jpg")
     broken = tmp_path / "broken.jpg"

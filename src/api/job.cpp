@@ -23,7 +23,6 @@
 #include "model/checkpoint.hpp"
 #include "model/config.hpp"
 #include "model/encoder.hpp"
-#include "pipeline/file_kinds.hpp"
 #include "pipeline/fingerprint.hpp"
 #include "pipeline/index_line.hpp"
 #include "pipeline/input_stream.hpp"
@@ -529,10 +528,6 @@ void check_output_name(const std::string& output, bool only_array) {
     fail("{}: the output is a folder, or one file that ends in .npy; other files are not written",
          shown);
   }
-}
-
-std::string_view kind_by_name(std::string_view name) {
-  return pipeline::kind_of(name);
 }
 
 JobReport embed_job(const EmbedOptions& options) {

@@ -1,4 +1,5 @@
 // The arithmetic of a search: texts, with photos and without other words, as vectors.
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -58,8 +59,16 @@ std::vector<float> combine_queries(std::span<const float> queries, std::int64_t 
   for (std::size_t query = 0; query * width < queries.size(); ++query) {
     sum = beside;
     add_direction(queries.subspan(query * width, width), 1, "query", query, sum);
-    for (std::size_t i = 0; i < width; ++i) {
-      combined[query * width + i] = static_cast<float>(sum[i]);
+    const std::span<float> result = std::span(combined).subspan(query * width, width);
+    std::ranges::transform(sum, result.begin(),
+                           [](double value) { return static_cast<float>(value); });
+    const double squares = squared_length(result);
+    if (!std::isfinite(squares)) {
+      fail("query {} and the terms add up to more than a float holds: the weights are too large",
+           query);
+    }
+    if (squares == 0) {
+      fail("query {} and the terms cancel each other: nothing is left to search for", query);
     }
   }
   return combined;

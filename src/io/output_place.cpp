@@ -1,10 +1,13 @@
 // Follows links by hand, because the last one may lead to a file that is not there yet.
 #include "io/output_place.hpp"
 
+#include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include <fcntl.h>
@@ -21,6 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMostLinks = 40;  // as Linux follows
+
+std::atomic<const std::atomic<bool>*> stop_of_waits = nullptr;
 
 std::optional<struct stat> stat_of(const fs::path& path) {
   struct stat info{};
@@ -109,14 +114,33 @@ OutputPlace output_place(const fs::path& path) {
   return place;
 }
 
+void stop_waiting_for_readers(const std::atomic<bool>* stop) {
+  stop_of_waits = stop;
+}
+
 Descriptor open_directly(const OutputPlace& place) {
+  constexpr std::chrono::milliseconds kBetweenTries{20};
+  const std::atomic<bool>* const stop = stop_of_waits;
+  // A pipe without a reader: asked again, where a signal asks for the end and does not bring it.
+  const bool asks =
+      stop != nullptr && place.stream < 0 && place.there && S_ISFIFO(place.there->st_mode);
   Descriptor file;
-  do {  // a pipe waits here for its reader
+  for (;;) {
     file = Descriptor(place.stream >= 0
                           ? ::fcntl(place.stream, F_DUPFD_CLOEXEC, 0)
-                          : ::open(place.path.c_str(), O_WRONLY | O_TRUNC | O_NOCTTY | O_CLOEXEC));
-  } while (!file.open() && errno == EINTR);
-  if (!file.open()) {
+                          : ::open(place.path.c_str(), O_WRONLY | O_TRUNC | O_NOCTTY | O_CLOEXEC |
+                                                           (asks ? O_NONBLOCK : 0)));
+    if (file.open() || (errno != EINTR && (!asks || errno != ENXIO))) {
+      break;
+    }
+    if (asks) {
+      if (*stop) {
+        throw Interrupted();
+      }
+      std::this_thread::sleep_for(kBetweenTries);
+    }
+  }
+  if (!file.open() || (asks && ::fcntl(file.get(), F_SETFL, O_WRONLY) != 0)) {
     fail_with_errno(place.path, "open for writing");
   }
   return file;

@@ -1,6 +1,7 @@
 // OutputPlace: where the bytes of an output go that somebody named by a path.
 #pragma once
 
+#include <atomic>
 #include <filesystem>
 #include <optional>
 
@@ -28,6 +29,10 @@ struct OutputPlace {
 /// Throws fovea::Error when the path leads to a folder, through too many links, or to an open file
 /// that this process may not write to.
 [[nodiscard]] OutputPlace output_place(const std::filesystem::path& path);
+
+/// From now on waiting for the reader of a pipe ends with Interrupted once `stop` is set, which a
+/// handler of signals does. Null: such a signal ends the program.
+void stop_waiting_for_readers(const std::atomic<bool>* stop);
 
 /// Opens a direct place for writing; waits for the reader of a pipe.
 [[nodiscard]] Descriptor open_directly(const OutputPlace& place);

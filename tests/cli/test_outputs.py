@@ -3,6 +3,7 @@
 A new option that names an output is in this walk by itself, and a command without a recipe fails."""
 
 import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ import signal
 import stat
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -163,22 +165,88 @@ def test_options_of_files_say_what_they_are(run_fovea, outputs):
     check(json.loads(run_fovea("manual", "--json").stdout))
 
 
-def test_no_photo_is_replaced(run_fovea, outputs, place, photos, tmp_path):
-    """By a name that says it is a photo, and by one that does not."""
+@pytest.mark.parametrize("more", [[], ["--overwrite"]], ids=["", "overwrite"])
+def test_no_photo_is_replaced(run_fovea, outputs, place, photos, tmp_path, more):
+    """By a name that says it is a photo, by one that does not, and through a link, whose name does not either."""
+    photo = tmp_path / "kept.jpg"
     for command, options, option in walk(outputs):
         kind = option["output"]
-        for name in ["clock.jpg", "clock" + ENDINGS.get(kind, "")]:
-            path = tmp_path / name
-            shutil.copy(photos / "0.png", path)
+        plain, link = (tmp_path / (stem + ENDINGS.get(kind, "")) for stem in ("clock", "link"))
+        for path in [tmp_path / "clock.jpg", plain, link]:
+            shutil.copy(photos / "0.png", photo)
+            if path == link:
+                link.symlink_to(photo)
+            else:
+                shutil.copy(photo, path)
             before = path.read_bytes()
-            words = arguments(place, command, options, option, path)
+            words = [*arguments(place, command, options, option, path), *more]
             done = quiet(run_fovea, words)
             # A profile's and a folder's name are no files' names, and what is there stays.
-            assert path.read_bytes() == before, words
+            assert path.read_bytes() == before and path.is_symlink() == (path == link), words
             assert done.returncode in (1, 2), (words, done)
             if kind not in ("profile", "ledger", "folder", "embeddings", "bench report"):
                 assert done.returncode == 2 and str(path) in done.stderr, (words, done.stderr)
             path.unlink()
+
+
+def test_two_outputs_are_two_files(run_fovea, outputs, place, tmp_path):
+    """Of a command with several, each pair, by one name and through a link."""
+    pairs = 0
+    for command, options in outputs.items():
+        kinds = [option for option in options if option["output"] not in FOLDERS | {"profile", "embeddings"}]
+        for one, other in itertools.combinations(kinds, 2):
+            if {"ledger"} & {one["output"], other["output"]}:
+                continue  # what the command itself judges
+            file, link = tmp_path / "same.txt", tmp_path / "link.txt"
+            link.unlink(missing_ok=True)
+            link.symlink_to(file)
+            for second in (file, link):
+                name = other["names"][0]
+                words = arguments(place, command, [option for option in options if option is not other], one, file)
+                words += [f"{name}={second}"] if name == "--json" else [name, second]
+                done = quiet(run_fovea, words)
+                assert done.returncode == 2 and "is also the output of" in done.stderr, (words, done.stderr)
+                assert not file.exists(), words
+            pairs += 1
+    assert pairs >= 3
+    # Names that are not there yet, from different folders.
+    words = ("label", "-m", place["model"], place["photos"] / "0.png", "--labels", "cat", "-o", "a", "--json=./a")
+    assert "is also the output of" in run_fovea(*words, code=2, cwd=tmp_path).stderr
+
+
+def test_arrays_of_a_launch_are_outputs_too(run_fovea, place, photos, tmp_path):
+    launch = json.loads(place["launch"].read_text())
+    name, buffer = next((name, buffer) for name, buffer in launch["buffers"].items() if "write" in buffer)
+    folder = place["inputs"]
+    array = folder / buffer["write"]
+    run_fovea("emulate", place["kernels"], "--launch", place["launch"])
+    raw = len(array.read_bytes()) - 128  # without the header of .npy
+    for target, more, said in (
+        ("new.jpg", (), "ends as an image does"),
+        ("photo", ("--overwrite",), "is an image, and no output replaces one"),
+        ("same", (f"--json={folder / 'same'}",), "is also the output of --json"),
+    ):
+        (folder / "photo").write_bytes((photos / "0.png").read_bytes().ljust(raw, b"x")[:raw])
+        buffer["write"] = target
+        place["launch"].write_text(json.dumps(launch))
+        before = held(folder)
+        done = run_fovea("emulate", place["kernels"], "--launch", place["launch"], *more, code=None)
+        assert done.returncode == 2 and said in done.stderr, done.stderr
+        assert held(folder) == before, name
+
+
+@pytest.mark.parametrize("signal_", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_waiting_for_a_reader(signal_, fovea_bin, place, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for words in (["label", place["photos"], "-m", place["model"], "--labels", "cat", "-o", pipe], ["info", place["model"], f"--json={pipe}"]):
+        with subprocess.Popen([fovea_bin, *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                time.sleep(3)  # until it waits
+                process.send_signal(signal_)
+                assert process.wait(timeout=5) in (130, -signal_), process.stderr.read()
+            finally:
+                process.kill()
 
 
 def test_no_input_is_replaced_even_with_overwrite(run_fovea, outputs, place, tmp_path):

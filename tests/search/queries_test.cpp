@@ -67,15 +67,16 @@ TEST(CombineQueries, EveryQueryHasEveryTerm) {
   }
 }
 
-TEST(CombineQueries, ATermTakesAwayWhatEqualsIt) {
+TEST(CombineQueries, WhatIsLeftOfAQueryIsAVector) {
   const std::vector<float> query = random_vectors(1, 32);
   std::vector<float> longer = query;
   for (float& value : longer) {
     value *= 4;
   }
-  for (const float value : combine_queries(query, 32, std::vector<QueryTerm>{{longer, -1}})) {
-    EXPECT_EQ(value, 0);
-  }
+  EXPECT_EQ(refusal(query, 32, {{longer, -1}}),
+            "query 0 and the terms cancel each other: nothing is left to search for");
+  EXPECT_EQ(refusal(query, 32, {{longer, 1e300}}),
+            "query 0 and the terms add up to more than a float holds: the weights are too large");
 }
 
 TEST(CombineQueries, RefusalsNameTheQueryOrTheTerm) {

@@ -97,7 +97,8 @@ FOVEA_API fovea_status fovea_collection_nearest(const fovea_collection* collecti
  * its length and multiplied by its weight, which is negative for what is to be avoided. `queries`:
  * float [count, dimension]; `terms`: float [term_count, dimension]; `weights`: [term_count]. `out`
  * may be `queries`. See fovea::combine_queries. Fails when a query or a term holds NaN or infinity
- * or is all zeros, and when a weight is not finite. */
+ * or is all zeros, when a weight is not finite, and when
+ * a query and the terms add up to zeros or to more than a float holds. */
 FOVEA_API fovea_status fovea_queries_combine(const float* queries, size_t count, int64_t dimension,
                                              const float* terms, const double* weights,
                                              size_t term_count, float* out);
