@@ -51,8 +51,11 @@ def check(parser: argparse.ArgumentParser, file: str | None, overwrite: bool, in
         return
     if any(os.path.exists(one) and os.path.samefile(file, one) for one in inputs):
         parser.error(f"--json: {file}: is an input, which it would replace; name another file")
-    with open(file, errors="replace") as opened:
-        head = "".join(opened.read(256).split())
+    with open(file, "rb") as opened:
+        begin = opened.read(256)
+    head = "".join(begin.decode("utf-8", "replace").split())
+    if b"\0" in begin or "\ufffd" in head[:-1]:  # the last letter may be cut
+        parser.error(f"--json: {file}: is no text but an image or other data, and no output replaces it; name another file")
     if head and not head.startswith(_BEGIN) and not overwrite:
         parser.error(f"--json: {file}: exists, and is not JSON that Fovea wrote; name another file, or replace it with --overwrite")
 

@@ -30,14 +30,21 @@ def check(capsys):
     return check
 
 
-def test_a_photo_is_replaced_with_overwrite_alone(check, tmp_path):
+@pytest.mark.parametrize("head", [b"\xff\xd8\xff", b"\x89PNG\r\n", b"RIFF\x10\0\0\0WEBP", b"BM\x10\0\0\0", b"II*\0"])
+def test_an_image_is_kept_even_with_overwrite(check, tmp_path, head):
     photo = tmp_path / "noname"
-    photo.write_bytes(PHOTO)
-    assert f"{photo}: exists, and is not JSON that Fovea wrote" in check(photo)
-    assert photo.read_bytes() == PHOTO
-    assert not check(photo, "--overwrite")
-    _document.write(str(photo), "judge", {"passed": True})
-    assert json.loads(photo.read_text()) == {"kind": "fovea.judge", "version": 1, "passed": True}
+    photo.write_bytes(head + bytes(range(200)))
+    for words in ([], ["--overwrite"]):
+        assert f"{photo}: is no text but an image or other data" in check(photo, *words)
+
+
+def test_what_others_wrote_is_replaced_with_overwrite_alone(check, tmp_path):
+    file = tmp_path / "notes"
+    file.write_text("Grüße aus dem Süden, " * 20)
+    assert f"{file}: exists, and is not JSON that Fovea wrote" in check(file)
+    assert not check(file, "--overwrite")
+    _document.write(str(file), "judge", {"passed": True})
+    assert json.loads(file.read_text()) == {"kind": "fovea.judge", "version": 1, "passed": True}
 
 
 @pytest.mark.parametrize("text", ['{"a": 1}', "[]", "kind"])
