@@ -88,14 +88,15 @@ def test_a_launch_replaces_nothing_but_such_arrays(emulate, tmp_path):
     """What `write` names: told before a kernel runs."""
     photo = b"\xff\xd8\xff" + bytes(500)
     (tmp_path / "photo").write_bytes(photo)
-    (tmp_path / "other.npy").write_bytes(photo)
+    (tmp_path / "other.npy").write_text("notes")
     numpy.save(tmp_path / "x.npy", numpy.arange(32, dtype=numpy.uint32).reshape(8, 4))
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link.npy").symlink_to("photo")
     for name in ("photo", "other.npy"):
         message = emulate(PLAIN, launch_of(ZEROS, {"write": name}), code=2)
         assert f"buffers.y.write: {tmp_path / name}: exists, and is no array" in message
-        assert (tmp_path / name).read_bytes() == photo
+    assert "is an image, and no output replaces one" in emulate(PLAIN, launch_of(ZEROS, {"write": "photo"}), "--overwrite", code=2)
+    assert (tmp_path / "photo").read_bytes() == photo and (tmp_path / "other.npy").read_text() == "notes"
     for name in ("pipe", "link.npy"):
         for more in ((), ("--overwrite",)):
             assert f"{tmp_path / name}: is no regular file" in emulate(PLAIN, launch_of(ZEROS, {"write": name}), *more, code=2)
