@@ -23,6 +23,7 @@
 #include "model/checkpoint.hpp"
 #include "model/config.hpp"
 #include "model/encoder.hpp"
+#include "pipeline/file_kinds.hpp"
 #include "pipeline/fingerprint.hpp"
 #include "pipeline/index_line.hpp"
 #include "pipeline/input_stream.hpp"
