@@ -59,7 +59,7 @@ def write_sources(folder: pathlib.Path, clocks: int, kernels: tuple[str, ...] = 
 
 
 class Steps:
-    """A program that follows the step protocol (lab/steps.hpp)."""
+    """A program that follows the step protocol (lab/measure/steps.hpp)."""
 
     def __init__(self, command: list[str]) -> None:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -24,7 +24,7 @@
 #include "fovea/bench.hpp"
 #include "fovea/error.hpp"
 #include "gpu/device/device.hpp"
-#include "lab/ceilings.hpp"
+#include "lab/measure/ceilings.hpp"
 
 namespace fovea::cli {
 namespace {

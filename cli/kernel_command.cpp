@@ -18,10 +18,10 @@
 #include "gpu/device/device.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "io/nearest.hpp"
-#include "lab/card.hpp"
-#include "lab/card_json.hpp"
-#include "lab/check_cards.hpp"
-#include "lab/resources.hpp"
+#include "lab/cards/card.hpp"
+#include "lab/cards/card_json.hpp"
+#include "lab/check/check_cards.hpp"
+#include "lab/code/resources.hpp"
 
 namespace fovea::cli {
 // The device's own message advises an option that these commands do not have.

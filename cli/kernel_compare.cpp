@@ -18,9 +18,9 @@
 #include "core/error.hpp"
 #include "io/atomic_file.hpp"
 #include "io/file.hpp"
-#include "lab/compare.hpp"
-#include "lab/compare_files.hpp"
-#include "lab/process.hpp"
+#include "lab/measure/compare.hpp"
+#include "lab/measure/compare_files.hpp"
+#include "lab/system/process.hpp"
 
 namespace fovea::cli {
 namespace {

@@ -15,12 +15,12 @@
 #include "core/device_name.hpp"
 #include "fovea/error.hpp"
 #include "gpu/emulated/emu_device.hpp"
-#include "lab/captured_cases.hpp"
-#include "lab/card.hpp"
-#include "lab/check_emulated.hpp"
+#include "lab/cards/card.hpp"
+#include "lab/emulated/captured_cases.hpp"
+#include "lab/emulated/check_emulated.hpp"
+#include "lab/emulated/replay_case.hpp"
 #include "lab/emulation/report.hpp"
 #include "lab/emulation/trace_file.hpp"
-#include "lab/replay_case.hpp"
 
 namespace fovea::cli {
 namespace {

@@ -18,10 +18,10 @@
 #include "cli/kernel_arguments.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/error.hpp"
-#include "lab/evolve.hpp"
-#include "lab/evolve_children.hpp"
-#include "lab/machine.hpp"
-#include "lab/tuning_draw.hpp"
+#include "lab/evolve/children.hpp"
+#include "lab/evolve/evolve.hpp"
+#include "lab/evolve/tuning_draw.hpp"
+#include "lab/system/machine.hpp"
 
 namespace fovea::cli {
 namespace {

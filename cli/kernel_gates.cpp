@@ -26,11 +26,11 @@
 #include "fovea/error.hpp"
 #include "gpu/device/device.hpp"
 #include "io/atomic_file.hpp"
-#include "lab/card.hpp"
-#include "lab/ceilings.hpp"
-#include "lab/gates.hpp"
-#include "lab/nvml.hpp"
-#include "lab/profile.hpp"
+#include "lab/cards/card.hpp"
+#include "lab/measure/ceilings.hpp"
+#include "lab/profile/gates.hpp"
+#include "lab/profile/profile.hpp"
+#include "lab/system/nvml.hpp"
 
 namespace fovea::cli {
 namespace {

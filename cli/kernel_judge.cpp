@@ -17,9 +17,9 @@
 #include "cli/terminal.hpp"
 #include "fovea/error.hpp"
 #include "io/atomic_file.hpp"
-#include "lab/card.hpp"
-#include "lab/process.hpp"
-#include "lab/torch_task.hpp"
+#include "lab/cards/card.hpp"
+#include "lab/cards/torch_task.hpp"
+#include "lab/system/process.hpp"
 
 namespace fovea::cli {
 namespace {

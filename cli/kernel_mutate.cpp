@@ -13,7 +13,7 @@
 #include "cli/terminal.hpp"
 #include "core/device_name.hpp"
 #include "gpu/emulated/emu_device.hpp"
-#include "lab/card.hpp"
+#include "lab/cards/card.hpp"
 #include "lab/mutation/score.hpp"
 
 namespace fovea::cli {

@@ -18,7 +18,7 @@
 #include "cli/options.hpp"
 #include "cli/time_gate.hpp"
 #include "core/device_name.hpp"
-#include "lab/card.hpp"
+#include "lab/cards/card.hpp"
 
 namespace fovea::cli {
 namespace {

@@ -14,9 +14,9 @@
 #include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/error.hpp"
-#include "lab/card.hpp"
-#include "lab/gpu_rates.hpp"
-#include "lab/prediction.hpp"
+#include "lab/cards/card.hpp"
+#include "lab/predict/gpu_rates.hpp"
+#include "lab/predict/prediction.hpp"
 
 namespace fovea::cli {
 namespace {

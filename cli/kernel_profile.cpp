@@ -13,7 +13,7 @@
 #include "cli/terminal.hpp"
 #include "core/error.hpp"
 #include "io/atomic_file.hpp"
-#include "lab/profile.hpp"
+#include "lab/profile/profile.hpp"
 
 namespace fovea::cli {
 

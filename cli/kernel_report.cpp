@@ -8,7 +8,7 @@
 #include "cli/kernel_arguments.hpp"
 #include "cli/terminal.hpp"
 #include "io/atomic_file.hpp"
-#include "lab/report.hpp"
+#include "lab/report/report.hpp"
 
 namespace fovea::cli {
 namespace {

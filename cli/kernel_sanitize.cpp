@@ -13,8 +13,8 @@
 #include "cli/terminal.hpp"
 #include "core/error.hpp"
 #include "io/atomic_file.hpp"
-#include "lab/card.hpp"
-#include "lab/sanitize.hpp"
+#include "lab/cards/card.hpp"
+#include "lab/sanitize/sanitize.hpp"
 
 namespace fovea::cli {
 namespace {

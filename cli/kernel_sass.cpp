@@ -18,11 +18,11 @@
 #include "gpu/device/kernel_image.hpp"
 #include "io/atomic_file.hpp"
 #include "io/nearest.hpp"
-#include "lab/card.hpp"
-#include "lab/instruction_kinds.hpp"
-#include "lab/kernel_sources.hpp"
-#include "lab/machine_code.hpp"
-#include "lab/resources.hpp"
+#include "lab/cards/card.hpp"
+#include "lab/code/instruction_kinds.hpp"
+#include "lab/code/machine_code.hpp"
+#include "lab/code/resources.hpp"
+#include "lab/system/kernel_sources.hpp"
 
 namespace fovea::cli {
 

@@ -18,10 +18,10 @@
 #include "cli/time_gate.hpp"
 #include "fovea/error.hpp"
 #include "gpu/device/device.hpp"
-#include "lab/bench_cards.hpp"
-#include "lab/card.hpp"
-#include "lab/prepared_case.hpp"
-#include "lab/steps.hpp"
+#include "lab/cards/card.hpp"
+#include "lab/check/prepared_case.hpp"
+#include "lab/measure/bench_cards.hpp"
+#include "lab/measure/steps.hpp"
 
 namespace fovea::cli {
 namespace {

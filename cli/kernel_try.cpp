@@ -21,9 +21,9 @@
 #include "fovea/error.hpp"
 #include "gpu/device/device.hpp"
 #include "io/json.hpp"
-#include "lab/candidate.hpp"
-#include "lab/card.hpp"
-#include "lab/kernel_sources.hpp"
+#include "lab/cards/card.hpp"
+#include "lab/evolve/candidate.hpp"
+#include "lab/system/kernel_sources.hpp"
 
 namespace fovea::cli {
 lab::CandidateSetting candidate_setting_of(const KernelArguments& arguments) {

@@ -18,7 +18,7 @@
 #include "io/descriptor.hpp"
 #include "io/html.hpp"
 #include "lab/captures/results.hpp"
-#include "lab/card.hpp"
+#include "lab/cards/card.hpp"
 
 namespace fovea::cli {
 namespace {

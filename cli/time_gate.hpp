@@ -7,7 +7,7 @@
 
 #include <CLI/App.hpp>
 
-#include "lab/time_gate.hpp"
+#include "lab/measure/time_gate.hpp"
 
 namespace fovea::cli {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "fovea/error.hpp"
-#include "lab/report.hpp"
+#include "lab/report/report.hpp"
 
 namespace {
 

@@ -2,7 +2,7 @@
 """Checks that the paths named in the documents exist, and that no sentence has a figure of speed of its own. tests/docs/ runs their commands.
 
 Measured figures are in docs/performance.md, which is generated, and in the ledger, docs/experiments.md; CONTRIBUTING.md says why. A number with a unit in another
-document is a limit, a default or a threshold, and its paragraph or table names the source that has it: <!-- in lab/rules.cpp -->. The number is looked for
+document is a limit, a default or a threshold, and its paragraph or table names the source that has it: <!-- in lab/profile/rules.cpp -->. The number is looked for
 there. What a test writes into a document stands between <!-- held by tests/lab/prediction_test.cpp --> and <!-- to here -->."""
 
 import pathlib

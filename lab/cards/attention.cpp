@@ -12,8 +12,8 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
-#include "lab/attention_workload.hpp"
-#include "lab/registry.hpp"
+#include "lab/cards/attention_workload.hpp"
+#include "lab/cards/registry.hpp"
 
 namespace fovea::lab {
 namespace {

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "lab/operator_workload.hpp"
-#include "lab/registry.hpp"
+#include "lab/cards/operator_workload.hpp"
+#include "lab/cards/registry.hpp"
 
 namespace fovea::lab {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "lab/gemm_workload.hpp"
-#include "lab/registry.hpp"
+#include "lab/cards/gemm_workload.hpp"
+#include "lab/cards/registry.hpp"
 #include "ops/block_scales.hpp"
 
 namespace fovea::lab {

@@ -11,9 +11,9 @@
 
 #include <fmt/format.h>
 
-#include "lab/block_rounding.hpp"
-#include "lab/operator_workload.hpp"
-#include "lab/registry.hpp"
+#include "lab/cards/block_rounding.hpp"
+#include "lab/cards/operator_workload.hpp"
+#include "lab/cards/registry.hpp"
 #include "ops/reference/rows.hpp"
 
 namespace fovea::lab {

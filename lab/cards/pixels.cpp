@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include "lab/operator_workload.hpp"
-#include "lab/registry.hpp"
+#include "lab/cards/operator_workload.hpp"
+#include "lab/cards/registry.hpp"
 #include "ops/rounding.hpp"
 
 namespace fovea::lab {

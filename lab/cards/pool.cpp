@@ -12,8 +12,8 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
-#include "lab/operator_workload.hpp"
-#include "lab/registry.hpp"
+#include "lab/cards/operator_workload.hpp"
+#include "lab/cards/registry.hpp"
 #include "ops/reference/rows.hpp"
 
 namespace fovea::lab {

@@ -10,8 +10,8 @@
 #include "core/error.hpp"
 #include "fovea/preprocessing.hpp"
 #include "gpu/launch/pixels.hpp"
-#include "lab/operator_workload.hpp"
-#include "lab/registry.hpp"
+#include "lab/cards/operator_workload.hpp"
+#include "lab/cards/registry.hpp"
 #include "ops/reference/operators.hpp"
 
 namespace fovea::lab {

@@ -13,8 +13,8 @@
 #include <fmt/format.h>
 
 #include "kernels/search/search_params.hpp"
-#include "lab/operator_workload.hpp"
-#include "lab/registry.hpp"
+#include "lab/cards/operator_workload.hpp"
+#include "lab/cards/registry.hpp"
 
 namespace fovea::lab {
 namespace {

@@ -10,11 +10,11 @@
 #include "core/error.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "gpu/launch/launch.hpp"
-#include "lab/check_cards.hpp"
-#include "lab/check_emulated.hpp"
+#include "lab/check/check_cards.hpp"
+#include "lab/check/overlap.hpp"
+#include "lab/check/placement.hpp"
+#include "lab/emulated/check_emulated.hpp"
 #include "lab/mutation/mutants.hpp"
-#include "lab/overlap.hpp"
-#include "lab/placement.hpp"
 
 namespace fovea::mutation {
 namespace {

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "gpu/emulated/emu_device.hpp"
-#include "lab/card.hpp"
-#include "lab/judge.hpp"
-#include "lab/workload.hpp"
+#include "lab/cards/card.hpp"
+#include "lab/cards/workload.hpp"
+#include "lab/check/judge.hpp"
 
 namespace fovea::mutation {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lab/card.hpp"
+#include "lab/cards/card.hpp"
 #include "lab/mutation/mutants.hpp"
 
 namespace fovea::mutation {

@@ -7,10 +7,10 @@
 #include <gtest/gtest.h>
 
 #include "gpu/host_device.hpp"
-#include "lab/attention_workload.hpp"
-#include "lab/check_cards.hpp"
-#include "lab/judge.hpp"
-#include "lab/placement.hpp"
+#include "lab/cards/attention_workload.hpp"
+#include "lab/check/check_cards.hpp"
+#include "lab/check/judge.hpp"
+#include "lab/check/placement.hpp"
 
 namespace fovea::lab {
 namespace {

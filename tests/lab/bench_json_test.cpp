@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "core/error.hpp"
-#include "lab/bench_cards.hpp"
+#include "lab/measure/bench_cards.hpp"
 
 namespace fovea::lab {
 namespace {

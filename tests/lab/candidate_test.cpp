@@ -1,5 +1,5 @@
 // Candidates' gates that need no GPU, and problems that no card lists.
-#include "lab/candidate.hpp"
+#include "lab/evolve/candidate.hpp"
 
 #include <algorithm>
 #include <map>
@@ -14,8 +14,8 @@
 
 #include "gpu/device/kernel_image.hpp"
 #include "gpu/host_device.hpp"
-#include "lab/judge.hpp"
-#include "lab/placement.hpp"
+#include "lab/check/judge.hpp"
+#include "lab/check/placement.hpp"
 
 namespace fovea::lab {
 namespace {

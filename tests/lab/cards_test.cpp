@@ -9,9 +9,9 @@
 
 #include "gpu/bare_device.hpp"
 #include "gpu/device/kernel_image.hpp"
-#include "lab/card.hpp"
-#include "lab/check_cards.hpp"
-#include "lab/judge.hpp"
+#include "lab/cards/card.hpp"
+#include "lab/check/check_cards.hpp"
+#include "lab/check/judge.hpp"
 
 namespace fovea::lab {
 namespace {

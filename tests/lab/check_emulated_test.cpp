@@ -1,5 +1,5 @@
 // Cards on the emulator: what is wrong is found, said how to run again, and found again.
-#include "lab/check_emulated.hpp"
+#include "lab/emulated/check_emulated.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -15,7 +15,7 @@
 #include "gpu/device/kernel_image.hpp"
 #include "gpu/emulated/emu_device.hpp"
 #include "kernels/pixels/pixels_params.hpp"
-#include "lab/replay_case.hpp"
+#include "lab/emulated/replay_case.hpp"
 
 namespace fovea::lab {
 namespace {

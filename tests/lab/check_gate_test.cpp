@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "lab/check_cards.hpp"
-#include "lab/gemm_workload.hpp"
+#include "lab/cards/gemm_workload.hpp"
+#include "lab/check/check_cards.hpp"
 
 namespace fovea::lab {
 namespace {

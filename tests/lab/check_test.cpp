@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "gpu/device/kernel_image.hpp"
-#include "lab/check_cards.hpp"
+#include "lab/check/check_cards.hpp"
 #include "lab/repeating_device.hpp"
 
 namespace fovea::lab {

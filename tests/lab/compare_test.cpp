@@ -1,6 +1,6 @@
 // Verdicts over samples with the noise of a GPU, the step protocol with programs that follow it and
 // that do not, and figures of saved files.
-#include "lab/compare.hpp"
+#include "lab/measure/compare.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -18,8 +18,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "lab/compare_files.hpp"
-#include "lab/process.hpp"
+#include "lab/measure/compare_files.hpp"
+#include "lab/system/process.hpp"
 
 namespace fovea::lab {
 namespace {

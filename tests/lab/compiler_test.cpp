@@ -1,5 +1,5 @@
 // Compiling kernels at run time, by whichever compiler is here.
-#include "lab/compiler.hpp"
+#include "lab/system/compiler.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -10,11 +10,11 @@
 #include <gtest/gtest.h>
 
 #include "gpu/device/kernel_image.hpp"
-#include "lab/card.hpp"
-#include "lab/kernel_sources.hpp"
-#include "lab/machine_code.hpp"
-#include "lab/process.hpp"
-#include "lab/resources.hpp"
+#include "lab/cards/card.hpp"
+#include "lab/code/machine_code.hpp"
+#include "lab/code/resources.hpp"
+#include "lab/system/kernel_sources.hpp"
+#include "lab/system/process.hpp"
 
 namespace fovea::lab {
 namespace {

@@ -1,6 +1,6 @@
 // Control flow and roles of machine code, and instructions by region, on made-up listings: sound
 // ones, and each with one planted mistake.
-#include "lab/control_flow.hpp"
+#include "lab/code/control_flow.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
-#include "lab/regions.hpp"
+#include "lab/code/regions.hpp"
 
 namespace fovea::lab {
 namespace {

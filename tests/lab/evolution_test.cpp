@@ -1,5 +1,5 @@
 // Candidates as lines of a ledger, as answers of a proposer and as what `try` prints of them.
-#include "lab/evolution.hpp"
+#include "lab/evolve/evolution.hpp"
 
 #include <set>
 #include <string>
@@ -9,8 +9,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "lab/evolve.hpp"
-#include "lab/evolve_children.hpp"
+#include "lab/evolve/children.hpp"
+#include "lab/evolve/evolve.hpp"
 
 namespace fovea::lab {
 namespace {

@@ -1,6 +1,4 @@
 // Children that try candidates and proposers, whatever they do: shell scripts in the place of both.
-#include "lab/evolve_children.hpp"
-
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -12,7 +10,8 @@
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
-#include "lab/evolve.hpp"
+#include "lab/evolve/children.hpp"
+#include "lab/evolve/evolve.hpp"
 #include "lab/process_ends.hpp"
 
 namespace fovea::lab {

@@ -1,5 +1,5 @@
 // Evolution over landscapes that are known: what is proposed, kept, confirmed and gone on with.
-#include "lab/evolve.hpp"
+#include "lab/evolve/evolve.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "core/error.hpp"
-#include "lab/evolve_children.hpp"
-#include "lab/tuning_draw.hpp"
+#include "lab/evolve/children.hpp"
+#include "lab/evolve/tuning_draw.hpp"
 
 namespace fovea::lab {
 namespace {

@@ -1,5 +1,5 @@
 // Gates: the model's limits on what an H200 was seen to do, and what bench's peers have to say.
-#include "lab/gates.hpp"
+#include "lab/profile/gates.hpp"
 
 #include <algorithm>
 #include <map>

@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lab/profile.hpp"
+#include "lab/profile/profile.hpp"
 
 namespace fovea::lab::test {
 

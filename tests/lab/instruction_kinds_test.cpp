@@ -1,5 +1,5 @@
 // The table of instructions: what it knows, what it must know, and that cards name nothing else.
-#include "lab/instruction_kinds.hpp"
+#include "lab/code/instruction_kinds.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,8 +9,8 @@
 #include <gtest/gtest.h>
 
 #include "gpu/device/kernel_image.hpp"
-#include "lab/card.hpp"
-#include "lab/resources.hpp"
+#include "lab/cards/card.hpp"
+#include "lab/code/resources.hpp"
 
 namespace fovea::lab {
 namespace {

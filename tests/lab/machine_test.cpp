@@ -1,5 +1,5 @@
 // What a result says of the machine, and of the program that measured.
-#include "lab/machine.hpp"
+#include "lab/system/machine.hpp"
 
 #include <cstdlib>
 

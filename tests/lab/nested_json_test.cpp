@@ -7,10 +7,10 @@
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
-#include "lab/compare.hpp"
-#include "lab/compare_files.hpp"
-#include "lab/ledger.hpp"
-#include "lab/process.hpp"
+#include "lab/measure/compare.hpp"
+#include "lab/measure/compare_files.hpp"
+#include "lab/system/ledger.hpp"
+#include "lab/system/process.hpp"
 
 namespace fovea::lab {
 namespace {

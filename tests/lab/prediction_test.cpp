@@ -1,5 +1,5 @@
 // The model of kernels' times: what bounds made-up work, and how far it is from what an H200 took.
-#include "lab/prediction.hpp"
+#include "lab/predict/prediction.hpp"
 
 #include <algorithm>
 #include <array>
@@ -16,7 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "lab/instruction_table.hpp"
+#include "lab/predict/instruction_table.hpp"
 
 namespace fovea::lab {
 namespace {

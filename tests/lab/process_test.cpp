@@ -1,5 +1,5 @@
 // Where the tools of CUDA are looked for; how programs end, and those that are talked to.
-#include "lab/process.hpp"
+#include "lab/system/process.hpp"
 
 #include <array>
 #include <atomic>

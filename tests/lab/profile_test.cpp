@@ -1,5 +1,5 @@
 // Nsight Compute's pages as they come, and what is said of them.
-#include "lab/profile.hpp"
+#include "lab/profile/profile.hpp"
 
 #include <map>
 #include <string>

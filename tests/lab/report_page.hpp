@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "lab/report.hpp"
+#include "lab/report/report.hpp"
 
 namespace fovea::lab::test {
 

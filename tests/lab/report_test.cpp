@@ -1,5 +1,5 @@
 // The report: which sections appear, that nothing in a name becomes markup, and what is left out.
-#include "lab/report.hpp"
+#include "lab/report/report.hpp"
 
 #include <algorithm>
 #include <array>

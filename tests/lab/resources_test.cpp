@@ -1,5 +1,5 @@
 // The gates on compiled kernels, on made-up ones: what they read and what they refuse.
-#include "lab/resources.hpp"
+#include "lab/code/resources.hpp"
 
 #include <array>
 #include <map>
@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
-#include "lab/machine_code.hpp"
+#include "lab/code/machine_code.hpp"
 
 namespace fovea::lab {
 namespace {

@@ -1,5 +1,5 @@
 // Rules: each fires on figures that it is for, and on no healthy profile.
-#include "lab/rules.hpp"
+#include "lab/profile/rules.hpp"
 
 #include <map>
 #include <string>

@@ -1,5 +1,5 @@
 // The step protocol on a device in host memory, which carries out one kernel.
-#include "lab/steps.hpp"
+#include "lab/measure/steps.hpp"
 
 #include <sstream>
 #include <string>

@@ -1,5 +1,5 @@
 // Drawn tensors: reading, repetition and the changes that mutants make.
-#include "lab/tensor.hpp"
+#include "lab/cards/tensor.hpp"
 
 #include <cmath>
 #include <limits>

@@ -1,6 +1,6 @@
 // The gate of times: what it refuses and what it passes, on the committed figures that once went
 // unnoticed, and on made-up ones.
-#include "lab/time_gate.hpp"
+#include "lab/measure/time_gate.hpp"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,5 +1,5 @@
 // What is said of timings, and what may be timed as a graph.
-#include "lab/timer.hpp"
+#include "lab/measure/timer.hpp"
 
 #include <limits>
 #include <memory>

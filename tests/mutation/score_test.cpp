@@ -11,7 +11,7 @@
 
 #include "fovea/error.hpp"
 #include "gpu/device/kernel_image.hpp"
-#include "lab/card.hpp"
+#include "lab/cards/card.hpp"
 
 namespace fovea::mutation {
 namespace {

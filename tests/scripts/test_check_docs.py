@@ -13,8 +13,8 @@ import check_docs
 @pytest.fixture
 def tree(tmp_path, monkeypatch):
     monkeypatch.setattr(check_docs, "ROOT", tmp_path)
-    (tmp_path / "lab").mkdir()
-    (tmp_path / "lab/rules.cpp").write_text("constexpr double kLeast = 0.15;  // of 1'500 us\n")
+    (tmp_path / "lab/profile").mkdir(parents=True)
+    (tmp_path / "lab/profile/rules.cpp").write_text("constexpr double kLeast = 0.15;  // of 1'500 us\n")
     return tmp_path
 
 
@@ -28,7 +28,7 @@ def test_a_figure_without_a_source_is_found(tree, sentence):
 
 @pytest.mark.parametrize("sentence", [
     "Tiles are 64x32 to 128x256, K 768.", "Heads of 72 columns.", "```sh\nsleep 5 s  # 40% of it\n```", "It prints `took 5 ms`.", "IEEE 754, chapter 9.7.16, sm_90.",
-    "At most 15% <!-- in lab/rules.cpp --> of it, and 1.5 ms.",
+    "At most 15% <!-- in lab/profile/rules.cpp --> of it, and 1.5 ms.",
     "<!-- bench/report.py writes from here -->\n![1.4x](a.svg)\n<!-- to here -->",
 ])
 def test_sizes_code_and_what_has_a_source_pass(tree, sentence):
@@ -36,17 +36,17 @@ def test_sizes_code_and_what_has_a_source_pass(tree, sentence):
 
 
 def test_a_source_must_be_there_and_hold_the_number(tree):
-    assert "16 in" in check_docs.figures("a.md", "At most 16% <!-- in lab/rules.cpp -->.")[0]
+    assert "16 in" in check_docs.figures("a.md", "At most 16% <!-- in lab/profile/rules.cpp -->.")[0]
     assert "the source of a figure, lab/none.cpp, is not there" in check_docs.figures("a.md", "At most 15% <!-- in lab/none.cpp -->.")[0]
     # That of another paragraph is none of this one.
-    assert check_docs.figures("a.md", "About <!-- in lab/rules.cpp -->.\n\nAt most 15%.") and check_docs.figures(
-        "a.md", "- One <!-- in lab/rules.cpp -->.\n- At most 15%.")
+    assert check_docs.figures("a.md", "About <!-- in lab/profile/rules.cpp -->.\n\nAt most 15%.") and check_docs.figures(
+        "a.md", "- One <!-- in lab/profile/rules.cpp -->.\n- At most 15%.")
 
 
 def test_what_a_test_holds_is_known_to_that_test(tree):
-    text = "<!-- held by lab/rules.cpp -->\n| 5 us |\n<!-- to here -->\n"
-    assert check_docs.figures("docs/laboratory.md", text) == ["docs/laboratory.md: lab/rules.cpp holds nothing of docs/laboratory.md"]
-    (tree / "lab/rules.cpp").write_text("std::ifstream page(FOVEA_LABORATORY_PAGE);")
+    text = "<!-- held by lab/profile/rules.cpp -->\n| 5 us |\n<!-- to here -->\n"
+    assert check_docs.figures("docs/laboratory.md", text) == ["docs/laboratory.md: lab/profile/rules.cpp holds nothing of docs/laboratory.md"]
+    (tree / "lab/profile/rules.cpp").write_text("std::ifstream page(FOVEA_LABORATORY_PAGE);")
     assert check_docs.figures("docs/laboratory.md", text) == []
 
 

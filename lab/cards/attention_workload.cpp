@@ -1,0 +1,467 @@
+// Attention's inputs, exact result, same-precision result and mutants.
+#include "lab/cards/attention_workload.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <iterator>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include <fmt/ranges.h>
+
+#include "core/error.hpp"
+#include "gpu/device/kernel_image.hpp"
+#include "ops/reference/rows.hpp"
+
+namespace fovea::lab {
+namespace {
+
+constexpr int kQuery = 0;
+constexpr int kKey = 1;
+constexpr int kValue = 2;
+constexpr int kOperands = 3;
+
+/// Keys of a block, in the mistakes that blocks make possible.
+constexpr std::int64_t kBlock = 64;
+/// Keys are padded to whole steps of a matrix instruction.
+constexpr std::int64_t kStep = 16;
+
+ops::AttentionProblem completed(ops::AttentionProblem problem, const AttentionInputs& how) {
+  if (how.layout == AttentionLayout::kPacked) {
+    const ops::AttentionProblem packed =
+        ops::packed_attention(problem.batch, problem.queries, problem.heads, problem.head_dim,
+                              problem.scale, problem.type);
+    problem.q = packed.q;
+    problem.k = packed.k;
+    problem.v = packed.v;
+    problem.o = packed.o;
+    return problem;
+  }
+  const auto strides = [&](std::int64_t heads, std::int64_t length) {
+    ops::AttentionStrides all{.batch = heads * length * problem.head_dim,
+                              .row = problem.head_dim,
+                              .head = length * problem.head_dim};
+    if (how.layout == AttentionLayout::kVarlen) {
+      all = {.batch = 0, .row = heads * problem.head_dim, .head = problem.head_dim};
+    }
+    return all;
+  };
+  if (how.layout == AttentionLayout::kVarlen) {
+    problem.varlen = true;
+    problem.batch = static_cast<std::int64_t>(how.query_lengths.size());
+    problem.queries = std::ranges::max(how.query_lengths);
+    problem.keys = std::ranges::max(how.key_lengths);
+  }
+  problem.q = strides(problem.heads, problem.queries);
+  problem.k = strides(problem.key_heads(), problem.keys);
+  problem.v = problem.k;
+  problem.o = problem.q;
+  return problem;
+}
+
+/// Where sequences of these lengths begin, and the last one ends.
+std::vector<std::int32_t> starts_of(std::span<const std::int64_t> lengths) {
+  std::vector<std::int32_t> starts = {0};
+  for (const std::int64_t length : lengths) {
+    starts.push_back(starts.back() + static_cast<std::int32_t>(length));
+  }
+  return starts;
+}
+
+std::int64_t sum_of(std::span<const std::int64_t> lengths) {
+  return starts_of(lengths).back();
+}
+
+/// A tensor all of whose rows are alike.
+Tensor repeated_row(const std::string& name, DType type, std::int64_t rows, std::int64_t columns,
+                    Draw draw, std::uint64_t seed) {
+  const Tensor row = Tensor::random(name, type, 1, columns, draw, seed);
+  std::vector<double> values(static_cast<std::size_t>(rows * columns));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = row.at(0, static_cast<std::int64_t>(i) % columns);
+  }
+  return Tensor::of(name, type, rows, columns, values);
+}
+
+}  // namespace
+
+AttentionWorkload::AttentionWorkload(const ops::AttentionProblem& problem, AttentionInputs how,
+                                     std::uint64_t seed)
+    : OperatorWorkload(completed(problem, how)), how_(std::move(how)) {
+  if (how_.layout == AttentionLayout::kPacked) {
+    inputs_.push_back(Tensor::random("qkv", problem_.type, problem_.batch * problem_.queries,
+                                     kOperands * problem_.heads * problem_.head_dim, how_.draw,
+                                     seed));
+    return;
+  }
+  const bool varlen = how_.layout == AttentionLayout::kVarlen;
+  for (const int which : {kQuery, kKey, kValue}) {
+    const std::int64_t heads = which == kQuery ? problem_.heads : problem_.key_heads();
+    const std::int64_t length = which == kQuery ? problem_.queries : problem_.keys;
+    const std::int64_t rows = varlen
+                                  ? sum_of(which == kQuery ? how_.query_lengths : how_.key_lengths)
+                                  : problem_.batch * heads * length;
+    const std::int64_t columns = varlen ? heads * problem_.head_dim : problem_.head_dim;
+    const std::string name(1, "qkv"[which]);
+    const std::uint64_t own_seed = seed * kOperands + static_cast<std::uint64_t>(which);
+    inputs_.push_back(
+        how_.equal_keys && which == kKey
+            ? repeated_row(name, problem_.type, rows, columns, how_.draw, own_seed)
+            : Tensor::random(name, problem_.type, rows, columns, how_.draw, own_seed));
+  }
+  if (varlen) {
+    for (const auto& [name, lengths] : {std::pair{"cu_seqlens_q", &how_.query_lengths},
+                                        std::pair{"cu_seqlens_k", &how_.key_lengths}}) {
+      const std::vector<std::int32_t> starts = starts_of(*lengths);
+      inputs_.push_back(Tensor::raw(name, std::as_bytes(std::span(starts))));
+    }
+  }
+}
+
+std::string AttentionWorkload::describe() const {
+  return to_string(problem_) + (how_.layout == AttentionLayout::kPacked ? ", packed" : "");
+}
+
+OutputSpec AttentionWorkload::output() const {
+  OutputSpec spec;
+  spec.type = problem_.type;
+  if (heads_in_row()) {
+    spec.rows = problem_.varlen ? sum_of(how_.query_lengths) : problem_.batch * problem_.queries;
+    spec.columns = problem_.heads * problem_.head_dim;
+  } else {
+    spec.rows = problem_.batch * problem_.heads * problem_.queries;
+    spec.columns = problem_.head_dim;
+  }
+  return spec;
+}
+
+std::vector<Plan> AttentionWorkload::plans(const gpu::DeviceInfo& device) const {
+  std::vector<Plan> all = {Plan{}};
+  std::ranges::copy(gpu::attention_plans(problem_, device), std::back_inserter(all));
+  return all;
+}
+
+Plan AttentionWorkload::plan_of_level(const gpu::DeviceInfo& device, std::string_view level) const {
+  const std::optional<gpu::AttentionLevel> wanted = gpu::parse_attention_level(level);
+  if (!wanted.has_value()) {
+    fail("attention has no level '{}'; there are: {}", level,
+         fmt::join(gpu::attention_level_names(), ", "));
+  }
+  return gpu::attention_plan(problem_, device, wanted);
+}
+
+gpu::KernelId AttentionWorkload::kernel_of(const gpu::DeviceInfo& device, const Plan& plan) const {
+  const auto* const planned = std::get_if<gpu::AttentionPlan>(&plan);
+  return gpu::kernel_of(planned == nullptr ? gpu::attention_plan(problem_, device) : *planned,
+                        problem_.type);
+}
+
+namespace {
+
+/// The kernel of one of the tables, with other values; no plan when the table does not have it.
+template <typename Variants>
+bool find_tuned(const Variants& variants, gpu::KernelId kernel, const ParameterValues& values,
+                TunedPlan& found) {
+  using Variant = typename Variants::value_type;
+  using Tuning = decltype(Variant::tuning);
+  for (const Variant& variant : variants) {
+    if (variant.bf16 != kernel && variant.f16 != kernel) {
+      continue;
+    }
+    // A tuning struct is integers alone, in the order of the values.
+    std::array<int, sizeof(Tuning) / sizeof(int)> numbers{};
+    if (values.size() != numbers.size()) {
+      fail("{} has {} tuning parameters, not {}", gpu::info_of(kernel).name, numbers.size(),
+           values.size());
+    }
+    std::ranges::transform(values, numbers.begin(), &std::pair<std::string, int>::second);
+    const auto owned = std::make_shared<Variant>(variant);
+    owned->tuning = std::bit_cast<Tuning>(numbers);
+    found.plan = gpu::AttentionPlan(static_cast<const Variant*>(owned.get()));
+    found.owner = owned;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TunedPlan AttentionWorkload::tuned(const gpu::DeviceInfo& device, gpu::KernelId kernel,
+                                   const ParameterValues& values) const {
+  TunedPlan found{.plan = {}, .kernel = kernel, .support = gpu::can_run(problem_, device)};
+  const auto is_its_kernel = [&](const gpu::AttentionPlan& plan) {
+    return gpu::kernel_of(plan, problem_.type) == kernel;
+  };
+  if (found.support &&
+      std::ranges::none_of(gpu::attention_plans(problem_, device), is_its_kernel)) {
+    found.support = {fmt::format("{} is not for {}", gpu::info_of(kernel).name, describe())};
+  }
+  if (!find_tuned(gpu::kSinglePassVariants, kernel, values, found) &&
+      !find_tuned(gpu::kOnlineVariants, kernel, values, found) &&
+      !find_tuned(gpu::kMmaVariants, kernel, values, found) &&
+      !find_tuned(gpu::kMmaSmallVariants, kernel, values, found) &&
+      !find_tuned(gpu::kScalarVariants, kernel, values, found)) {
+    fail("{} is no kernel of attention", gpu::info_of(kernel).name);
+  }
+  const auto& plan = std::get<gpu::AttentionPlan>(found.plan);
+  found.cta = gpu::cta_size(plan);
+  if (found.support) {
+    found.support = gpu::can_be_made(plan, device);
+  }
+  return found;
+}
+
+std::vector<gpu::Launch> AttentionWorkload::launches(gpu::Device& device, const Operands& operands,
+                                                     const Plan& plan) const {
+  const auto* const planned = std::get_if<gpu::AttentionPlan>(&plan);
+  return {gpu::attention_launch(
+      device, problem_, attention_operands(operands),
+      planned == nullptr ? gpu::attention_plan(problem_, device.info()) : *planned)};
+}
+
+AttentionWorkload::Operand AttentionWorkload::operand(int which) const {
+  Operand at;
+  at.strides = which == kQuery ? problem_.q : which == kKey ? problem_.k : problem_.v;
+  if (how_.layout == AttentionLayout::kPacked) {
+    at.offset = which * problem_.heads * problem_.head_dim;
+  } else {
+    at.input = static_cast<std::size_t>(which);
+  }
+  return at;
+}
+
+ops::AttentionOperands AttentionWorkload::attention_operands(const Operands& operands) const {
+  const auto address = [&](int which) {
+    const Operand at = operand(which);
+    return operands.inputs[at.input] +
+           static_cast<gpu::DevicePtr>(at.offset) * size_of(problem_.type);
+  };
+  ops::AttentionOperands ours{
+      .q = address(kQuery), .k = address(kKey), .v = address(kValue), .o = operands.output};
+  if (problem_.varlen) {
+    ours.cu_seqlens_q = operands.inputs[kOperands];
+    ours.cu_seqlens_k = operands.inputs[kOperands + 1];
+  }
+  return ours;
+}
+
+AttentionWorkload::Sequence AttentionWorkload::sequence_at(std::int64_t row) const {
+  Sequence sequence;
+  if (!problem_.varlen) {
+    const std::int64_t block = row / problem_.queries;
+    sequence.image = heads_in_row() ? block : block / problem_.heads;
+    sequence.queries = problem_.queries;
+    sequence.keys = problem_.keys;
+    return sequence;
+  }
+  std::size_t at = 0;
+  while (row >= sequence.query + how_.query_lengths[at]) {
+    sequence.query += how_.query_lengths[at];
+    sequence.key += how_.key_lengths[at];
+    ++at;
+  }
+  sequence.queries = how_.query_lengths[at];
+  sequence.keys = how_.key_lengths[at];
+  return sequence;
+}
+
+std::vector<float> AttentionWorkload::rows_of(int which, std::int64_t image, std::int64_t head,
+                                              std::int64_t first, std::int64_t count) const {
+  const Operand at = operand(which);
+  const auto width = static_cast<std::size_t>(problem_.head_dim);
+  std::vector<float> rows(static_cast<std::size_t>(count) * width);
+  for (std::int64_t row = 0; row < count; ++row) {
+    inputs_[at.input].read(at.offset + image * at.strides.batch + head * at.strides.head +
+                               (first + row) * at.strides.row,
+                           std::span(rows).subspan(static_cast<std::size_t>(row) * width, width));
+  }
+  return rows;
+}
+
+template <typename Number>
+void AttentionWorkload::attend(const Sequence& sequence, std::int64_t row,
+                               std::span<const float> query, std::span<const float> keys,
+                               std::span<const float> values, std::span<Number> output) const {
+  const std::size_t width = query.size();
+  auto seen = static_cast<std::int64_t>(keys.size() / width);
+  if (problem_.causal) {
+    const std::int64_t extra = mistake_ == Mistake::kCausalOff ? 1 : 0;
+    seen = std::clamp<std::int64_t>(row + 1 + sequence.keys - sequence.queries + extra, 0, seen);
+  }
+  const auto visible = [&](std::span<const float> rows) {
+    return rows.first(static_cast<std::size_t>(seen) * width);
+  };
+  const double scale = mistake_ == Mistake::kSkipScale ? 1.0 : problem_.scale;
+  std::vector<Number> scores = ops::reference::scores_of<Number>(query, visible(keys), scale);
+  if (mistake_ == Mistake::kSkipRescale && seen > kBlock) {
+    // What the first block added up is relative to a smaller maximum: too much, by the difference.
+    const auto end = scores.begin() + kBlock;
+    const Number late = *std::ranges::max_element(scores) - *std::max_element(scores.begin(), end);
+    std::for_each(scores.begin(), end, [=](Number& score) { score += late; });
+  }
+  ops::reference::weigh_rows<Number>(scores, visible(values), output, [this](Number weight) {
+    return stored(problem_.type, weight);  // a framework's probabilities are a tensor
+  });
+}
+
+template <typename Number, typename Write>
+void AttentionWorkload::compute(const Tile& tile, Write write) const {
+  const std::int64_t width = problem_.head_dim;
+  const std::int64_t group = problem_.heads / problem_.key_heads();
+  std::vector<Number> output(static_cast<std::size_t>(width));
+  // Of the head and sequence at hand.
+  std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t> loaded{-1, -1, -1, -1};
+  std::vector<float> keys;
+  std::vector<float> values;
+  const std::int64_t end = tile.column + tile.columns;
+  for (std::int64_t column = tile.column; column < end;) {
+    const std::int64_t next = std::min(end, (column / width + 1) * width);
+    for (std::int64_t r = 0; r < tile.rows; ++r) {
+      const Sequence sequence = sequence_at(tile.row + r);
+      const std::int64_t head =
+          heads_in_row() ? column / width : (tile.row + r) / problem_.queries % problem_.heads;
+      const std::int64_t key_head =
+          mistake_ == Mistake::kOtherHead ? head % problem_.key_heads() : head / group;
+      if (const std::tuple at{sequence.image, sequence.key, sequence.keys, key_head};
+          at != loaded) {
+        loaded = at;
+        std::int64_t count = sequence.keys;
+        if (mistake_ == Mistake::kNoEnd) {
+          const std::int64_t left = sum_of(how_.key_lengths) - sequence.key;
+          count = std::min((count + kStep - 1) / kStep * kStep, left);
+        }
+        keys = rows_of(kKey, sequence.image, key_head, sequence.key, count);
+        values = rows_of(kValue, sequence.image, key_head, sequence.key, count);
+        if (mistake_ == Mistake::kCountTail) {
+          const std::int64_t padded = (count + kStep - 1) / kStep * kStep;
+          keys.resize(static_cast<std::size_t>(padded * width));
+          values.resize(keys.size());
+        }
+      }
+      const std::int64_t row =
+          problem_.varlen ? tile.row + r - sequence.query : (tile.row + r) % problem_.queries;
+      attend<Number>(sequence, row, rows_of(kQuery, sequence.image, head, sequence.query + row, 1),
+                     keys, values, output);
+      for (std::int64_t c = column; c < next; ++c) {
+        write(static_cast<std::size_t>(r * tile.columns + c - tile.column),
+              output[static_cast<std::size_t>(c % width)]);
+      }
+    }
+    column = next;
+  }
+}
+
+void AttentionWorkload::reference(const Tile& tile, std::span<double> values) const {
+  compute<double>(tile, [&](std::size_t at, double value) { values[at] = value; });
+}
+
+void AttentionWorkload::framework(const Tile& tile, std::span<double> values) const {
+  compute<float>(tile, [&](std::size_t at, float value) {
+    values[at] = double{rounded(problem_.type, double{value})};
+  });
+}
+
+std::vector<Mutant> AttentionWorkload::mutants() const {
+  std::vector<Mutant> all;
+  const auto with = [&](const char* name, std::size_t which, const Tensor& tensor) {
+    all.push_back({name, with_input(which, tensor)});
+  };
+  const auto mistaken = [&](const char* name, Mistake mistake) {
+    all.push_back(
+        {name, changed([=](AttentionWorkload& copy) { copy.mistake_ = mistake; }), false});
+  };
+  if (how_.layout == AttentionLayout::kPacked) {
+    const std::int64_t width = problem_.heads * problem_.head_dim;
+    with("keys and values swapped", 0, inputs_[0].columns_swapped(width, 2 * width, width));
+    if (problem_.heads > 1) {
+      with("keys of the neighbouring head", 0,
+           inputs_[0].columns_swapped(width, width + problem_.head_dim, problem_.head_dim));
+    }
+  } else {
+    with("keys one off", kKey, inputs_[kKey].rows_moved(1));
+    with("values one off", kValue, inputs_[kValue].rows_moved(1));
+  }
+  mistaken("skip the scale", Mistake::kSkipScale);
+  if (problem_.keys > kBlock) {
+    mistaken("skip one rescale", Mistake::kSkipRescale);
+  }
+  if (problem_.key_heads() != problem_.heads) {
+    mistaken("keys of another group of heads", Mistake::kOtherHead);
+  }
+  if (problem_.varlen) {
+    mistaken("keys of the next sequence", Mistake::kNoEnd);
+  }
+  if (problem_.causal) {
+    mistaken("causal mask one off", Mistake::kCausalOff);
+  } else if (constexpr std::int64_t kMostKeys = 32;  // for each zero that is to show
+             problem_.keys % kStep != 0 &&
+             problem_.keys <= kMostKeys * (kStep - problem_.keys % kStep)) {
+    // Twelve zeros beside 196 keys weigh less than the rounding of e4m3.
+    mistaken("keys' padding counted", Mistake::kCountTail);
+  }
+  return all;
+}
+
+TorchTask AttentionWorkload::torch_task() const {
+  TorchTask task;
+  if (problem_.varlen) {
+    task.why_not = "torch's attention takes sequences of one length";
+    return task;
+  }
+  if (how_.equal_keys) {
+    task.why_not = "its keys are all alike, and those of a task are drawn";
+    return task;
+  }
+  std::string call =
+      fmt::format("F.scaled_dot_product_attention(q, k, v, scale={}", problem_.scale);
+  if (problem_.causal && problem_.queries == problem_.keys) {
+    call += ", is_causal=True";
+  } else if (problem_.causal) {
+    // torch's own causal mask begins with the first key; this one ends with the last.
+    task.forward =
+        fmt::format("seen = torch.ones({}, {}, dtype=torch.bool, device=q.device).tril({})\n",
+                    problem_.queries, problem_.keys, problem_.keys - problem_.queries);
+    call += ", attn_mask=seen";
+  }
+  call += problem_.key_heads() != problem_.heads ? ", enable_gqa=True)" : ")";
+  if (how_.layout == AttentionLayout::kPacked) {
+    task.input(inputs_[0]);
+    task.forward += fmt::format(
+        "q, k, v = qkv.view({0}, {1}, 3, {2}, {3}).permute(2, 0, 3, 1, 4)\n"
+        "return {4}.transpose(1, 2).reshape({5}, {6})",
+        problem_.batch, problem_.queries, problem_.heads, problem_.head_dim, call,
+        problem_.batch * problem_.queries, problem_.hidden());
+    return task;
+  }
+  for (const int which : {kQuery, kKey, kValue}) {
+    const bool queries = which == kQuery;
+    task.input(inputs_[static_cast<std::size_t>(which)],
+               {problem_.batch, queries ? problem_.heads : problem_.key_heads(),
+                queries ? problem_.queries : problem_.keys, problem_.head_dim});
+  }
+  task.forward += "return " + call;
+  return task;
+}
+
+double AttentionWorkload::flops() const {
+  constexpr double kProducts = 4.0;  // Q K^T and P V, a multiplication and an addition each
+  const auto pairs = [&](std::int64_t length, std::int64_t key_length) {
+    const auto queries = static_cast<double>(length);
+    const auto keys = static_cast<double>(key_length);
+    // Causal: query i of n sees i + 1 + keys - queries.
+    return problem_.causal ? queries * (keys - queries) + queries * (queries + 1) / 2
+                           : queries * keys;
+  };
+  double sum = static_cast<double>(problem_.batch) * pairs(problem_.queries, problem_.keys);
+  if (problem_.varlen) {
+    sum = 0;
+    for (std::size_t i = 0; i < how_.query_lengths.size(); ++i) {
+      sum += pairs(how_.query_lengths[i], how_.key_lengths[i]);
+    }
+  }
+  return kProducts * sum * static_cast<double>(problem_.head_dim * problem_.heads);
+}
+
+}  // namespace fovea::lab

@@ -1,0 +1,110 @@
+// Attention as a workload: drawn operands, the exact result, mistakes, and cuDNN beside it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpu/launch/attention.hpp"
+#include "lab/cards/operator_workload.hpp"
+
+namespace fovea::lab {
+
+/// How the operands lie: rows of q, k and v one after the other as the encoder's projections leave
+/// them; three tensors (batch, heads, length, head_dim); or sequences of different lengths one
+/// after the other in three tensors (rows of all, heads, head_dim).
+enum class AttentionLayout : std::uint8_t { kPacked, kSeparate, kVarlen };
+
+/// What is drawn. With the scale 1 / sqrt(head_dim) scores are about 2 wide by default, so that the
+/// softmax is neither flat nor one-hot, and the values have a mean that a wrong sum of weights
+/// would move.
+struct AttentionInputs {
+  AttentionLayout layout = AttentionLayout::kPacked;
+  Draw draw{0.2, 1.4};
+  bool equal_keys = false;  // all keys of a tensor alike: every weight is the same
+  /// Of each sequence, with kVarlen.
+  std::vector<std::int64_t> query_lengths{};
+  std::vector<std::int64_t> key_lengths{};
+};
+
+class AttentionWorkload final : public OperatorWorkload<AttentionWorkload, ops::AttentionProblem> {
+ public:
+  /// Of `problem` the strides are set here, and with kVarlen batch and lengths. Packed operands
+  /// have as many keys as queries, and heads of keys.
+  AttentionWorkload(const ops::AttentionProblem& problem, AttentionInputs how, std::uint64_t seed);
+  AttentionWorkload(const ops::AttentionProblem& problem, AttentionLayout layout,
+                    std::uint64_t seed)
+      : AttentionWorkload(problem, AttentionInputs{.layout = layout}, seed) {}
+
+  [[nodiscard]] std::string describe() const override;
+  [[nodiscard]] OutputSpec output() const override;
+  [[nodiscard]] std::vector<Plan> plans(const gpu::DeviceInfo& device) const override;
+  [[nodiscard]] Plan plan_of_level(const gpu::DeviceInfo& device,
+                                   std::string_view level) const override;
+  [[nodiscard]] gpu::KernelId kernel_of(const gpu::DeviceInfo& device,
+                                        const Plan& plan) const override;
+  [[nodiscard]] TunedPlan tuned(const gpu::DeviceInfo& device, gpu::KernelId kernel,
+                                const ParameterValues& values) const override;
+  [[nodiscard]] std::vector<gpu::Launch> launches(gpu::Device& device, const Operands& operands,
+                                                  const Plan& plan) const override;
+  void reference(const Tile& tile, std::span<double> values) const override;
+  void framework(const Tile& tile, std::span<double> values) const override;
+  [[nodiscard]] std::vector<Mutant> mutants() const override;
+  [[nodiscard]] TorchTask torch_task() const override;
+  [[nodiscard]] double flops() const override;
+  [[nodiscard]] DType operand_type() const override { return problem_.type; }
+  [[nodiscard]] std::vector<Peer> peers(gpu::KernelCache& kernels,
+                                        std::vector<std::string>& missing) const override;
+
+ private:
+  /// What a mistaken kernel would do.
+  enum class Mistake : std::uint8_t {
+    kNone,
+    kSkipScale,
+    kSkipRescale,  // sums before the second block of keys keep the first block's maximum
+    kCountTail,    // the zeros that pad the keys take part in the softmax
+    kCausalOff,    // each query sees one key too many
+    kNoEnd,        // sequences go on into the one after them
+    kOtherHead,    // heads that share keys are not next to each other
+  };
+  /// The rows of one sequence within the operands of a head, and how many of them.
+  struct Sequence {
+    std::int64_t image = 0;
+    std::int64_t query = 0;
+    std::int64_t queries = 0;
+    std::int64_t key = 0;
+    std::int64_t keys = 0;
+  };
+  /// One of q, k, v: where it begins in which input.
+  struct Operand {
+    std::size_t input = 0;
+    std::int64_t offset = 0;
+    ops::AttentionStrides strides;
+  };
+  [[nodiscard]] Operand operand(int which) const;
+  /// The launcher's operands, of these addresses.
+  [[nodiscard]] ops::AttentionOperands attention_operands(const Operands& operands) const;
+  /// Whether rows of the output hold all heads, one after the other.
+  [[nodiscard]] bool heads_in_row() const { return how_.layout != AttentionLayout::kSeparate; }
+  /// The sequence that row `row` of the output belongs to.
+  [[nodiscard]] Sequence sequence_at(std::int64_t row) const;
+  /// Rows of q, k or v of a head, one after the other.
+  [[nodiscard]] std::vector<float> rows_of(int which, std::int64_t image, std::int64_t head,
+                                           std::int64_t first, std::int64_t count) const;
+  /// Query `row` of a sequence: its output, probabilities rounded to the type when `Number` is
+  /// float.
+  template <typename Number>
+  void attend(const Sequence& sequence, std::int64_t row, std::span<const float> query,
+              std::span<const float> keys, std::span<const float> values,
+              std::span<Number> output) const;
+  /// Calls `write(index in the tile, value)` for each element of the tile.
+  template <typename Number, typename Write>
+  void compute(const Tile& tile, Write write) const;
+
+  AttentionInputs how_;
+  Mistake mistake_ = Mistake::kNone;
+};
+
+}  // namespace fovea::lab

@@ -1,0 +1,164 @@
+// Gathers what the card, the workloads, the kernels and their sources say.
+#include "lab/cards/card_json.hpp"
+
+#include <algorithm>
+#include <regex>
+#include <set>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "gpu/device/kernel_image.hpp"
+#include "lab/cards/workload.hpp"
+#include "lab/system/kernel_sources.hpp"
+
+namespace fovea::lab {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json cases_of(const Card& card, bool problems) {
+  Json cases = Json::array();
+  for (const Case& one : card.cases) {
+    cases.push_back({{"name", one.name},
+                     {"check", one.check},
+                     {"mutants", one.mutants},
+                     {"bench", one.bench},
+                     {"small", one.small}});
+    if (problems) {
+      const std::unique_ptr<Workload> workload = one.make(1);
+      cases.back()["problem"] = workload->describe();
+      cases.back()["flops"] = workload->flops();
+      cases.back()["bytes"] = workload->bytes();
+    }
+  }
+  return cases;
+}
+
+Json limits_of(const Card& card) {
+  Json all = Json::array();
+  for (const KernelLimits& limits : card.kernels) {
+    Json roles = Json::object();
+    for (const Role& role : limits.roles) {
+      roles[role.name] = role.instruction;
+    }
+    all.push_back({{"kernels", limits.kernel},
+                   {"arch", limits.arch},
+                   {"registers", limits.registers},
+                   {"shared_bytes", limits.shared_bytes},
+                   {"has", limits.sass_has},
+                   {"lacks", limits.sass_lacks},
+                   {"roles", std::move(roles)}});
+  }
+  return all;
+}
+
+/// What the kernel's regions may have, with its own tuning parameters.
+Json demands_of(const Card& card, std::string_view kernel, const ParameterValues& values) {
+  Json all = Json::array();
+  for (const KernelLimits& limits : card.kernels) {
+    for (const RegionLimits& region : limits.regions) {
+      for (const InstructionDemand& demand : region.demands) {
+        if (limits.covers(kernel)) {
+          all.push_back({{"region", region.region},
+                         {"instruction", demand.instruction},
+                         {demand.exactly ? "exactly" : "at_most", demand.count(values)}});
+        }
+      }
+    }
+  }
+  return all;
+}
+
+/// Adds a file of the sources and all that it includes.
+void add_source(const std::string& path, std::set<std::string>& all) {
+  static const std::regex include("#include \"(kernels/[^\"]+)\"");
+  const auto& files = KernelSources::built_in().files();
+  const auto file = files.find(path);
+  if (file == files.end() || !all.insert(path).second) {
+    return;
+  }
+  for (auto found = std::sregex_iterator(file->second.begin(), file->second.end(), include);
+       found != std::sregex_iterator(); ++found) {
+    add_source((*found)[1].str(), all);
+  }
+}
+
+void add_kernels(const Card& card, Json& json) {
+  const KernelSources& sources = KernelSources::built_in();
+  std::set<std::string> files;
+  json["kernels"] = Json::array();
+  json["parameters"] = Json::object();
+  for (const gpu::KernelInfo& info : gpu::kKernels) {
+    if (std::ranges::none_of(card.kernels,
+                             [&](const auto& one) { return one.covers(info.name); })) {
+      continue;
+    }
+    const KernelEntry& entry = sources.kernel(info.name);
+    Json values = Json::object();
+    for (const auto& [parameter, value] : entry.values) {
+      values[parameter] = value;
+    }
+    for (const ParameterRange& range : sources.parameters(entry.family)) {
+      json["parameters"][entry.family][range.name] = range.values;
+    }
+    json["kernels"].push_back({{"name", info.name},
+                               {"source", "kernels/" + entry.source},
+                               {"family", entry.family},
+                               {"values", std::move(values)},
+                               {"regions", demands_of(card, info.name, entry.values)}});
+    add_source("kernels/" + entry.source, files);
+    for (const std::string& one : entry.includes) {
+      add_source("kernels/" + one, files);
+    }
+  }
+  json["sources"] = files;
+}
+
+Json peers_of(const Card& card, gpu::Device& device) {
+  gpu::KernelCache kernels(device);
+  std::vector<std::string> missing;
+  Json peers = Json::array();
+  for (const Peer& peer : find_case(card, "").make(1)->peers(kernels, missing)) {
+    peers.push_back(peer.name);
+  }
+  return peers;
+}
+
+}  // namespace
+
+std::string to_json(const Card& card, gpu::Device* device, bool problems) {
+  Json json = {{"name", card.name},
+               {"archs", archs_of(card)},
+               {"operation", card.operation},
+               {"levels", card.levels},
+               {"tolerance",
+                {{"framework_factor", card.tolerance.framework_factor},
+                 {"difference", card.tolerance.difference},
+                 {"tile_difference", card.tolerance.tile_difference}}},
+               {"cases", cases_of(card, problems)},
+               {"limits", limits_of(card)},
+               {"gates", Json::array()}};
+  for (const ProfileGate& gate : card.gates) {
+    json["gates"].push_back({{"level", gate.level},
+                             {"case", gate.case_name},
+                             {"reason", gate.reason},
+                             {"least_roofline", gate.reach},
+                             {"least_matrix_units", gate.least_matrix},
+                             {"least_fma", gate.least_fma},
+                             {"least_occupancy", gate.least_occupancy},
+                             {"most_bank_conflicts", gate.most_conflicts},
+                             {"most_barrier", gate.most_barrier},
+                             {"ctas_per_sm", gate.ctas_per_sm}});
+  }
+  json["speed_gates"] = Json::array();
+  for (const SpeedGate& gate : card.speed_gates) {
+    json["speed_gates"].push_back(
+        {{"peer", gate.peer}, {"least_ratio", gate.least_ratio}, {"reason", gate.reason}});
+  }
+  json["peers"] = device == nullptr ? Json() : peers_of(card, *device);
+  add_kernels(card, json);
+  return json.dump();
+}
+
+}  // namespace fovea::lab

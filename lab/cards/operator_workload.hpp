@@ -1,0 +1,53 @@
+// OperatorWorkload: what the workloads of a launcher's problems have in common.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lab/cards/workload.hpp"
+
+namespace fovea::lab {
+
+/// The launcher's answer, whose header the workload's own includes.
+template <typename Problem>
+[[nodiscard]] Support launcher_runs(const Problem& problem, const gpu::DeviceInfo& device) {
+  return can_run(problem, device);
+}
+
+/// `Own` is the workload's class.
+template <typename Own, typename Problem>
+class OperatorWorkload : public Workload {
+ public:
+  [[nodiscard]] std::string describe() const override { return to_string(problem_); }
+  [[nodiscard]] const Problem& problem() const { return problem_; }
+  [[nodiscard]] std::span<const Tensor> inputs() const override { return inputs_; }
+  [[nodiscard]] Support can_run(const gpu::DeviceInfo& device) const override {
+    return launcher_runs(problem_, device);
+  }
+
+ protected:
+  // NOLINTNEXTLINE(bugprone-crtp-constructor-accessibility): a class may stand between
+  explicit OperatorWorkload(Problem problem, std::vector<Tensor> inputs = {})
+      : problem_(std::move(problem)), inputs_(std::move(inputs)) {}
+
+  /// A copy in which `change` has changed something.
+  template <typename Change>
+  [[nodiscard]] std::shared_ptr<const Workload> changed(const Change& change) const {
+    const auto copy = std::make_shared<Own>(static_cast<const Own&>(*this));
+    change(*copy);
+    return copy;
+  }
+  /// A copy with another tensor in this place of the inputs.
+  [[nodiscard]] std::shared_ptr<const Workload> with_input(std::size_t which,
+                                                           const Tensor& tensor) const {
+    return changed([&](Own& copy) { copy.inputs_[which] = tensor; });
+  }
+
+  Problem problem_;
+  std::vector<Tensor> inputs_;
+};
+
+}  // namespace fovea::lab

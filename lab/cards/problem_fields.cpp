@@ -1,0 +1,87 @@
+// Reads the fields of a problem.
+#include "lab/cards/problem_fields.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/ranges.h>
+
+#include "core/error.hpp"
+
+namespace fovea::lab {
+
+ProblemFields::ProblemFields(std::string_view text) {
+  while (!text.empty()) {
+    const std::string_view one = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), one.size() + 1));
+    const std::size_t equals = one.find('=');
+    if (equals == 0 || equals == std::string_view::npos || equals + 1 == one.size()) {
+      fail("a problem is written as name=value,name=value; '{}' is not of this form", one);
+    }
+    const std::string_view name = one.substr(0, equals);
+    if (find(name) != nullptr) {
+      fail("the problem names {} twice", name);
+    }
+    fields_.push_back({std::string(name), std::string(one.substr(equals + 1))});
+  }
+}
+
+ProblemFields::Field* ProblemFields::find(std::string_view name) {
+  const auto found = std::ranges::find(fields_, name, &Field::name);
+  return found == fields_.end() ? nullptr : &*found;
+}
+
+bool ProblemFields::take(std::string_view name, std::int64_t& value, const FieldRange& range) {
+  known_.emplace_back(name);
+  Field* const field = find(name);
+  if (field == nullptr) {
+    return false;
+  }
+  field->taken = true;
+  const char* const end = field->value.data() + field->value.size();
+  const auto [last, error] = std::from_chars(field->value.data(), end, value);
+  if (error != std::errc{} || last != end || value < range.least || value > range.most ||
+      value % range.step != 0) {
+    fail("the problem's {} = {} must be a {} from {} to {}", name, field->value,
+         range.step == 1 ? std::string("whole number") : fmt::format("multiple of {}", range.step),
+         range.least, range.most);
+  }
+  return true;
+}
+
+bool ProblemFields::take(std::string_view name, DType& value, std::initializer_list<DType> types) {
+  known_.emplace_back(name);
+  Field* const field = find(name);
+  if (field == nullptr) {
+    return false;
+  }
+  field->taken = true;
+  const auto* const found = std::ranges::find_if(
+      types, [&](DType type) { return std::string_view(to_string(type)) == field->value; });
+  if (found == types.end()) {
+    std::vector<std::string_view> names;
+    std::ranges::transform(types, std::back_inserter(names),
+                           [](DType type) { return std::string_view(to_string(type)); });
+    fail("the problem's {} = {} must be one of: {}", name, field->value, fmt::join(names, ", "));
+  }
+  value = *found;
+  return true;
+}
+
+void ProblemFields::finish(std::string_view card) const {
+  const auto left = std::ranges::find(fields_, false, &Field::taken);
+  if (left != fields_.end()) {
+    fail("problems of {} have no field '{}'; there are: {}", card, left->name,
+         fmt::join(known_, ", "));
+  }
+}
+
+void require_size(std::string_view tensor, std::int64_t rows, std::int64_t columns) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 32;
+  if (rows > kMost / columns) {
+    fail("the problem's {} of {} x {} elements is too large; {} are the most", tensor, rows,
+         columns, kMost);
+  }
+}
+
+}  // namespace fovea::lab

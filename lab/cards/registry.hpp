@@ -1,0 +1,19 @@
+// The cards of each operator, gathered by lab/cards/registry.cpp.
+#pragma once
+
+#include <vector>
+
+#include "lab/cards/card.hpp"
+
+namespace fovea::lab {
+
+[[nodiscard]] std::vector<Card> gemm_cards();
+[[nodiscard]] std::vector<Card> attention_cards();
+[[nodiscard]] std::vector<Card> norm_cards();
+[[nodiscard]] std::vector<Card> pool_cards();
+[[nodiscard]] std::vector<Card> pixels_cards();
+[[nodiscard]] std::vector<Card> positions_cards();
+[[nodiscard]] std::vector<Card> convert_cards();
+[[nodiscard]] std::vector<Card> search_cards();
+
+}  // namespace fovea::lab

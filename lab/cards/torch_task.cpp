@@ -1,0 +1,134 @@
+// Writes a case as a task in KernelBench's form.
+#include "lab/cards/torch_task.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/error.hpp"
+#include "lab/cards/card.hpp"
+
+namespace fovea::lab {
+namespace {
+
+constexpr std::string_view kTask = R"(# {card}, case {name}: {problem}
+# A task in KernelBench's form, written by `fovea kernel export`: {operation}.
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+def drawn(dtype, shape, mean, deviation):
+    values = torch.randn(shape) * deviation + mean
+    if not dtype.is_floating_point:
+        values = values.round().clamp(torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+    elif dtype.itemsize == 1:
+        values = values.clamp(torch.finfo(dtype).min, torch.finfo(dtype).max)
+    return values.to(dtype)
+
+
+def weight(dtype, shape, mean, deviation):
+    return nn.Parameter(drawn(dtype, shape, mean, deviation), requires_grad=False)
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+{weights}
+    def forward(self, {inputs}):
+{forward}
+
+def get_inputs():
+    return [
+{draws}    ]
+
+
+def get_init_inputs():
+    return []
+)";
+
+TorchTask::Drawn drawn_like(const Tensor& tensor, DType type, std::vector<std::int64_t> shape,
+                            bool weight) {
+  if (shape.empty() && tensor.rows() > 1) {
+    shape.push_back(tensor.rows());
+  }
+  if (shape.empty() || shape.size() == 1) {
+    shape.push_back(tensor.columns());
+  }
+  std::string name = tensor.name();
+  std::ranges::replace(name, ' ', '_');
+  return {.name = std::move(name),
+          .type = type,
+          .shape = std::move(shape),
+          .draw = tensor.draw(),
+          .weight = weight};
+}
+
+}  // namespace
+
+void TorchTask::input(const Tensor& tensor, std::vector<std::int64_t> shape) {
+  tensors.push_back(drawn_like(tensor, tensor.type(), std::move(shape), false));
+}
+
+void TorchTask::weight(const Tensor& tensor, DType type, std::vector<std::int64_t> shape) {
+  tensors.push_back(drawn_like(tensor, type, std::move(shape), true));
+}
+
+std::string_view torch_name(DType type) {
+  switch (type) {
+    case DType::kU8:
+      return "uint8";
+    case DType::kI8:
+      return "int8";
+    case DType::kE4M3:
+      return "float8_e4m3fn";
+    case DType::kMXFP8:
+      break;
+    case DType::kF16:
+      return "float16";
+    case DType::kBF16:
+      return "bfloat16";
+    case DType::kF32:
+      return "float32";
+    case DType::kF64:
+      return "float64";
+  }
+  fail("torch has no type for tensors of {}", to_string(type));
+}
+
+std::string to_kernelbench(const Card& card, const Case& one) {
+  const std::unique_ptr<Workload> workload = one.make(0);
+  const TorchTask task = workload->torch_task();
+  if (!task.why_not.empty()) {
+    fail("{} {} is no task for torch: {}", card.name, one.name, task.why_not);
+  }
+  std::string weights;
+  std::string draws;
+  std::vector<std::string> inputs;
+  for (const TorchTask::Drawn& tensor : task.tensors) {
+    const std::string values =
+        fmt::format("(torch.{}, [{}], {}, {})", torch_name(tensor.type),
+                    fmt::join(tensor.shape, ", "), tensor.draw.mean, tensor.draw.deviation);
+    if (tensor.weight) {
+      weights += fmt::format("        self.{} = weight{}\n", tensor.name, values);
+    } else {
+      draws += fmt::format("        drawn{},\n", values);
+      inputs.push_back(tensor.name);
+    }
+  }
+  std::string forward;
+  for (std::size_t at = 0; at < task.forward.size();) {
+    const std::size_t end = std::min(task.forward.find('\n', at), task.forward.size());
+    forward += "        " + task.forward.substr(at, end - at) + '\n';
+    at = end + 1;
+  }
+  return fmt::format(kTask, fmt::arg("card", card.name), fmt::arg("name", one.name),
+                     fmt::arg("problem", workload->describe()),
+                     fmt::arg("operation", card.operation), fmt::arg("weights", weights),
+                     fmt::arg("inputs", fmt::join(inputs, ", ")), fmt::arg("forward", forward),
+                     fmt::arg("draws", draws));
+}
+
+}  // namespace fovea::lab

@@ -1,0 +1,366 @@
+// check: every case under every plan, then the mutants that the gate must reject.
+#include "lab/check/check_cards.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <utility>
+
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "gpu/device/kernel_image.hpp"
+#include "lab/check/overlap.hpp"
+
+namespace fovea::lab {
+namespace {
+
+/// How thoroughly a case is checked.
+struct Effort {
+  std::size_t most_tiles;
+  int runs;  // outputs that differ between runs on the same inputs are a race
+};
+constexpr Effort kFirstSeed{48, 3};
+constexpr Effort kLaterSeeds{12, 2};  // where a case has no mutants
+
+std::vector<std::string_view> kernels_of(std::span<const gpu::Launch> launches) {
+  std::vector<std::string_view> names;
+  for (const gpu::Launch& launch : launches) {
+    names.push_back(gpu::info_of(launch.kernel).name);
+  }
+  return names;
+}
+
+std::vector<TileValues> expected(const Workload& workload, std::size_t most_tiles,
+                                 std::uint64_t seed) {
+  const OutputSpec output = workload.output();
+  return expectations(workload, sample_tiles(output.rows, output.columns, most_tiles, seed));
+}
+
+class Checker {
+ public:
+  Checker(gpu::KernelCache& kernels, const CheckOptions& options,
+          const std::function<void(const CheckResult&)>& report, PlansOf plans_of = {})
+      : device_(kernels.device()),
+        kernels_(kernels),
+        stream_(kernels.device().make_stream()),
+        options_(options),
+        report_(report),
+        plans_of_(std::move(plans_of)) {}
+
+  /// What `run` does from now on is of seed number `turn`.
+  void begin(int turn) {
+    now_ = {.seed = options_.seed + static_cast<std::uint64_t>(turn)};
+    effort_ = turn == 0 ? kFirstSeed : kLaterSeeds;
+    effort_.runs = options_.runs > 0 ? options_.runs : effort_.runs;
+  }
+
+  void run(const Card& card, const Case& one) {
+    const std::unique_ptr<Workload> workload = one.make(now_.seed);
+    if (const Support support = workload->can_run(device_.info()); !support) {
+      if (device_.info().arch() >= card.first_arch && carries_kernels(card, device_.info())) {
+        add(card, one, *workload, "", Verdict{}, support.why);
+      }
+      return;
+    }
+    const std::size_t most = one.mutants ? kFirstSeed.most_tiles : effort_.most_tiles;
+    run(card, one, *workload, expected(*workload, most, now_.seed));
+  }
+
+  void run(const Card& card, const Case& one, const Workload& workload,
+           std::vector<TileValues> values) {
+    Placement placement(device_, workload, *stream_);
+    for (const Plan& plan : plans_of(workload)) {
+      begin_run(0);
+      const Verdict verdict =
+          run_and_judge(kernels_, workload, placement, plan, values, card.tolerance, *stream_);
+      const std::vector<gpu::Launch> launches =
+          workload.launches(device_, placement.operands(), plan);
+      std::string reason = verdict.reason;
+      if (reason.empty() && options_.inspect) {
+        const std::vector<std::vector<std::byte>> outputs = placement.outputs(*stream_);
+        reason = options_.inspect({workload, launches, outputs});
+      }
+      if (reason.empty()) {
+        reason = differing_runs(workload, placement, plan);
+      }
+      begin_run(0);
+      if (const std::optional<SmokeFigure> smoke = run_smoke(kernels_, workload, plan, *stream_);
+          reason.empty() && smoke.has_value()) {
+        reason = smoke->fault();
+      }
+      begin_run(0);
+      if (reason.empty() && options_.overlaps && options_.overlaps(kernels_of(launches))) {
+        run_overlapping(kernels_, workload, placement.operands(), plan, *stream_);
+      }
+      add(card, one, workload, lab::to_string(plan), verdict, reason, {}, kernels_of(launches));
+    }
+    if (one.mutants && !options_.small) {
+      run_mutants(card, one, workload, values);
+      run_poisoned(card, one, workload, values);
+    }
+  }
+
+  [[nodiscard]] const SeedResult& now() const { return now_; }
+
+ private:
+  [[nodiscard]] std::vector<Plan> plans_of(const Workload& workload) const {
+    return plans_of_ ? plans_of_(workload) : workload.plans(device_.info());
+  }
+
+  /// None where no plan of those asked for runs it.
+  [[nodiscard]] std::optional<Plan> first_plan(const Workload& workload) const {
+    if (!workload.can_run(device_.info())) {
+      return std::nullopt;
+    }
+    const std::vector<Plan> plans = plans_of_ ? plans_of_(workload) : std::vector{Plan{}};
+    return plans.empty() ? std::nullopt : std::optional(plans.front());
+  }
+
+  void begin_run(int run) {
+    if (options_.before_run) {
+      options_.before_run(run);
+    }
+  }
+
+  std::string differing_runs(const Workload& workload, Placement& placement, const Plan& plan) {
+    const std::uint64_t first = placement.fingerprint(*stream_);
+    for (int run = 1; run < effort_.runs; ++run) {
+      begin_run(run);
+      placement.reset(*stream_, kOtherPoison);
+      lab::run(kernels_, workload, placement.operands(), plan, *stream_);
+      if (placement.fingerprint(*stream_) != first) {
+        return "the same inputs gave other bytes when it ran again: a race, or never written";
+      }
+    }
+    return {};
+  }
+
+  void run_mutants(const Card& card, const Case& one, const Workload& workload,
+                   std::span<const TileValues> right) {
+    for (auto& [name, values] : spoiled(right)) {
+      add_mutant(card, one, workload, name, values);
+    }
+    for (const Mutant& mutant : workload.mutants()) {
+      std::vector<TileValues> values(right.begin(), right.end());
+      const std::optional<Plan> plan = first_plan(*mutant.workload);
+      if (mutant.launchable && plan.has_value()) {
+        Placement placement(device_, *mutant.workload, *stream_);
+        lab::run(kernels_, *mutant.workload, placement.operands(), *plan, *stream_);
+        placement.read(values, *stream_);
+      } else {
+        fill_emulated(*mutant.workload, values);
+      }
+      add_mutant(card, one, workload, mutant.name, values);
+    }
+  }
+
+  void run_poisoned(const Card& card, const Case& one, const Workload& workload,
+                    std::span<const TileValues> right) {
+    const Poisoned poisoned = workload.poisoned();
+    if (!poisoned.workload) {
+      return;
+    }
+    const std::optional<Plan> plan = first_plan(*poisoned.workload);
+    if (!plan.has_value()) {
+      add(card, one, workload, "NaN", Verdict{},
+          "no plan runs the case with a NaN among its inputs");
+      return;
+    }
+    Placement placement(device_, *poisoned.workload, *stream_);
+    lab::run(kernels_, *poisoned.workload, placement.operands(), *plan, *stream_);
+    std::vector<TileValues> values(right.begin(), right.end());
+    placement.read(values, *stream_);
+    add(card, one, workload, fmt::format("NaN in row {}", poisoned.row), Verdict{},
+        wrong_nan(values, poisoned.row));
+  }
+
+  void add_mutant(const Card& card, const Case& one, const Workload& workload,
+                  const std::string& name, std::span<const TileValues> values) {
+    const Verdict verdict = judge(values, card.tolerance);
+    add(card, one, workload, "mutant: " + name, verdict,
+        verdict.passes() ? "the gate let it pass" : "", verdict.reason);
+  }
+
+  /// `reason`: why it did not pass.
+  void add(const Card& card, const Case& one, const Workload& workload, const std::string& what,
+           const Verdict& verdict, const std::string& reason, const std::string& note = {},
+           std::vector<std::string_view> kernels = {}) {
+    CheckResult result;
+    result.seed = now_.seed;
+    result.card = card.name;
+    result.case_name = one.name;
+    result.what = what;
+    result.description = workload.describe();
+    result.verdict = verdict;
+    result.passed = reason.empty();
+    result.reason = reason.empty() ? note : reason;
+    result.kernels = std::move(kernels);
+    ++now_.checked;
+    now_.failed += result.passed ? 0 : 1;
+    report_(result);
+  }
+
+  gpu::Device& device_;
+  gpu::KernelCache& kernels_;
+  std::unique_ptr<gpu::Stream> stream_;
+  const CheckOptions& options_;
+  const std::function<void(const CheckResult&)>& report_;
+  PlansOf plans_of_;
+  SeedResult now_;
+  Effort effort_ = kFirstSeed;
+};
+
+}  // namespace
+
+bool carries_kernels(const Card& card, const gpu::DeviceInfo& device) {
+  return std::ranges::any_of(card.kernels, [&](const KernelLimits& limits) {
+    return std::ranges::any_of(gpu::kKernels, [&](const gpu::KernelInfo& kernel) {
+      return limits.covers(kernel.name) &&
+             gpu::find_kernel_image(kernel.name, device.arch()) != nullptr;
+    });
+  });
+}
+
+void run(gpu::KernelCache& kernels, const Workload& workload, const Operands& operands,
+         const Plan& plan, gpu::Stream& stream) {
+  for (const gpu::Launch& launch : workload.launches(kernels.device(), operands, plan)) {
+    kernels.run(launch, stream);
+  }
+}
+
+std::string SmokeFigure::fault() const {
+  const double each = expected / static_cast<double>(count);
+  if (sum == expected && std::ranges::all_of(first, [&](double one) { return one == each; })) {
+    return {};
+  }
+  return fmt::format(
+      "the checksum is wrong: on uniform data the first {} outputs add up to {}, not "
+      "{}, and the first are {}, not {}",
+      count, sum, expected, fmt::join(first, ", "), each);
+}
+
+std::optional<SmokeFigure> run_smoke(gpu::KernelCache& kernels, const Workload& workload,
+                                     const Plan& plan, gpu::Stream& stream) {
+  const Smoke asked = workload.smoke();
+  if (asked.workload == nullptr) {
+    return std::nullopt;
+  }
+  Placement placement(kernels.device(), *asked.workload, stream);
+  run(kernels, *asked.workload, placement.operands(), plan, stream);
+  const std::int64_t columns = asked.workload->output().columns;
+  TileValues values;
+  values.tile = {0, 0, (asked.count + columns - 1) / columns, columns};
+  placement.read(std::span(&values, 1), stream);
+  values.actual.resize(static_cast<std::size_t>(asked.count));
+  return SmokeFigure{.sum = std::accumulate(values.actual.begin(), values.actual.end(), 0.0),
+                     .expected = asked.expected_sum,
+                     .count = asked.count,
+                     .first = {values.actual.begin(), values.actual.begin() + 4}};
+}
+
+Verdict run_and_judge(gpu::KernelCache& kernels, const Workload& workload, Placement& placement,
+                      const Plan& plan, std::span<TileValues> tiles, const Tolerance& tolerance,
+                      gpu::Stream& stream) {
+  placement.reset(stream);
+  run(kernels, workload, placement.operands(), plan, stream);
+  placement.read(tiles, stream);
+  Verdict verdict = judge(tiles, tolerance);
+  if (const std::string fault = placement.fault(stream); !fault.empty()) {
+    verdict.reason = fault;
+  }
+  return verdict;
+}
+
+bool checks(const Card& card, const Case& one, const CheckOptions& options, int turn) {
+  if (!options.only_case.empty()) {
+    return one.name == options.only_case;
+  }
+  if (options.small || turn == 0) {
+    return one.check && (one.small || !options.small);
+  }
+  const auto large = [](const Case& each) { return each.check && !each.small && !each.mutants; };
+  if (!large(one)) {
+    return one.check;
+  }
+  const auto before = std::count_if(card.cases.data(), &one, large);
+  return (turn - 1) % std::ranges::count_if(card.cases, large) == before;
+}
+
+void check_case(gpu::KernelCache& kernels, const Card& card, const Case& one,
+                const CheckOptions& options, const PlansOf& plans_of,
+                const std::function<void(const CheckResult&)>& report) {
+  Checker checker(kernels, options, report, plans_of);
+  checker.begin(0);
+  checker.run(card, one);
+}
+
+PreparedInputs prepare(const Case& one, std::uint64_t seed, const gpu::DeviceInfo& device) {
+  std::shared_ptr<const Workload> workload = one.make(seed);
+  if (const Support support = workload->can_run(device); !support) {
+    fail("{}: {}", one.name, support.why);
+  }
+  std::vector<TileValues> values = expected(*workload, kFirstSeed.most_tiles, seed);
+  return {.workload = std::move(workload), .values = std::move(values)};
+}
+
+void check_case(gpu::KernelCache& kernels, const Card& card, const Case& one,
+                const PreparedInputs& inputs, const CheckOptions& options, const PlansOf& plans_of,
+                const std::function<void(const CheckResult&)>& report) {
+  Checker checker(kernels, options, report, plans_of);
+  checker.begin(0);
+  checker.run(card, one, *inputs.workload, inputs.values);
+}
+
+int check(gpu::Device& device, std::span<const Card* const> cards, const CheckOptions& options,
+          const std::function<void(const CheckResult&)>& report,
+          const std::function<void(const SeedResult&)>& seed_done) {
+  gpu::KernelCache kernels(device);
+  Checker checker(kernels, options, report);
+  int failed = 0;
+  for (int turn = 0; turn < options.seeds; ++turn) {
+    checker.begin(turn);
+    bool any = false;
+    for (const Card* const card : cards) {
+      for (const Case& one : card->cases) {
+        if (checks(*card, one, options, turn)) {
+          any = true;
+          checker.run(*card, one);
+        }
+      }
+    }
+    if (!any) {
+      fail("no case to check{}", options.only_case.empty() ? "" : ": " + options.only_case);
+    }
+    if (checker.now().checked == 0) {
+      fail("nothing was checked: this program has no kernels of these cards for {} (sm_{})",
+           device.info().name, device.info().arch());
+    }
+    failed += checker.now().failed;
+    if (seed_done) {
+      seed_done(checker.now());
+    }
+  }
+  return failed;
+}
+
+std::string to_json(const gpu::DeviceInfo& device, std::span<const CheckResult> results) {
+  nlohmann::ordered_json checks = nlohmann::ordered_json::array();
+  for (const CheckResult& result : results) {
+    checks.push_back({{"card", result.card},
+                      {"case", result.case_name},
+                      {"plan", result.what},
+                      {"kernels", result.kernels},
+                      {"seed", result.seed},
+                      {"max_abs", result.verdict.worst},
+                      {"max_rel", result.verdict.worst_relative},
+                      {"passed", result.passed},
+                      {"reason", result.reason}});
+  }
+  return nlohmann::ordered_json{
+      {"gpu", device.name}, {"arch", device.arch()}, {"checks", std::move(checks)}}
+      .dump(1);
+}
+
+}  // namespace fovea::lab

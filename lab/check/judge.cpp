@@ -1,0 +1,120 @@
+// Exact values and a framework's of many tiles at once.
+#include "lab/check/judge.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+#include "core/thread_pool.hpp"
+#include "ops/block_scales.hpp"
+
+namespace fovea::lab {
+namespace {
+
+constexpr double kLargestI8 = 127.0;
+
+void for_tiles(std::span<TileValues> tiles, const std::function<void(TileValues&)>& body) {
+  const auto threads = std::min(tiles.size(), static_cast<std::size_t>(available_threads()));
+  ThreadPool pool(std::max(1, static_cast<int>(threads)));
+  pool.parallel_for(tiles.size(), [&](std::size_t index, int) { body(tiles[index]); });
+}
+
+/// The scale of each row of a tile, which is that of the row's largest element.
+std::vector<double> row_scales(const Workload& workload, const Tile& tile) {
+  const Tile band{tile.row, 0, tile.rows, workload.output().columns};
+  std::vector<double> values(band.count());
+  workload.reference(band, values);
+  std::vector<double> scales;
+  for (auto row = values.begin(); row != values.end(); row += band.columns) {
+    const auto [least, most] = std::minmax_element(row, row + band.columns);
+    scales.push_back(std::max(-*least, *most) / kLargestI8);
+  }
+  return scales;
+}
+
+/// The scale of each block of a tile, at each of its elements. No block lies in two tiles.
+std::vector<double> block_scales(const Workload& workload, const Tile& tile) {
+  std::vector<double> values(tile.count());
+  workload.reference(tile, values);
+  const auto columns = static_cast<std::size_t>(tile.columns);
+  for (auto row = values.begin(); row != values.end(); row += tile.columns) {
+    const std::span<double> all(row, columns);
+    for (std::size_t first = 0; first < columns; first += ops::kScaleBlock) {
+      const std::span<double> block =
+          all.subspan(first, std::min<std::size_t>(ops::kScaleBlock, columns - first));
+      const auto [least, most] = std::minmax_element(block.begin(), block.end());
+      const double largest = std::max(-*least, *most);
+      std::ranges::fill(block, double{to_float(ops::block_scale(static_cast<float>(largest)))});
+    }
+  }
+  return values;
+}
+
+/// What a stored number of 1 stands for, at each element of the tile.
+std::vector<double> scales_of(const Workload& workload, const Tile& tile) {
+  const OutputSpec spec = workload.output();
+  if (spec.block_scales) {
+    return block_scales(workload, tile);
+  }
+  std::vector<double> scales(tile.count(), spec.scale);
+  if (spec.row_scale) {
+    const std::vector<double> rows = row_scales(workload, tile);
+    for (std::size_t i = 0; i < scales.size(); ++i) {
+      scales[i] *= rows[i / static_cast<std::size_t>(tile.columns)];
+    }
+  }
+  return scales;
+}
+
+}  // namespace
+
+std::vector<TileValues> expectations(const Workload& workload, std::span<const Tile> tiles) {
+  std::vector<TileValues> values(tiles.size());
+  for (std::size_t i = 0; i < tiles.size(); ++i) {
+    values[i].tile = tiles[i];
+  }
+  const OutputSpec spec = workload.output();
+  for_tiles(values, [&](TileValues& one) {
+    one.expected.resize(one.tile.count());
+    one.framework.resize(one.tile.count());
+    one.actual.assign(one.tile.count(), std::numeric_limits<double>::quiet_NaN());
+    workload.reference(one.tile, one.expected);
+    workload.framework(one.tile, one.framework);
+    one.unit = scales_of(workload, one.tile);
+    for (std::size_t i = 0; i < one.unit.size(); ++i) {
+      const double stored = one.expected[i] / one.unit[i] - spec.offset;
+      one.unit[i] *= ops::reference::unit_in_last_place(spec.precision(), stored);
+    }
+  });
+  return values;
+}
+
+void fill_emulated(const Workload& workload, std::span<TileValues> tiles) {
+  for_tiles(tiles, [&](TileValues& one) { workload.framework(one.tile, one.actual); });
+}
+
+void fill_rounded(const Workload& workload, std::span<TileValues> tiles) {
+  const OutputSpec spec = workload.output();
+  for_tiles(tiles, [&](TileValues& one) {
+    const std::vector<double> scales = scales_of(workload, one.tile);
+    for (std::size_t i = 0; i < one.actual.size(); ++i) {
+      const double stored = one.expected[i] / scales[i] - spec.offset;
+      one.actual[i] = (double{rounded(spec.precision(), stored)} + spec.offset) * scales[i];
+    }
+  });
+}
+
+std::vector<std::pair<std::string, std::vector<TileValues>>> spoiled(
+    std::span<const TileValues> right) {
+  std::vector<std::pair<std::string, std::vector<TileValues>>> all;
+  for (const auto& [name, value] :
+       {std::pair{"a tile is zero", 0.0},
+        std::pair{"a tile is not written", std::numeric_limits<double>::quiet_NaN()}}) {
+    std::vector<TileValues> values(right.begin(), right.end());
+    std::ranges::fill(values[values.size() / 2].actual, value);
+    all.emplace_back(name, std::move(values));
+  }
+  return all;
+}
+
+}  // namespace fovea::lab

@@ -1,0 +1,418 @@
+// Reads branches, reconvergence points and calls; tells the roles of a kernel apart.
+#include "lab/code/control_flow.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <map>
+#include <utility>
+
+#include "core/error.hpp"
+#include "lab/code/instruction_kinds.hpp"
+
+namespace fovea::lab {
+namespace {
+
+using Blocks = std::vector<bool>;  // which of them
+
+/// The last number in hexadecimal of a branch's operands: where it leads.
+std::optional<std::size_t> target_of_branch(const Instruction& branch) {
+  const std::size_t at = branch.operands.rfind("0x");
+  std::size_t target = 0;
+  if (at == std::string_view::npos ||
+      std::from_chars(branch.operands.data() + at + 2,
+                      branch.operands.data() + branch.operands.size(), target, 16)
+              .ec != std::errc()) {
+    return std::nullopt;
+  }
+  return target;
+}
+
+/// The register of "B0, 0x3e0".
+std::string_view barrier_register(const Instruction& one) {
+  return one.operands.substr(0, one.operands.find(','));
+}
+
+bool is_any_of(const Instruction& one, std::span<const std::string_view> names) {
+  return std::ranges::any_of(names, [&](std::string_view name) { return one.is(name); });
+}
+
+constexpr std::array<std::string_view, 6> kIndirect = {"BRX",  "JMX", "BRXU",
+                                                       "JMXU", "JMP", "RPCMOV"};
+/// Whether every thread of the block, or of the cluster, has to come there.
+bool is_barrier_of_all(const Instruction& one) {
+  return one.is("UCGABAR_WAIT") || (one.is("BAR.SYNC") && one.operands == "0x0") ||
+         (one.is("BAR.RED") && one.operands.starts_with("0x0"));
+}
+
+/// Adds all blocks that follow those in `reached`.
+void follow(const std::vector<std::vector<std::size_t>>& next, Blocks& reached) {
+  std::vector<std::size_t> open;
+  for (std::size_t block = 0; block < reached.size(); ++block) {
+    if (reached[block]) {
+      open.push_back(block);
+    }
+  }
+  while (!open.empty()) {
+    const std::size_t block = open.back();
+    open.pop_back();
+    for (const std::size_t one : next[block]) {
+      if (!reached[one]) {
+        reached[one] = true;
+        open.push_back(one);
+      }
+    }
+  }
+}
+
+class FlowReader {
+ public:
+  explicit FlowReader(std::span<const Instruction> all) : all_(all) {
+    Blocks starts(all.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (is_any_of(all[i], kIndirect)) {
+        fail("{} at {:#x} leads to where a register says; such branches cannot be followed",
+             all[i].name, all[i].address);
+      }
+      for (const std::string_view name : {"BRA", "CALL", "BSSY"}) {
+        if (all[i].is(name)) {
+          if (const auto to = place(target_of_branch(all[i]))) {
+            starts[*to] = true;
+          }
+        }
+      }
+      if (ends_block(all[i]) && i + 1 < all.size()) {
+        starts[i + 1] = true;
+      }
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (i == 0 || starts[i]) {
+        blocks_.push_back({.first = i, .last = i});
+      }
+      blocks_.back().last = i + 1;
+      block_of_.push_back(blocks_.size() - 1);
+    }
+    for (BasicBlock& block : blocks_) {
+      link(block);
+    }
+    link_reconvergence();
+  }
+
+  [[nodiscard]] std::vector<BasicBlock> blocks() && { return std::move(blocks_); }
+
+ private:
+  static bool ends_block(const Instruction& one) {
+    return one.is("BRA") || one.is("EXIT") || one.is("RET") || one.is("BSYNC") || one.is("KILL");
+  }
+
+  [[nodiscard]] std::optional<std::size_t> place(std::optional<std::size_t> address) const {
+    const auto found =
+        std::ranges::lower_bound(all_, address.value_or(0), {}, &Instruction::address);
+    return !address.has_value() || found == all_.end() || found->address != *address
+               ? std::nullopt
+               : std::optional(static_cast<std::size_t>(found - all_.begin()));
+  }
+
+  void link(BasicBlock& block) {
+    for (std::size_t i = block.first; i < block.last; ++i) {
+      if (all_[i].is("CALL")) {
+        if (const auto to = place(target_of_branch(all_[i]))) {
+          block.calls.push_back(block_of_[*to]);
+        }
+      }
+    }
+    const Instruction& last = all_[block.last - 1];
+    bool goes_on = !last.predicate.empty() || !ends_block(last);
+    if (last.is("BRA")) {
+      const auto to = place(target_of_branch(last));
+      if (!to.has_value()) {
+        fail("the branch at {:#x} leads out of the kernel", last.address);
+      }
+      block.next.push_back(block_of_[*to]);
+      // A condition may also be an operand: BRA.DIV UR4, 0x640.
+      goes_on = goes_on || last.operands.find(',') != std::string_view::npos;
+    }
+    if (goes_on && block.last < all_.size()) {
+      block.next.push_back(block_of_[block.last]);
+    }
+  }
+
+  /// BSSY names where the threads of a warp meet again that BSYNC waits for.
+  void link_reconvergence() {
+    for (bool grown = true; grown;) {
+      grown = false;
+      for (std::size_t i = 0; i < all_.size(); ++i) {
+        if (all_[i].is("BSSY")) {
+          grown = link_waits(i) || grown;
+        }
+      }
+    }
+    for (BasicBlock& block : blocks_) {
+      if (all_[block.last - 1].is("BSYNC") && block.next.empty() && block.last < all_.size()) {
+        block.next.push_back(block_of_[block.last]);
+      }
+    }
+  }
+
+  bool link_waits(std::size_t bssy) {
+    const auto to = place(target_of_branch(all_[bssy]));
+    const std::string_view wanted = barrier_register(all_[bssy]);
+    std::vector<std::size_t> open = {bssy + 1};
+    Blocks seen(blocks_.size());
+    bool grown = false;
+    while (!open.empty()) {
+      std::size_t i = open.back();
+      open.pop_back();
+      if (i >= all_.size()) {
+        continue;
+      }
+      BasicBlock& block = blocks_[block_of_[i]];
+      bool ends = false;
+      for (; i < block.last && !ends; ++i) {
+        ends = (all_[i].is("BSSY") || all_[i].is("BSYNC")) && barrier_register(all_[i]) == wanted;
+        if (ends && all_[i].is("BSYNC") && to.has_value() &&
+            std::ranges::find(block.next, block_of_[*to]) == block.next.end()) {
+          block.next.push_back(block_of_[*to]);
+          grown = true;
+        }
+      }
+      if (ends) {
+        continue;
+      }
+      for (const std::size_t next : block.next) {
+        if (!seen[next]) {
+          seen[next] = true;
+          open.push_back(blocks_[next].first);
+        }
+      }
+    }
+    return grown;
+  }
+
+  std::span<const Instruction> all_;
+  std::vector<BasicBlock> blocks_;
+  std::vector<std::size_t> block_of_;  // of each instruction
+};
+
+/// What follows from where a role's own instructions stand.
+struct RoleReach {
+  const Role* role = nullptr;
+  const Instruction* own = nullptr;  // the first of them
+  Blocks leads;                      // blocks from which one of them is reached
+  Blocks follows;                    // blocks that are reached from one of them
+};
+
+}  // namespace
+
+bool Instruction::is(std::string_view instruction) const {
+  return name.starts_with(instruction) &&
+         (name.size() == instruction.size() || name[instruction.size()] == '.');
+}
+
+std::vector<Instruction> read_instructions(std::string_view listing) {
+  std::vector<Instruction> all;
+  const auto skip = [](std::string_view& text, std::string_view characters) {
+    text.remove_prefix(std::min(text.find_first_not_of(characters), text.size()));
+  };
+  while (!listing.empty()) {
+    const std::size_t end = std::min(listing.find('\n'), listing.size());
+    std::string_view line = listing.substr(0, end);
+    listing.remove_prefix(std::min(end + 1, listing.size()));
+    // "        /*0010*/              @!P0 LDG.E.128 R4, [R2] ;": the address, a predicate, a name.
+    skip(line, " \t");
+    const std::size_t close = line.find("*/");
+    if (!line.starts_with("/*") || close == line.npos || close < 3) {
+      continue;
+    }
+    Instruction one;
+    const char* const address_end = line.data() + close;
+    if (std::from_chars(line.data() + 2, address_end, one.address, 16).ptr != address_end) {
+      continue;
+    }
+    line.remove_prefix(close + 2);
+    skip(line, " \t{");
+    if (line.starts_with('@')) {
+      one.predicate = line.substr(0, line.find(' '));
+      line.remove_prefix(one.predicate.size());
+      skip(line, " \t{");
+    }
+    one.name = line.substr(0, std::min(line.find_first_of(" ;\t"), line.size()));
+    line.remove_prefix(one.name.size());
+    skip(line, " \t");
+    one.operands = line.substr(0, std::min(line.find_first_of(";}"), line.size()));
+    one.operands = one.operands.substr(0, one.operands.find_last_not_of(" \t") + 1);
+    if (!one.name.empty() && std::isupper(static_cast<unsigned char>(one.name.front())) != 0) {
+      all.push_back(one);
+    }
+  }
+  return all;
+}
+
+std::vector<BasicBlock> control_flow(std::span<const Instruction> instructions) {
+  return FlowReader(instructions).blocks();
+}
+
+RoleParts find_roles(std::span<const Instruction> instructions, std::span<const BasicBlock> blocks,
+                     std::span<const Role> roles) {
+  RoleParts result;
+  result.parts.resize(blocks.size());
+  if (roles.empty() || blocks.empty()) {
+    return result;
+  }
+  std::vector<std::vector<std::size_t>> next(blocks.size());
+  std::vector<std::vector<std::size_t>> before(blocks.size());
+  for (std::size_t block = 0; block < blocks.size(); ++block) {
+    next[block] = blocks[block].next;
+    for (const std::size_t one : next[block]) {
+      before[one].push_back(block);
+    }
+  }
+  Blocks entered(blocks.size());
+  entered[0] = true;
+  follow(next, entered);
+  // Of a kernel that lies behind others in the listing.
+  const auto at = [&](const Instruction& one) {
+    return one.address - instructions.front().address;
+  };
+  const auto of = [&](std::size_t block) {
+    return instructions.subspan(blocks[block].first, blocks[block].last - blocks[block].first);
+  };
+
+  const bool calls = std::ranges::any_of(blocks, [](const auto& b) { return !b.calls.empty(); });
+
+  std::vector<RoleReach> reaches;
+  for (const Role& role : roles) {
+    RoleReach reach{&role, nullptr, Blocks(blocks.size()), {}};
+    for (std::size_t block = 0; block < blocks.size(); ++block) {
+      for (const Instruction& one : of(block)) {
+        if (entered[block] && one.is(role.instruction)) {
+          reach.own = reach.own == nullptr ? &one : reach.own;
+          reach.leads[block] = true;
+        }
+      }
+    }
+    if (reach.own == nullptr) {
+      result.faults.push_back(fmt::format("the role '{}' has no {}", role.name, role.instruction));
+    }
+    reach.follows = reach.leads;
+    follow(before, reach.leads);
+    follow(next, reach.follows);
+    reaches.push_back(std::move(reach));
+  }
+  for (const RoleReach& from : reaches) {
+    for (const RoleReach& to : reaches) {
+      for (std::size_t block = 0; block < blocks.size() && &from != &to; ++block) {
+        if (from.follows[block] && to.leads[block]) {
+          result.faults.push_back(fmt::format(
+              "a path leads from the {} ({} at {:#x}) to the {} ({} at {:#x}), by way of {:#x}",
+              from.role->name, from.own->name, at(*from.own), to.role->name, to.own->name,
+              at(*to.own), at(of(block).front())));
+          break;
+        }
+      }
+    }
+  }
+
+  for (std::size_t block = 0; block < blocks.size(); ++block) {
+    const auto leads =
+        std::ranges::count_if(reaches, [&](const auto& r) { return r.leads[block]; });
+    const auto follows =
+        std::ranges::count_if(reaches, [&](const auto& r) { return r.follows[block]; });
+    const auto own = std::ranges::find_if(
+        reaches, [&](const auto& r) { return r.leads[block] || r.follows[block]; });
+    result.parts[block] = !entered[block]        ? (calls ? kFunctions : kPadding)
+                          : leads > 1            ? kPrologue
+                          : follows > 1          ? kEpilogue
+                          : own != reaches.end() ? std::string_view(own->role->name)
+                                                 : kIdle;
+    const bool role = own != reaches.end() && result.parts[block] == own->role->name;
+    for (const Instruction& one : of(block)) {
+      if (role && is_barrier_of_all(one) && one.is("BAR")) {
+        result.faults.push_back(fmt::format(
+            "{} at {:#x}, of the {}, waits for all threads of the block, where the other "
+            "roles never come",
+            one.name, at(one), own->role->name));
+      }
+      // Once roles have met again, they may not multiply, touch memory or reduce together.
+      if (result.parts[block] == kEpilogue && is_work(kind_of(one.name))) {
+        result.faults.push_back(
+            fmt::format("{} at {:#x} is carried out by several roles, which only barriers may join",
+                        one.name, at(one)));
+      }
+    }
+  }
+  // Barriers stand between the first instruction and every role.
+  Blocks unsynchronised(blocks.size());
+  const auto has_barrier = [&](std::size_t block) {
+    return std::ranges::any_of(of(block), is_barrier_of_all);
+  };
+  for (std::size_t block = 0; block < blocks.size(); ++block) {
+    if (has_barrier(block)) {
+      next[block].clear();
+    }
+  }
+  unsynchronised[0] = true;
+  follow(next, unsynchronised);
+  for (const RoleReach& reach : reaches) {
+    for (std::size_t block = 0; block < blocks.size(); ++block) {
+      if (unsynchronised[block] && result.parts[block] == reach.role->name && !has_barrier(block)) {
+        result.faults.push_back(
+            fmt::format("no barrier of all threads stands before the {} ({:#x})", reach.role->name,
+                        at(of(block).front())));
+        break;
+      }
+    }
+  }
+  return result;
+}
+
+std::string to_dot(std::string_view kernel, std::span<const Instruction> instructions,
+                   std::span<const BasicBlock> blocks, const RoleParts& roles) {
+  constexpr std::array<std::string_view, 5> kColours = {"#cfe2f3", "#d9ead3", "#fff2cc", "#f4cccc",
+                                                        "#d9d2e9"};
+  std::string text = fmt::format(
+      "digraph \"{}\" {{\n  node [shape=box, style=filled, fillcolor=\"#eeeeee\", "
+      "fontname=monospace];\n",
+      kernel);
+  std::map<std::string, std::vector<std::size_t>> by_part;
+  for (std::size_t block = 0; block < blocks.size(); ++block) {
+    by_part[roles.parts[block]].push_back(block);
+  }
+  std::size_t colour = 0;
+  for (const auto& [part, members] : by_part) {
+    if (!part.empty()) {
+      text +=
+          fmt::format("  subgraph \"cluster_{}\" {{\n  label=\"{}\"; node [fillcolor=\"{}\"];\n",
+                      part, part, kColours.at(colour++ % kColours.size()));
+    }
+    for (const std::size_t block : members) {
+      const auto own =
+          instructions.subspan(blocks[block].first, blocks[block].last - blocks[block].first);
+      std::map<std::string_view, int> told;
+      for (const Instruction& one : own) {
+        if (kind_of(one.name) != InstructionKind::kOther) {
+          ++told[one.name];
+        }
+      }
+      text += fmt::format("  b{} [label=\"{:#x} to {:#x}\\l{} instructions\\l", block,
+                          own.front().address, own.back().address, own.size());
+      for (const auto& [name, count] : told) {
+        text += fmt::format("{} {}\\l", count, name);
+      }
+      text += "\"];\n";
+    }
+    text += part.empty() ? "" : "  }\n";
+  }
+  for (std::size_t block = 0; block < blocks.size(); ++block) {
+    for (const std::size_t next : blocks[block].next) {
+      text += fmt::format("  b{} -> b{};\n", block, next);
+    }
+    for (const std::size_t called : blocks[block].calls) {
+      text += fmt::format("  b{} -> b{} [style=dashed];\n", block, called);
+    }
+  }
+  return text + "}\n";
+}
+
+}  // namespace fovea::lab

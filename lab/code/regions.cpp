@@ -1,0 +1,181 @@
+// Finds the marked lines of the sources, and the instructions that came from them.
+#include "lab/code/regions.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <sstream>
+#include <utility>
+
+#include "core/error.hpp"
+#include "lab/code/control_flow.hpp"
+#include "lab/code/machine_code.hpp"
+
+namespace fovea::lab {
+namespace {
+
+constexpr std::string_view kMark = "// region: ";
+constexpr std::string_view kEnd = "// end region";
+constexpr std::string_view kPlace = "//## File \"";
+
+/// The path below the folder that holds kernels/, whichever that was.
+std::string_view below_kernels(std::string_view path) {
+  const std::size_t at = path.rfind("/kernels/");
+  return at == path.npos ? path : path.substr(at + 1);
+}
+
+/// The regions that a place in the sources lies in: "//## File "/x/a.cuh", line 14 inlined at ...".
+void add_regions(std::string_view line, const RegionLines& regions,
+                 std::vector<std::string_view>& found) {
+  const std::size_t file = line.find(kPlace) + kPlace.size();
+  const std::size_t file_end = std::min(line.find('"', file), line.size());
+  const std::size_t digits = line.find_first_of("0123456789", file_end);
+  int number = 0;
+  if (digits == line.npos) {
+    return;
+  }
+  std::from_chars(line.data() + digits, line.data() + line.size(), number);
+  const std::string_view path = below_kernels(line.substr(file, file_end - file));
+  for (const auto& [name, ranges] : regions) {
+    for (const LineRange& range : ranges) {
+      if (range.file == path && range.first <= number && number <= range.last &&
+          std::ranges::find(found, name) == found.end()) {
+        found.emplace_back(name);
+      }
+    }
+  }
+}
+
+/// Whether the compiler wrote lines of sources into it: the section has this name.
+bool has_lines(std::span<const std::byte> cubin) {
+  constexpr std::string_view kSection = ".debug_line";
+  return std::ranges::search(cubin, std::as_bytes(std::span(kSection))).begin() != cubin.end();
+}
+
+}  // namespace
+
+RegionLines find_regions(const std::map<std::string, std::string>& files) {
+  RegionLines regions;
+  for (const auto& [path, text] : files) {
+    std::istringstream lines(text);
+    std::string open;
+    int number = 0;
+    for (std::string line; std::getline(lines, line);) {
+      ++number;
+      if (const std::size_t at = line.find(kMark); at != line.npos) {
+        const std::string name = line.substr(at + kMark.size());
+        if (!open.empty() || name.empty()) {
+          fail("{}:{}: region '{}' begins within region '{}'", path, number, name, open);
+        }
+        open = name;
+        regions[name].push_back({.file = path, .first = number, .last = 0});
+      } else if (line.find(kEnd) != line.npos) {
+        if (open.empty()) {
+          fail("{}:{}: a region ends that has not begun", path, number);
+        }
+        regions[std::exchange(open, {})].back().last = number;
+      }
+    }
+    if (!open.empty()) {
+      fail("{}: region '{}' has no end", path, open);
+    }
+  }
+  return regions;
+}
+
+std::map<std::string, InstructionCounts> count_by_region(std::string_view listing,
+                                                         const RegionLines& regions) {
+  std::map<std::string, InstructionCounts> counts;
+  std::vector<std::string_view> here;
+  bool fresh = true;  // the next place begins another instruction's list
+  bool any = false;
+  while (!listing.empty()) {
+    const std::string_view line = listing.substr(0, listing.find('\n'));
+    listing.remove_prefix(std::min(line.size() + 1, listing.size()));
+    if (line.find(kPlace) != line.npos) {
+      if (std::exchange(fresh, false)) {
+        here.clear();
+      }
+      any = true;
+      add_regions(line, regions, here);
+      continue;
+    }
+    for (const Instruction& one : read_instructions(line)) {
+      fresh = true;
+      for (const std::string_view region : here) {
+        ++counts[std::string(region)][std::string(one.name)];
+      }
+    }
+  }
+  if (any) {
+    for (const auto& [name, ranges] : regions) {
+      counts.try_emplace(name);
+    }
+  }
+  return counts;
+}
+
+std::vector<std::string> check_demands(const RegionLimits& limits, const ParameterValues& values,
+                                       const InstructionCounts& instructions) {
+  std::vector<std::string> faults;
+  for (const InstructionDemand& demand : limits.demands) {
+    int number = 0;
+    for (const auto& [name, count] : instructions) {
+      number += Instruction{.name = name}.is(demand.instruction) ? count : 0;
+    }
+    const int wanted = demand.count(values);
+    if (demand.exactly ? number != wanted : number > wanted) {
+      faults.push_back(fmt::format("{}: {} {}, {} {}", limits.region, number, demand.instruction,
+                                   demand.exactly ? "exactly" : "at most", wanted));
+    }
+  }
+  return faults;
+}
+
+std::vector<LinedKernel> with_lines(std::span<const gpu::KernelImage* const> unit) {
+  const RegionLines regions = find_regions(KernelSources::built_in().files());
+  const std::vector<std::byte> own = gpu::unpack(*unit.front());
+  AssembledUnit assembled;
+  if (!has_lines(own)) {
+    assembled = assemble_with_lines(*unit.front());
+  }
+  const std::span<const std::byte> code = assembled.cubin.empty() ? own : assembled.cubin;
+  const std::string listing = disassemble(code, {"-gi", "-c", "-ndf"}, unit.front()->name);
+  std::vector<LinedKernel> kernels;
+  for (const gpu::KernelImage* const image : unit) {
+    kernels.push_back(
+        {.compiler = assembled.assembler,
+         .same = instructions_of(code, image->name) == instructions_of(own, image->name),
+         .image = *image,
+         .regions = count_by_region(listing_of(listing, image->name), regions)});
+  }
+  return kernels;
+}
+
+LinedKernel with_lines(const gpu::KernelImage& own, const KernelSources& sources) {
+  LinedKernel lined;
+  lined.compiled = compile(sources, own.kernel, sources.kernel(own.name).values,
+                           {.target = target_of(own.kernel, own.arch), .lines = true});
+  lined.compiler = lined.compiled.compiler;
+  lined.image = lined.compiled.image;
+  lined.image.packed = lined.compiled.cubin;
+  lined.regions =
+      count_by_region(disassemble(lined.image, {"-gi", "-c"}), find_regions(sources.files()));
+  lined.same = instructions_of(lined.compiled.cubin, own.name) ==
+               instructions_of(gpu::unpack(own), own.name);
+  return lined;
+}
+
+InstructionDemand at_most(const std::string& instruction, int count) {
+  return {.instruction = instruction, .count = [count](const ParameterValues&) { return count; }};
+}
+
+InstructionDemand exactly(const std::string& instruction, int count) {
+  return exactly(instruction, [count](const ParameterValues&) { return count; });
+}
+
+InstructionDemand exactly(const std::string& instruction,
+                          std::function<int(const ParameterValues&)> count) {
+  return {.instruction = instruction, .exactly = true, .count = std::move(count)};
+}
+
+}  // namespace fovea::lab

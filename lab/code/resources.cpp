@@ -1,0 +1,359 @@
+// Reads resource use and machine code of the compiled kernels, and compares them with the cards.
+#include "lab/code/resources.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <mutex>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "core/thread_pool.hpp"
+#include "lab/code/control_flow.hpp"
+#include "lab/code/instruction_kinds.hpp"
+#include "lab/code/machine_code.hpp"
+
+namespace fovea::lab {
+namespace {
+
+/// Instructions that no kernel may have: loads and stores of local memory.
+constexpr std::array<std::string_view, 2> kNever = {"LDL", "STL"};
+
+/// Calls body(limits) for each limit that one of the cards sets for the image.
+template <typename Body>
+void for_limits(std::span<const Card* const> cards, const gpu::KernelImage& image, Body body) {
+  for (const Card* const card : cards) {
+    for (const KernelLimits& limits : card->kernels) {
+      if (limits.covers(image.name) && (limits.arch == 0 || limits.arch == image.arch)) {
+        body(limits);
+      }
+    }
+  }
+}
+
+/// So many that a disassembler's start hardly counts, so few that all CPUs have some.
+constexpr std::size_t kMostImagesARun = 24;
+
+/// The images of one architecture after the other, in parts of one each.
+std::vector<std::vector<const gpu::KernelImage*>> runs_of(
+    std::span<const gpu::KernelImage> images,
+    const std::function<bool(const gpu::KernelImage&)>& is_wanted) {
+  std::map<int, std::vector<const gpu::KernelImage*>> by_arch;
+  for (const gpu::KernelImage& image : images) {
+    if (is_wanted(image)) {
+      by_arch[image.arch].push_back(&image);
+    }
+  }
+  std::vector<std::vector<const gpu::KernelImage*>> runs;
+  for (const auto& [arch, all] : by_arch) {
+    for (std::size_t first = 0; first < all.size(); first += kMostImagesARun) {
+      const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first);
+      const std::size_t count = std::min(kMostImagesARun, all.size() - first);
+      runs.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(count));
+    }
+  }
+  return runs;
+}
+
+void keep_each_once(std::vector<std::string>& faults) {
+  std::ranges::sort(faults);  // cards of one kernel demand the same more than once
+  const auto [first, last] = std::ranges::unique(faults);
+  faults.erase(first, last);
+}
+
+/// Compares those regions of the report's kernel with their demands for which `is_due` says so.
+template <typename IsDue>
+void check_limits(std::span<const Card* const> cards, ImageReport& report, IsDue is_due) {
+  const ParameterValues& values = KernelSources::built_in().kernel(report.image->name).values;
+  for_limits(cards, *report.image, [&](const KernelLimits& limits) {
+    for (const RegionLimits& region : limits.regions) {
+      if (is_due(region.region)) {
+        const auto faults = check_demands(region, values, report.regions[region.region]);
+        report.faults.insert(report.faults.end(), faults.begin(), faults.end());
+      }
+    }
+  });
+  keep_each_once(report.faults);
+}
+
+std::vector<Role> roles_of(std::span<const Card* const> cards, const gpu::KernelImage& image) {
+  std::vector<Role> roles;
+  for_limits(cards, image, [&](const KernelLimits& limits) {
+    roles = limits.roles.empty() ? roles : limits.roles;
+  });
+  return roles;
+}
+
+/// Whether a card demands something of a region that the sources mark, and not of a role.
+bool has_marked_regions(std::span<const Card* const> cards, const gpu::KernelImage& image) {
+  bool found = false;
+  for_limits(cards, image, [&](const KernelLimits& limits) {
+    found =
+        found || std::ranges::any_of(limits.regions, [&](const RegionLimits& region) {
+          return std::ranges::find(limits.roles, region.region, &Role::name) == limits.roles.end();
+        });
+  });
+  return found;
+}
+
+/// All that can be said of a kernel without the lines of its sources.
+void check_listing(std::span<const Card* const> cards, std::string_view listing,
+                   ImageReport& report) {
+  report.counts = count_instructions(listing);
+  for (const auto& [name, number] : report.counts) {
+    report.instructions += number;
+  }
+  const auto faults = check_instructions(cards, *report.image, report.counts);
+  report.faults.insert(report.faults.end(), faults.begin(), faults.end());
+  check_roles(cards, listing, report);
+}
+
+std::vector<ImageReport> check_run(std::span<const Card* const> cards,
+                                   std::span<const gpu::KernelImage* const> run) {
+  const std::vector<std::string> listings = disassemble(run);
+  std::vector<ImageReport> reports(listings.size());
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    reports[i].image = run[i];
+    check_listing(cards, listings[i], reports[i]);
+  }
+  return reports;
+}
+
+/// Holds the instructions of the regions of a report's kernel against the cards' demands.
+void add_regions(std::span<const Card* const> cards, LinedKernel lined, ImageReport& report) {
+  if (!lined.same) {
+    report.faults.push_back(fmt::format(
+        "{} makes other machine code than this program has, so regions of that say nothing",
+        lined.compiler));
+  }
+  check_regions(cards, lined.regions, report);
+  report.lined = std::make_shared<const LinedKernel>(std::move(lined));
+}
+
+/// Makes `count` lists of reports on all CPUs; tells them in order, while others are being made.
+template <typename Make>
+void in_order(std::size_t count, Make make, const std::function<void(const ImageReport&)>& tell) {
+  std::vector<std::vector<ImageReport>> done(count);
+  std::size_t told = 0;
+  std::mutex mutex;
+  ThreadPool pool(available_threads());
+  pool.parallel_for(count, [&](std::size_t index, int) {
+    std::vector<ImageReport> reports = make(index);
+    const std::lock_guard lock(mutex);
+    done[index] = std::move(reports);
+    for (; told < count && !done[told].empty(); ++told) {
+      std::ranges::for_each(done[told], tell);
+      done[told].clear();  // machine code may go
+    }
+  });
+}
+
+}  // namespace
+
+std::vector<ImageReport> check_resources(std::span<const Card* const> cards,
+                                         std::span<const gpu::KernelImage> images) {
+  std::vector<ImageReport> reports;
+  for (const gpu::KernelImage& image : images) {
+    ImageReport report;
+    report.image = &image;
+    const auto at_most = [&](int value, int most, std::string_view what) {
+      if (value > most) {
+        report.faults.push_back(fmt::format("{} {}, {} allowed", value, what, most));
+      }
+    };
+    KernelLimits limits;
+    for_limits(cards, image, [&](const KernelLimits& one) {
+      limits.registers = std::min(limits.registers, one.registers);
+      limits.shared_bytes = std::min(limits.shared_bytes, one.shared_bytes);
+    });
+    at_most(image.registers, limits.registers, "registers");
+    at_most(image.shared_bytes, limits.shared_bytes, "bytes of static shared memory");
+    at_most(image.spill_store_bytes, 0, "bytes of spill stores");
+    at_most(image.spill_load_bytes, 0, "bytes of spill loads");
+    at_most(image.stack_bytes, 0, "bytes of local memory");
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+InstructionCounts count_instructions(std::string_view disassembly) {
+  InstructionCounts counts;
+  for (const Instruction& one : read_instructions(disassembly)) {
+    ++counts[std::string(one.name)];
+  }
+  return counts;
+}
+
+std::vector<std::string> check_instructions(std::span<const Card* const> cards,
+                                            const gpu::KernelImage& image,
+                                            const InstructionCounts& instructions) {
+  std::vector<std::string> faults;
+  const auto count = [&](std::string_view wanted) {
+    int sum = 0;
+    for (const auto& [name, number] : instructions) {
+      sum += Instruction{.name = name}.is(wanted) ? number : 0;
+    }
+    return sum;
+  };
+  const auto must_lack = [&](std::string_view name) {
+    if (const int number = count(name); number > 0) {
+      faults.push_back(fmt::format("{} {}, none allowed", number, name));
+    }
+  };
+  if (instructions.empty()) {
+    faults.emplace_back("no instruction was read");
+  }
+  std::ranges::for_each(kNever, must_lack);
+  for (const auto& [name, number] : instructions) {
+    if (is_unknown(name, image.arch)) {
+      faults.push_back(fmt::format(
+          "{} {}, of which the table in lab/code/instruction_kinds.cpp does not say what it does",
+          number, name));
+    }
+  }
+  for_limits(cards, image, [&](const KernelLimits& limits) {
+    std::ranges::for_each(limits.sass_lacks, must_lack);
+    for (const std::string& name : limits.sass_has) {
+      if (count(name) == 0) {
+        faults.push_back(fmt::format("no {}", name));
+      }
+    }
+  });
+  keep_each_once(faults);
+  return faults;
+}
+
+void check_roles(std::span<const Card* const> cards, std::string_view listing,
+                 ImageReport& report) {
+  const std::vector<Role> roles = roles_of(cards, *report.image);
+  if (roles.empty()) {
+    return;
+  }
+  const std::vector<Instruction> instructions = read_instructions(listing);
+  std::vector<BasicBlock> blocks;
+  try {
+    blocks = control_flow(instructions);
+  } catch (const Error& error) {
+    report.faults.emplace_back(error.what());
+    return;
+  }
+  const RoleParts parts = find_roles(instructions, blocks, roles);
+  report.faults.insert(report.faults.end(), parts.faults.begin(), parts.faults.end());
+  for (std::size_t block = 0; block < blocks.size(); ++block) {
+    for (std::size_t i = blocks[block].first; i < blocks[block].last; ++i) {
+      ++report.regions[parts.parts[block]][std::string(instructions[i].name)];
+    }
+  }
+  check_limits(cards, report, [&](const std::string& region) {
+    return std::ranges::find(roles, region, &Role::name) != roles.end();
+  });
+}
+
+void check_regions(std::span<const Card* const> cards,
+                   const std::map<std::string, InstructionCounts>& regions, ImageReport& report) {
+  report.regions.insert(regions.begin(), regions.end());
+  check_limits(cards, report, [&](const std::string& region) {
+    if (!report.regions.contains(region)) {
+      report.faults.push_back(fmt::format("the sources mark no region '{}'", region));
+    }
+    return regions.contains(region);
+  });
+}
+
+void check_machine_code(std::span<const Card* const> cards,
+                        std::span<const gpu::KernelImage> images,
+                        const std::function<void(const ImageReport&)>& report) {
+  const std::vector<std::vector<const gpu::KernelImage*>> runs =
+      runs_of(images, [](const auto&) { return true; });
+  in_order(runs.size(), [&](std::size_t index) { return check_run(cards, runs[index]); }, report);
+}
+
+std::string control_flow_graph(std::span<const Card* const> cards, const gpu::KernelImage& image) {
+  const gpu::KernelImage* const one = &image;
+  const std::string listing = disassemble(std::span(&one, 1)).front();
+  const std::vector<Instruction> instructions = read_instructions(listing);
+  const std::vector<BasicBlock> blocks = control_flow(instructions);
+  return to_dot(image.name, instructions, blocks,
+                find_roles(instructions, blocks, roles_of(cards, image)));
+}
+
+std::string to_json(const ImageReport& report) {
+  const gpu::KernelImage& image = *report.image;
+  nlohmann::ordered_json json = {{"kernel", image.name},
+                                 {"source", image.source},
+                                 {"arch", image.arch},
+                                 {"registers", image.registers},
+                                 {"shared_bytes", image.shared_bytes},
+                                 {"stack_bytes", image.stack_bytes},
+                                 {"spill_bytes", image.spill_store_bytes + image.spill_load_bytes}};
+  if (!report.counts.empty()) {
+    json["instructions"] = report.instructions;
+    json["counts"] = report.counts;
+    json["regions"] = nlohmann::ordered_json::array();
+    for (const auto& [region, counts] : report.regions) {
+      int all = 0;
+      for (const auto& [name, count] : counts) {
+        all += count;
+      }
+      json["regions"].push_back({{"name", region}, {"instructions", all}, {"counts", counts}});
+    }
+  }
+  if (report.lined != nullptr) {
+    json["compiler"] = report.lined->compiler;
+    json["same_as_program"] = report.lined->same;
+  }
+  json["faults"] = report.faults;
+  return json.dump();
+}
+
+void check_machine_code_by_line(std::span<const Card* const> cards,
+                                std::span<const gpu::KernelImage> images,
+                                const std::function<void(const ImageReport&)>& report) {
+  // Nothing is asked of the lines of the others, so they are not compiled for them.
+  std::vector<std::vector<const gpu::KernelImage*>> runs =
+      runs_of(images, [&](const auto& image) { return !has_marked_regions(cards, image); });
+  const std::size_t plain = runs.size();
+  std::map<const std::byte*, std::vector<const gpu::KernelImage*>> units;
+  for (const gpu::KernelImage& image : images) {
+    if (has_marked_regions(cards, image)) {
+      units[image.packed.data()].push_back(&image);
+    }
+  }
+  for (auto& [code, unit] : units) {
+    runs.push_back(std::move(unit));
+  }
+  in_order(
+      runs.size(),
+      [&](std::size_t index) {
+        std::vector<ImageReport> reports = check_run(cards, runs[index]);
+        if (index >= plain) {
+          std::vector<LinedKernel> lined = with_lines(runs[index]);
+          for (std::size_t i = 0; i < reports.size(); ++i) {
+            add_regions(cards, std::move(lined[i]), reports[i]);
+          }
+        }
+        return reports;
+      },
+      report);
+}
+
+void check_machine_code_by_line(std::span<const Card* const> cards,
+                                std::span<const gpu::KernelImage> images,
+                                const KernelSources& sources,
+                                const std::function<void(const ImageReport&)>& report) {
+  in_order(
+      images.size(),
+      [&](std::size_t index) {
+        const auto lined = std::make_shared<const LinedKernel>(with_lines(images[index], sources));
+        ImageReport one = check_resources(cards, std::span(&lined->image, 1)).front();
+        one.lined = lined;
+        const gpu::KernelImage* const code = &lined->image;
+        check_listing(cards, disassemble(std::span(&code, 1)).front(), one);
+        check_regions(cards, lined->regions, one);
+        return std::vector{std::move(one)};
+      },
+      report);
+}
+
+}  // namespace fovea::lab

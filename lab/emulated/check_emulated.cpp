@@ -1,0 +1,219 @@
+// check on the emulator.
+#include "lab/emulated/check_emulated.hpp"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/thread_pool.hpp"
+#include "gpu/emulated/emu_device.hpp"
+#include "gpu/emulated/emu_orders.hpp"
+#include "lab/emulated/replay_case.hpp"
+
+namespace fovea::lab {
+namespace {
+
+/// Of what is checked without being named.
+constexpr double kMostFlops = 30e6;
+constexpr double kMostBytes = 3e6;
+
+/// A case's inputs for all its plans, which are drawn when the first of them runs.
+class SharedInputs {
+ public:
+  SharedInputs(const Case& one, std::uint64_t seed) : one_(one), seed_(seed) {}
+
+  const PreparedInputs& get(const gpu::DeviceInfo& device) {
+    std::call_once(once_, [&] { inputs_ = prepare(one_, seed_, device); });
+    return inputs_;
+  }
+
+ private:
+  const Case& one_;
+  std::uint64_t seed_;
+  std::once_flag once_;
+  PreparedInputs inputs_;
+};
+
+struct Job : EmulatedJob {
+  std::shared_ptr<SharedInputs> inputs;
+};
+
+/// `made`: of each card a case beside its quick ones; where one was asked for, the only one.
+std::vector<Job> jobs_of(std::span<const Card* const> cards,
+                         const std::vector<std::optional<Case>>& made,
+                         const EmulatedCheckOptions& options, const gpu::DeviceInfo& device) {
+  std::vector<Job> jobs;
+  const auto add = [&](const Card& card, const Case& one) {
+    const std::unique_ptr<Workload> workload = one.make(options.seed);
+    if (!workload->can_run(device)) {
+      jobs.push_back({{&card, &one, std::nullopt}, nullptr});
+      return;
+    }
+    const auto inputs = std::make_shared<SharedInputs>(one, options.seed);
+    for (const Plan& plan : workload->plans(device)) {
+      jobs.push_back({{&card, &one, plan}, inputs});
+    }
+  };
+  for (std::size_t i = 0; i < cards.size(); ++i) {
+    for (const Case& one : cards[i]->cases) {
+      if (options.only_case.empty() && one.check && is_quick_to_emulate(one)) {
+        add(*cards[i], one);
+      }
+    }
+    if (made[i]) {
+      add(*cards[i], *made[i]);
+    }
+  }
+  return jobs;
+}
+
+/// What runs jobs, one after the other: a device, on which each kernel is loaded once.
+class Runner {
+ public:
+  explicit Runner(const EmulatedCheckOptions& options) : options_(options) {}
+
+  std::vector<CheckResult> run(const Job& job) {
+    start();
+    std::vector<CheckResult> results;
+    const auto report = [&](const CheckResult& result) { results.push_back(result); };
+    CheckOptions check{.seed = options_.seed, .small = true, .runs = options_.schedules};
+    int schedule = 0;
+    bool overlapping = false;
+    if (emulator_) {
+      // Once for each kernel: what it waits for does not depend on the problem.
+      check.overlaps = [&](const std::vector<std::string_view>& kernels) {
+        overlapping = overlapped_.insert(kernels).second;
+        return overlapping;
+      };
+      check.before_run = [&](int run) {
+        schedule = run;
+        gpu::begin_order(*emulator_, order_seed(options_.seed, run));
+      };
+    }
+    if (options_.inspect) {
+      check.inspect = [&](const Ran& ran) { return options_.inspect(job, ran); };
+    }
+    try {
+      if (job.plan) {
+        check_case(
+            *kernels_, *job.card, *job.one, job.inputs->get(kernels_->device().info()), check,
+            [&](const Workload& /*workload*/) { return std::vector{*job.plan}; }, report);
+      } else {
+        check_case(*kernels_, *job.card, *job.one, check, {}, report);
+      }
+    } catch (const Error& error) {
+      results.push_back({.seed = options_.seed,
+                         .card = job.card->name,
+                         .case_name = job.one->name,
+                         .what = job.plan ? to_string(*job.plan) : "",
+                         .description = {},
+                         .verdict = {},
+                         .passed = false,
+                         .reason = error.what(),
+                         .kernels = {}});
+      kernels_.reset();
+      emulator_.reset();
+    }
+    if (job.plan && options_.gpu == nullptr && !results.empty() && !results.back().passed) {
+      results.back().reason += "; again: fovea kernel emulate " +
+                               replay_arguments(job.card->name, {.arch = options_.arch,
+                                                                 .case_name = job.one->name,
+                                                                 .plan = to_string(*job.plan),
+                                                                 .seed = options_.seed,
+                                                                 .schedule = schedule,
+                                                                 .overlapping = overlapping});
+    }
+    return results;
+  }
+
+ private:
+  void start() {
+    if (kernels_) {
+      return;
+    }
+    if (options_.gpu == nullptr) {
+      emulator_ = gpu::open_emulated_device({.arch = options_.arch});
+    }
+    kernels_ = std::make_unique<gpu::KernelCache>(emulator_ ? *emulator_ : *options_.gpu);
+  }
+
+  const EmulatedCheckOptions& options_;
+  std::unique_ptr<gpu::Device> emulator_;
+  std::unique_ptr<gpu::KernelCache> kernels_;
+  std::set<std::vector<std::string_view>> overlapped_;
+};
+
+}  // namespace
+
+std::uint64_t order_seed(std::uint64_t seed, int number) {
+  constexpr std::uint64_t kApart = 1'000'003;  // more than there are schedules
+  return seed * kApart + static_cast<std::uint64_t>(number);
+}
+
+bool is_quick_to_emulate(const Case& one) {
+  const std::unique_ptr<Workload> workload = one.make(1);
+  return workload->flops() <= kMostFlops && static_cast<double>(workload->bytes()) <= kMostBytes;
+}
+
+int check_emulated(std::span<const Card* const> cards, const EmulatedCheckOptions& options,
+                   const std::function<void(const CheckResult&)>& report) {
+  std::vector<const Card*> with_kernels;
+  // Of each card, the one that was asked for, or one that fills pipelines more than once.
+  std::vector<std::optional<Case>> made;
+  const gpu::DeviceInfo info = options.gpu != nullptr
+                                   ? options.gpu->info()
+                                   : gpu::open_emulated_device({.arch = options.arch})->info();
+  for (const Card* const card : cards) {
+    std::vector<Case> asked = cases_of(*card, options.only_case);
+    if (carries_kernels(*card, info) && !asked.empty()) {
+      with_kernels.push_back(card);
+      if (!options.only_case.empty()) {
+        made.emplace_back(std::move(asked.front()));
+      } else if (!card->emulated.empty()) {
+        made.emplace_back(find_case(*card, card->emulated.front()));
+      } else {
+        made.emplace_back();
+      }
+    }
+  }
+  std::vector<Job> jobs = jobs_of(with_kernels, made, options, info);
+  if (jobs.empty()) {
+    fail(
+        "nothing was checked: this program has no kernels of these cards for {}, or none of their "
+        "cases is small enough; --case names one",
+        info.name);
+  }
+  std::mutex mutex;
+  std::map<std::size_t, std::vector<CheckResult>> done;  // and not reported: an earlier one is not
+  std::size_t next = 0;
+  int failed = 0;
+  const int threads = options.gpu != nullptr ? 1 : available_threads();
+  ThreadPool pool(std::min(threads, static_cast<int>(jobs.size())));
+  std::vector<Runner> runners;
+  for (int i = 0; i < pool.threads(); ++i) {
+    runners.emplace_back(options);
+  }
+  pool.parallel_for(jobs.size(), [&](std::size_t index, int worker) {
+    std::vector<CheckResult> results = runners[static_cast<std::size_t>(worker)].run(jobs[index]);
+    jobs[index].inputs.reset();
+    const std::lock_guard lock(mutex);
+    done.emplace(index, std::move(results));
+    for (; !done.empty() && done.begin()->first == next; ++next) {
+      const auto of_job = done.extract(done.begin());
+      for (const CheckResult& result : of_job.mapped()) {
+        failed += result.passed ? 0 : 1;
+        report(result);
+      }
+    }
+  });
+  return failed;
+}
+
+}  // namespace fovea::lab

@@ -1,0 +1,445 @@
+// The gates of candidates, from the cheapest on.
+#include "lab/evolve/candidate.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "gpu/device/kernel_image.hpp"
+#include "lab/check/check_cards.hpp"
+#include "lab/check/placement.hpp"
+#include "lab/measure/rotation.hpp"
+#include "lab/system/nvml.hpp"
+
+namespace fovea::lab {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kRegistersPerSm = 65536;
+
+/// A candidate did not pass.
+struct Refused {
+  CandidateGate gate;
+  std::string reason;
+};
+
+[[noreturn]] void refuse(CandidateGate gate, std::string reason) {
+  throw Refused{gate, std::move(reason)};
+}
+
+Plan baseline_of(const CandidateSetting& setting, const Workload& workload,
+                 const gpu::DeviceInfo& device) {
+  if (!setting.level.empty()) {
+    require_level(*setting.card, setting.level);
+    return workload.plan_of_level(device, setting.level);
+  }
+  return {};
+}
+
+/// Files that the program's own sources do not have like this.
+std::vector<std::string> changed_files(const KernelSources& sources) {
+  std::vector<std::string> changed;
+  const auto& own = KernelSources::built_in().files();
+  for (const auto& [path, text] : sources.files()) {
+    const auto found = own.find(path);
+    if (found == own.end() || found->second != text) {
+      changed.push_back(path);
+    }
+  }
+  return changed;
+}
+
+/// The candidate's plan of a workload; without support when it cannot run it.
+TunedPlan plan_of(const Workload& workload, const gpu::DeviceInfo& device, gpu::KernelId kernel,
+                  const ParameterValues& values) {
+  try {
+    return workload.tuned(device, kernel, values);
+  } catch (const Error& error) {  // another operator's
+    return {.plan = {}, .kernel = kernel, .support = {error.what()}};
+  }
+}
+
+void judge_resources(const gpu::KernelImage& image, const gpu::CtaSize& cta,
+                     const gpu::DeviceInfo& device, CandidateResult& result) {
+  result.registers = image.registers;
+  result.spill_bytes = image.spill_store_bytes + image.spill_load_bytes;
+  result.shared_bytes = static_cast<std::size_t>(image.shared_bytes) + cta.dynamic_shared_bytes;
+  if (result.spill_bytes > 0 || image.stack_bytes > 0) {
+    refuse(CandidateGate::kResources,
+           fmt::format("{} bytes of registers spill, and {} bytes of stack are used",
+                       result.spill_bytes, image.stack_bytes));
+  }
+  // An SM hands out registers to its warps in groups of eight a thread.
+  if ((image.registers + 7) / 8 * 8 * cta.threads > kRegistersPerSm) {
+    refuse(CandidateGate::kResources,
+           fmt::format("{} registers of {} threads are more than the {} of an SM", image.registers,
+                       cta.threads, kRegistersPerSm));
+  }
+  if (result.shared_bytes > device.shared_bytes_per_block) {
+    refuse(CandidateGate::kResources,
+           fmt::format("it takes {} bytes of shared memory, and a CTA has {}", result.shared_bytes,
+                       device.shared_bytes_per_block));
+  }
+}
+
+Json numbers(const ParameterValues& values) {
+  Json json = Json::object();
+  for (const auto& [name, value] : values) {
+    json[name] = value;
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string_view to_string(CandidateGate gate) {
+  constexpr std::array<std::string_view, 8> kNames = {"legal", "compile", "resources", "races",
+                                                      "small", "mutants", "right",     "time"};
+  return kNames.at(static_cast<std::size_t>(gate));
+}
+
+gpu::KernelId kernel_named(std::string_view name) {
+  const auto found = std::ranges::find(gpu::kKernels, name, &gpu::KernelInfo::name);
+  if (found == gpu::kKernels.end()) {
+    fail("there is no kernel '{}'", name);
+  }
+  return static_cast<gpu::KernelId>(found - gpu::kKernels.begin());
+}
+
+gpu::DeviceInfo assumed_device() {
+  return {.name = "NVIDIA H200",
+          .compute_major = 9,
+          .compute_minor = 0,
+          .sm_count = 132,
+          .memory_bytes = std::size_t{139} << 30,
+          .l2_bytes = std::size_t{60} << 20,
+          .shared_bytes_per_block = std::size_t{227} << 10,
+          .clock_khz = 1980000,
+          .driver_version = 13000};
+}
+
+double CandidateResult::speed_up() const {
+  return timing.has_value() ? baseline_timing.value_or(Timing{}).seconds / timing->seconds : 0.0;
+}
+
+std::string_view CandidateResult::verdict() const {
+  constexpr double kSame = 0.01;
+  if (!timing.has_value()) {
+    return "";
+  }
+  if (std::abs(speed_up() - 1.0) <= kSame) {
+    return "SAME";
+  }
+  if (timing->ambiguous_with(baseline_timing.value_or(Timing{}))) {
+    return "AMBIGUOUS";
+  }
+  return speed_up() > 1.0 ? "FASTER" : "SLOWER";
+}
+
+struct CandidateTrials::Prepared {
+  gpu::KernelId kernel{};
+  TunedPlan tuned;
+  CompiledKernel compiled;
+  CandidateResult result;
+};
+
+/// What all candidates of a case share.
+struct CandidateTrials::State {
+  /// What is on the device: made when the first candidate comes so far.
+  struct OnDevice {
+    OnDevice(gpu::Device& device, const Workload& workload, std::uint64_t seed)
+        : stream(device.make_stream()),
+          baseline(device),
+          rotation(device, workload, *stream),
+          nvml(device.info().pci_bus_id) {
+      const OutputSpec output = workload.output();
+      values = expectations(workload,
+                            sample_tiles(output.rows, output.columns, kTilesBeforeTiming, seed));
+    }
+    std::unique_ptr<gpu::Stream> stream;
+    gpu::KernelCache baseline;
+    Rotation rotation;
+    std::vector<TileValues> values;
+    Nvml nvml;
+  };
+
+  /// The card's small cases that the candidate can run, and mutants of those that have some.
+  void judge_cases(gpu::KernelCache& kernels, const Prepared& prepared, CandidateResult& result,
+                   CandidateGate& gate) const {
+    std::vector<TunedPlan> owners;
+    const PlansOf plans = [&](const Workload& small) -> std::vector<Plan> {
+      owners.push_back(plan_of(small, info, prepared.kernel, result.values));
+      return owners.back().support ? std::vector{owners.back().plan} : std::vector<Plan>{};
+    };
+    bool any_small = false;
+    bool any_mutant = false;
+    for (const Case& one : setting.card->cases) {
+      const bool wanted = one.check && (one.small || one.mutants);
+      if (!wanted || plans(*one.make(setting.seed)).empty()) {
+        continue;
+      }
+      gate = CandidateGate::kSmall;
+      check_case(kernels, *setting.card, one, {.seed = setting.seed}, plans,
+                 [&](const CheckResult& check) {
+                   ++result.checked;
+                   const bool mutant = check.what.starts_with("mutant");
+                   gate = mutant ? CandidateGate::kMutants : CandidateGate::kSmall;
+                   (mutant ? any_mutant : any_small) = true;
+                   if (!check.passed) {
+                     refuse(gate, fmt::format("{}{}{}: {}", check.case_name, mutant ? ", " : "",
+                                              mutant ? check.what : "", check.reason));
+                   }
+                 });
+    }
+    for (const auto& [asked, one] : {std::pair(any_small, CandidateGate::kSmall),
+                                     std::pair(any_mutant, CandidateGate::kMutants)}) {
+      if (!asked) {
+        result.skipped.emplace_back(one, "no such case of the card runs on this kernel");
+      }
+    }
+  }
+
+  void judge(gpu::KernelCache& kernels, const Plan& plan, CandidateResult& result) const {
+    gpu::Stream& stream = *on_device->stream;
+    Placement& first = on_device->rotation.first();
+    const Verdict verdict = run_and_judge(kernels, *workload, first, plan, on_device->values,
+                                          setting.card->tolerance, stream);
+    ++result.checked;
+    result.worst = verdict.worst;
+    result.worst_relative = verdict.worst_relative;
+    if (!verdict.passes()) {
+      refuse(CandidateGate::kRight, verdict.reason);
+    }
+    const std::uint64_t once = first.fingerprint(stream);
+    first.reset(stream, kOtherPoison);
+    lab::run(kernels, *workload, first.operands(), plan, stream);
+    if (first.fingerprint(stream) != once) {
+      refuse(CandidateGate::kRight, "the same inputs gave other bytes when it ran again: a race");
+    }
+  }
+
+  /// A round has a sample of each, one right after the other.
+  void time(gpu::KernelCache& kernels, const Plan& plan, CandidateResult& result) const {
+    std::vector<Contender> contenders = {
+        on_device->rotation.contender("candidate",
+                                      [&](const Operands& operands, gpu::Stream& on) {
+                                        lab::run(kernels, *workload, operands, plan, on);
+                                      }),
+        on_device->rotation.contender("baseline", [&](const Operands& operands, gpu::Stream& on) {
+          lab::run(on_device->baseline, *workload, operands, baseline, on);
+        })};
+    const std::vector<Timing> timings = time_in_turns(*device, on_device->nvml, contenders);
+    result.timing = timings[0];
+    result.baseline_timing = timings[1];
+  }
+
+  gpu::Device* device = nullptr;
+  gpu::DeviceInfo info;
+  KernelSources sources;
+  CandidateSetting setting;
+  std::unique_ptr<Workload> workload;
+  Plan baseline;
+  std::unique_ptr<OnDevice> on_device;
+};
+
+CandidateTrials::CandidateTrials(gpu::Device* device, const KernelSources& sources,
+                                 const CandidateSetting& setting)
+    : state_(std::make_unique<State>()) {
+  state_->device = device;
+  state_->info = device == nullptr ? assumed_device() : device->info();
+  state_->sources = sources;
+  state_->setting = setting;
+  state_->workload = find_case(*setting.card, setting.case_name).make(setting.seed);
+  state_->baseline = baseline_of(setting, *state_->workload, state_->info);
+}
+
+CandidateTrials::~CandidateTrials() = default;
+
+auto CandidateTrials::prepare(const CandidateSpec& spec) const -> std::shared_ptr<Prepared> {
+  const gpu::DeviceInfo& info = state_->info;
+  const Workload& workload = *state_->workload;
+  auto prepared = std::make_shared<Prepared>();
+  CandidateResult& result = prepared->result;
+  // A program without kernels, where there is no device either, has no baseline.
+  if (state_->device != nullptr || spec.kernel.empty()) {
+    prepared->kernel = workload.kernel_of(info, state_->baseline);
+    result.baseline = gpu::info_of(prepared->kernel).name;
+  }
+  if (!spec.kernel.empty()) {
+    prepared->kernel = kernel_named(spec.kernel);
+  }
+  const KernelEntry& entry = state_->sources.kernel(gpu::info_of(prepared->kernel).name);
+  KernelSources sources = state_->sources;
+  if (!spec.source.empty()) {
+    sources.set_file("kernels/" + entry.source, spec.source);
+  }
+  result.kernel = gpu::info_of(prepared->kernel).name;
+  result.values = entry.values;
+  result.sources = changed_files(sources);
+  for (const auto& [name, value] : spec.changes) {
+    result.change.emplace_back(name, value);
+  }
+  try {
+    result.values = state_->sources.changed(entry, spec.changes);
+    if (std::string why = state_->sources.outside_of_table(entry, spec.changes); !why.empty()) {
+      refuse(CandidateGate::kLegal, std::move(why));
+    }
+    prepared->tuned = workload.tuned(info, prepared->kernel, result.values);
+    if (!prepared->tuned.support) {
+      refuse(CandidateGate::kLegal, prepared->tuned.support.why);
+    }
+    CompileOptions options;
+    options.target = target_of(prepared->kernel, info.arch());
+    try {
+      prepared->compiled = compile(sources, prepared->kernel, result.values, options);
+    } catch (const CompileError& error) {
+      refuse(CandidateGate::kCompile, error.what());
+    }
+    result.compiler = prepared->compiled.compiler;
+    result.compile_seconds = prepared->compiled.seconds;
+    judge_resources(prepared->compiled.image, prepared->tuned.cta, info, result);
+  } catch (const Refused& refused) {
+    result.failed_at = refused.gate;
+    result.reason = refused.reason;
+  }
+  return prepared;
+}
+
+CandidateResult CandidateTrials::finish(const std::shared_ptr<Prepared>& prepared) {
+  CandidateResult result = std::move(prepared->result);
+  if (result.failed_at.has_value()) {
+    return result;
+  }
+  using enum CandidateGate;
+  result.skipped.emplace_back(kRaces, "the emulator runs PTX, and a candidate is machine code");
+  if (state_->device == nullptr) {
+    result.valid.reset();
+    for (const CandidateGate gate : {kSmall, kMutants, kRight, kTime}) {
+      result.skipped.emplace_back(gate,
+                                  "there is no GPU here; legal and resources are as for an H200");
+    }
+    return result;
+  }
+  result.valid = true;
+  CandidateGate gate = kRight;
+  try {
+    gpu::Device& device = *state_->device;
+    gpu::KernelCache kernels(device, {&prepared->compiled.image});
+    state_->judge_cases(kernels, *prepared, result, gate);
+    gate = kRight;
+    if (state_->on_device == nullptr) {
+      state_->on_device =
+          std::make_unique<State::OnDevice>(device, *state_->workload, state_->setting.seed);
+    }
+    state_->judge(kernels, prepared->tuned.plan, result);
+    gate = kTime;
+    state_->time(kernels, prepared->tuned.plan, result);
+  } catch (const Refused& refused) {
+    gate = refused.gate;
+    result.reason = refused.reason;
+  } catch (const Error& error) {  // the driver's words
+    result.reason = error.what();
+  }
+  if (!result.reason.empty()) {
+    result.valid = false;
+    result.failed_at = gate;
+  }
+  return result;
+}
+
+std::vector<TuningSpace> tuning_spaces(const gpu::DeviceInfo& device, const KernelSources& sources,
+                                       const CandidateSetting& setting) {
+  const std::unique_ptr<Workload> workload =
+      find_case(*setting.card, setting.case_name).make(setting.seed);
+  std::vector<Plan> plans = {baseline_of(setting, *workload, device)};
+  if (setting.level.empty()) {
+    plans = workload->plans(device);
+  }
+  std::vector<TuningSpace> spaces;
+  for (const Plan& plan : plans) {
+    const std::string kernel(gpu::info_of(workload->kernel_of(device, plan)).name);
+    if (std::ranges::find(spaces, kernel, &TuningSpace::kernel) != spaces.end()) {
+      continue;
+    }
+    const KernelEntry& entry = sources.kernel(kernel);
+    const auto ranges = sources.parameters(entry.family);
+    spaces.push_back({.kernel = kernel,
+                      .plan = to_string(plan),
+                      .family = entry.family,
+                      .values = entry.values,
+                      .ranges = {ranges.begin(), ranges.end()}});
+  }
+  return spaces;
+}
+
+std::string to_json(const CandidateResult& result) {
+  Json skipped = Json::object();
+  for (const auto& [gate, why] : result.skipped) {
+    skipped[std::string(to_string(gate))] = why;
+  }
+  const auto number = [](const std::optional<double>& value) {
+    return value.has_value() ? Json(*value) : Json(nullptr);
+  };
+  const bool timed = result.timing.has_value();
+  const Timing timing = result.timing.value_or(Timing{});
+  const auto if_timed = [&](const Json& value) { return timed ? value : Json(nullptr); };
+  const bool compiled = !result.compiler.empty();
+  const auto if_compiled = [&](const Json& value) { return compiled ? value : Json(nullptr); };
+  const Json json = {
+      {"valid", result.valid.has_value() ? Json(*result.valid) : Json(nullptr)},
+      {"failed_at",
+       result.failed_at.has_value() ? Json(to_string(*result.failed_at)) : Json(nullptr)},
+      {"reason", result.reason},
+      {"untimed", skipped.value("time", Json(nullptr))},
+      {"skipped", std::move(skipped)},
+      {"kernel", result.kernel},
+      {"parameters", numbers(result.values)},
+      {"change", numbers(result.change)},
+      {"changed_sources", result.sources},
+      {"compiler", result.compiler},
+      {"compile_seconds", if_compiled(result.compile_seconds)},
+      {"registers", if_compiled(result.registers)},
+      {"shared_bytes", if_compiled(result.shared_bytes)},
+      {"spill_bytes", if_compiled(result.spill_bytes)},
+      {"checked", result.checked},
+      {"max_abs", number(result.worst)},
+      {"max_rel", number(result.worst_relative)},
+      {"seconds", if_timed(timing.seconds)},
+      {"spread", if_timed(timing.spread)},
+      {"samples", timing.samples},
+      {"sm_mhz", timing.sm_mhz},
+      {"watts", timing.watts},
+      {"baseline", result.baseline},
+      {"baseline_seconds", if_timed(result.baseline_timing.value_or(Timing{}).seconds)},
+      {"baseline_spread", if_timed(result.baseline_timing.value_or(Timing{}).spread)},
+      {"speed_up", if_timed(result.speed_up())},
+      {"verdict", if_timed(result.verdict())}};
+  return json.dump();
+}
+
+std::string to_json(const std::vector<TuningSpace>& spaces) {
+  Json all = Json::array();
+  for (const TuningSpace& space : spaces) {
+    Json ranges = Json::object();
+    for (const ParameterRange& range : space.ranges) {
+      ranges[range.name] = range.values;
+    }
+    all.push_back({{"kernel", space.kernel},
+                   {"plan", space.plan},
+                   {"family", space.family},
+                   {"values", numbers(space.values)},
+                   {"parameters", std::move(ranges)}});
+  }
+  return all.dump(1);
+}
+
+}  // namespace fovea::lab

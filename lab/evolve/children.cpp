@@ -1,0 +1,381 @@
+// Children that try candidates, and the conversation with a proposer.
+#include "lab/evolve/children.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include "core/error.hpp"
+#include "io/json.hpp"
+
+namespace fovea::lab {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kMostUnasked = 1000;  // lines of a proposer
+constexpr std::size_t kMostSaid = std::size_t{4} << 20;
+
+/// All that a child prints until it ends.
+struct Said {
+  std::string output;
+  std::string ending;  // "ended with exit code 1: ..."
+};
+
+Said listen(const std::vector<std::string>& command, double most_seconds, StopFlag stop) {
+  using Clock = std::chrono::steady_clock;
+  const auto began = Clock::now();
+  Child child(command, stop);
+  child.close_input();
+  Said said;
+  while (child.is_open()) {
+    const double left = most_seconds - std::chrono::duration<double>(Clock::now() - began).count();
+    // A kernel may print, and for ever.
+    if (left <= 0 || said.output.size() > kMostSaid) {
+      said.ending = left <= 0 ? fmt::format("did not end within {:g} s", most_seconds)
+                              : fmt::format("printed more than {} MiB", kMostSaid >> 20);
+      return said;
+    }
+    if (const std::optional<std::string> line = child.read_line(left); line.has_value()) {
+      said.output += *line + '\n';
+    }
+  }
+  said.ending = child.why_silent();
+  return said;
+}
+
+/// A folder that is removed with the object.
+class SourcesFolder {
+ public:
+  SourcesFolder() {
+    path_ = (std::filesystem::temp_directory_path() / "fovea-sources-XXXXXX").string();
+    if (::mkdtemp(path_.data()) == nullptr) {
+      fail("{} cannot be made", path_);
+    }
+  }
+  ~SourcesFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  SourcesFolder(const SourcesFolder&) = delete;
+  SourcesFolder& operator=(const SourcesFolder&) = delete;
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// The files that a source includes, from its lines `#include "kernels/..."`.
+std::vector<std::string> includes_of(const std::string& text) {
+  static constexpr std::string_view kDirective = "#include \"";
+  std::vector<std::string> paths;
+  for (std::size_t at = 0; (at = text.find(kDirective, at)) != std::string::npos;) {
+    at += kDirective.size();
+    paths.push_back(text.substr(at, text.find('"', at) - at));
+  }
+  return paths;
+}
+
+[[noreturn]] void refuse_answer(const std::string& why) {
+  fail("the proposer's answer {}", why);
+}
+
+Json object_in(const std::string& answer) {
+  constexpr std::size_t kShown = 100;
+  Json json;
+  std::string why;
+  try {
+    json = io::parse_ordered_json(answer, "its text");
+  } catch (const Error& error) {
+    why = fmt::format(" ({})", error.what());
+  }
+  if (!json.is_object()) {
+    refuse_answer(fmt::format("is no JSON object: {}{}", answer.substr(0, kShown), why));
+  }
+  return json;
+}
+
+void change_values(Variant& variant, const Json& parameters, const TuningSpace& space) {
+  if (!parameters.is_object()) {
+    refuse_answer("has \"parameters\" that are no JSON object");
+  }
+  for (const auto& [name, value] : parameters.items()) {
+    const auto range = std::ranges::find(space.ranges, name, &ParameterRange::name);
+    if (range == space.ranges.end()) {
+      std::vector<std::string> known;
+      std::ranges::transform(space.ranges, std::back_inserter(known), &ParameterRange::name);
+      refuse_answer(fmt::format("names a parameter '{}', but kernels of {} have {}", name,
+                                space.family, fmt::join(known, ", ")));
+    }
+    const bool allowed =
+        value.is_number_integer() &&
+        std::ranges::any_of(range->values, [&](int one) { return value == Json(one); });
+    if (!allowed) {
+      refuse_answer(fmt::format("sets {} to {}, which is none of {}", name, value.dump(),
+                                fmt::join(range->values, ", ")));
+    }
+    std::ranges::find(variant.values, name, &std::pair<std::string, int>::first)->second =
+        value.get<int>();
+  }
+}
+
+void change_files(Variant& variant, const Json& files, const KernelSources& sources) {
+  if (!files.is_object()) {
+    refuse_answer("has \"files\" that are no JSON object");
+  }
+  for (const auto& [path, text] : files.items()) {
+    if (!sources.files().contains(path)) {
+      refuse_answer(fmt::format("replaces the file '{}', which is none of the sources", path));
+    }
+    if (!text.is_string()) {
+      refuse_answer(fmt::format("has no text for the file '{}'", path));
+    }
+    variant.files[path] = text.get<std::string>();
+  }
+}
+
+/// The candidate that an answer changes: the one that it names, or the best.
+int parent_in(const Json& answer, const Situation& situation) {
+  const auto named = answer.find("parent");
+  if (named == answer.end()) {
+    return situation.parents.empty() ? 0 : situation.parents.front();
+  }
+  const int count = static_cast<int>(situation.trials.size());
+  if (!named->is_number_integer() || *named < Json(0) || *named >= Json(count) ||
+      !situation.trials[named->get<std::size_t>()].proposal.refused.empty()) {
+    refuse_answer(fmt::format("has the parent {}, which is no candidate", named->dump()));
+  }
+  return named->get<int>();
+}
+
+std::string text_or(const Json& json, const char* name, const std::string& otherwise) {
+  const auto found = json.find(name);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : otherwise;
+}
+
+double figure(const Json& json, const char* name) {
+  const auto found = json.find(name);
+  return found != json.end() && found->is_number() ? found->get<double>() : 0.0;
+}
+
+std::string line_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// A child that is asked about a variant; its sources, where they are others, live in `folder`.
+std::vector<std::string> command_about(const ChildEvaluator::Setup& setup, const char* command,
+                                       const Variant& variant,
+                                       std::optional<SourcesFolder>& folder) {
+  std::vector<std::string> words = {setup.program, "kernel", command};
+  words.insert(words.end(), setup.question.begin(), setup.question.end());
+  Json changes = Json::object();
+  const ParameterValues& own = setup.sources->kernel(variant.kernel).values;
+  for (const auto& [name, value] : variant.values) {
+    if (value_of(own, name) != value) {
+      changes[name] = value;
+    }
+  }
+  words.insert(words.end(), {"--json", "--parameters", changes.dump()});
+  if (!variant.files.empty()) {
+    folder.emplace();
+    write_sources(*setup.sources, variant.files, folder->path());
+  }
+  const std::string sources = folder.has_value() ? folder->path() : setup.folder;
+  if (!sources.empty()) {
+    words.insert(words.end(), {"--sources", sources});
+  }
+  return words;
+}
+
+}  // namespace
+
+std::optional<CandidateOutcome> outcome_from_try(const std::string& output) {
+  const Json json = io::try_parse_ordered_json(output);
+  const auto valid = json.is_object() ? json.find("valid") : json.end();
+  if (!json.is_object() || valid == json.end() || !(valid->is_boolean() || valid->is_null())) {
+    return std::nullopt;
+  }
+  CandidateOutcome outcome{.valid = validity_from(*valid),
+                           .failed_at = text_or(json, "failed_at", ""),
+                           .why = text_or(json, "reason", "")};
+  outcome.seconds = figure(json, "seconds");
+  outcome.baseline_seconds = figure(json, "baseline_seconds");
+  if (outcome.seconds > 0 && outcome.baseline_seconds > 0) {
+    outcome.speed_up = outcome.baseline_seconds / outcome.seconds;
+    outcome.spread = std::max(figure(json, "spread") / outcome.seconds,
+                              figure(json, "baseline_spread") / outcome.baseline_seconds);
+  }
+  return outcome;
+}
+
+CandidateOutcome ChildEvaluator::evaluate(const Variant& variant, std::uint64_t seed) {
+  std::optional<SourcesFolder> folder;
+  std::vector<std::string> words = command_about(setup_, "try", variant, folder);
+  // It ends by itself, too, so that no kernel runs for ever when this program is killed.
+  constexpr double kLonger = 5;
+  words.insert(words.end(),
+               {"--kernel", variant.kernel, "--seed", std::to_string(seed), "--most-seconds",
+                fmt::format("{:.0f}", std::ceil(setup_.most_seconds + kLonger))});
+  const Said said = listen(words, setup_.most_seconds, setup_.stop);
+  if (std::optional<CandidateOutcome> outcome = outcome_from_try(said.output);
+      outcome.has_value()) {
+    return *outcome;
+  }
+  return {.valid = false, .failed_at = "process", .why = "its process " + said.ending};
+}
+
+std::vector<Hint> ChildEvaluator::findings(const Variant& variant, std::string& missing) {
+  std::optional<SourcesFolder> folder;
+  std::vector<std::string> words = command_about(setup_, "profile", variant, folder);
+  if (const TuningSpace& space = space_of(setup_.spaces, variant.kernel);
+      space.kernel != setup_.spaces.front().kernel) {
+    words.insert(words.end(), {"--plan", space.plan});
+  }
+  const Said said = listen(words, setup_.most_seconds, setup_.stop);
+  Json json = io::try_parse_ordered_json(said.output);
+  if (json.is_array() && !json.empty()) {
+    json = Json(json.front());
+  }
+  std::vector<Hint> hints;
+  if (!json.is_object() || !json.contains("findings")) {
+    missing = "`fovea kernel profile` " + said.ending;
+    return hints;
+  }
+  for (const Json& finding : json.at("findings")) {
+    hints.push_back(hint_from(finding));
+  }
+  return hints;
+}
+
+Proposal proposal_from(const std::string& answer, const Situation& situation,
+                       const KernelSources& sources) {
+  Proposal proposal;
+  try {
+    const Json json = object_in(answer);
+    const int parent = parent_in(json, situation);
+    Variant variant = situation.trials[static_cast<std::size_t>(parent)].proposal.variant;
+    const std::string kernel = text_or(json, "kernel", variant.kernel);
+    if (std::ranges::find(situation.spaces, kernel, &TuningSpace::kernel) ==
+        situation.spaces.end()) {
+      refuse_answer(fmt::format("names a kernel '{}', which cannot run this case", kernel));
+    }
+    const TuningSpace& space = space_of(situation.spaces, kernel);
+    if (kernel != variant.kernel) {
+      variant.kernel = kernel;
+      variant.values = space.values;
+    }
+    if (!json.contains("parameters") && !json.contains("files") && !json.contains("kernel")) {
+      refuse_answer("has neither \"parameters\" nor \"files\"");
+    }
+    change_values(variant, json.value("parameters", Json::object()), space);
+    change_files(variant, json.value("files", Json::object()), sources);
+    proposal.variant = std::move(variant);
+    proposal.parents = {parent};
+    proposal.reason = text_or(json, "reason", "");
+  } catch (const Error& error) {
+    proposal = {.variant = {}, .parents = {}, .reason = {}, .refused = error.what()};
+  }
+  return proposal;
+}
+
+std::optional<Proposal> ProgramProposer::propose(const Situation& situation) {
+  Json line;
+  if (child_.has_value()) {
+    // Whatever it has said too much must not be the answer to what comes now.
+    int unasked = 0;
+    while (unasked < kMostUnasked && child_->read_line(0).has_value()) {
+      ++unasked;
+    }
+    if (unasked == kMostUnasked) {
+      return given_up("the proposer writes without an end");
+    }
+    line = {{"kind", "result"}, {"candidate", to_json(situation.trials.back(), situation.trials)}};
+  } else {
+    if (starts_ == kMostStarts) {
+      why_none_ = fmt::format("the proposer was started {} times", kMostStarts);
+      return std::nullopt;
+    }
+    ++starts_;
+    child_.emplace(setup_.command, setup_.stop);
+    line = setup_.task;
+    line["history"] = Json::array();
+    for (const Candidate& trial : situation.trials) {
+      line["history"].push_back(to_json(trial, situation.trials));
+    }
+  }
+  line["number"] = situation.number;
+  line["best"] = situation.parents.empty() ? 0 : situation.parents.front();
+  line["findings"] = Json::array();
+  for (const Hint& finding : situation.findings) {
+    line["findings"].push_back(to_json(finding));
+  }
+  std::optional<std::string> answer;
+  if (child_->write_line(line_of(line), setup_.most_seconds)) {
+    answer = child_->read_line(setup_.most_seconds);
+  }
+  if (!answer.has_value()) {
+    return given_up("the proposer " + child_->why_silent());
+  }
+  if (const Json json = io::try_parse_ordered_json(*answer);
+      json.is_object() && json.value("stop", Json(false)) == Json(true)) {
+    why_none_ = "the proposer stopped: " + text_or(json, "reason", "it gave no reason");
+    return std::nullopt;
+  }
+  return proposal_from(*answer, situation, *setup_.sources);
+}
+
+Proposal ProgramProposer::given_up(std::string why) {
+  child_.reset();
+  return {.variant = {}, .parents = {}, .reason = {}, .refused = std::move(why)};
+}
+
+Json sources_of(const KernelSources& sources, std::span<const TuningSpace> spaces) {
+  std::vector<std::string> wanted;
+  for (const TuningSpace& space : spaces) {
+    const KernelEntry& entry = sources.kernel(space.kernel);
+    wanted.push_back("kernels/" + entry.source);
+    std::ranges::transform(entry.includes, std::back_inserter(wanted),
+                           [](const std::string& path) { return "kernels/" + path; });
+  }
+  std::map<std::string, std::string> found;
+  while (!wanted.empty()) {
+    const std::string path = std::move(wanted.back());
+    wanted.pop_back();
+    const auto file = sources.files().find(path);
+    if (file != sources.files().end() && found.emplace(*file).second) {
+      std::ranges::move(includes_of(file->second), std::back_inserter(wanted));
+    }
+  }
+  return found;
+}
+
+void write_sources(const KernelSources& sources, const std::map<std::string, std::string>& files,
+                   const std::string& folder) {
+  std::map<std::string, std::string> all = sources.files();
+  for (const auto& [path, content] : files) {
+    all[path] = content;
+  }
+  for (const auto& [path, content] : all) {
+    const std::filesystem::path file = std::filesystem::path(folder) / path;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream out(file, std::ios::binary);
+    out << content;
+    out.close();
+    if (!out) {
+      fail("{} cannot be written", file.string());
+    }
+  }
+}
+
+}  // namespace fovea::lab

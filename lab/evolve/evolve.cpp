@@ -1,0 +1,491 @@
+// The generations of an evolution. All that decides what is proposed next is in the ledger, so a
+// run that goes on reads its candidates from there as if they were measured.
+#include "lab/evolve/evolve.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "core/error.hpp"
+#include "lab/measure/timer.hpp"
+#include "lab/system/largest_first.hpp"
+
+namespace fovea::lab {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kMostConfirmed = 3;  // candidates, when the best turn out to be wrong
+
+/// Those whose children are proposed, the best first.
+class Population {
+ public:
+  Population(PopulationKind kind, const std::vector<Candidate>& trials)
+      : size_(kind == PopulationKind::kElites ? kElites : 1), trials_(trials) {}
+
+  /// Whether it is taken in.
+  [[nodiscard]] bool take(const Candidate& trial) {
+    if (trial.outcome.failed()) {
+      return false;
+    }
+    const bool timed = trial.outcome.speed_up > 0;
+    if (members_.size() == size_ || (!timed && !members_.empty())) {
+      if (!is_better(trial.outcome, outcome_of(members_.back()))) {
+        return false;
+      }
+      members_.pop_back();
+    }
+    const auto place = std::ranges::find_if(
+        members_, [&](int member) { return outcome_of(member).speed_up < trial.outcome.speed_up; });
+    members_.insert(place, trial.number);
+    return true;
+  }
+  [[nodiscard]] const std::vector<int>& members() const { return members_; }
+
+ private:
+  [[nodiscard]] const CandidateOutcome& outcome_of(int number) const {
+    return trials_[static_cast<std::size_t>(number)].outcome;
+  }
+
+  std::size_t size_;
+  const std::vector<Candidate>& trials_;
+  std::vector<int> members_;
+};
+
+/// What a ledger holds of an earlier run.
+struct Recorded {
+  std::optional<Json> header;
+  std::vector<Candidate> trials;
+  std::map<int, std::vector<Hint>> findings;
+  std::map<int, Json> confirmations;
+  std::optional<Json> end;  // when it is the last line
+  double other_seconds = 0.0;
+};
+
+Recorded recorded_in(const Ledger& ledger) {
+  Recorded recorded;
+  try {
+    for (const Json& line : ledger.lines()) {
+      const std::string kind = line.at("kind").get<std::string>();
+      recorded.end = kind == "end" ? std::optional(line) : std::nullopt;
+      if (kind == "run") {
+        recorded.header = line;
+      } else if (kind == "candidate") {
+        const Candidate& trial = recorded.trials.emplace_back(trial_from(line));
+        if (trial.number != static_cast<int>(recorded.trials.size()) - 1) {
+          fail("candidate {} is missing", recorded.trials.size() - 1);
+        }
+        for (const int parent : trial.proposal.parents) {
+          if (parent < 0 || parent >= trial.number) {
+            fail("candidate {} cannot come from {}", trial.number, parent);
+          }
+        }
+      } else if (kind == "findings") {
+        auto& findings = recorded.findings[line.at("of").get<int>()];
+        findings.clear();
+        for (const Json& finding : line.at("findings")) {
+          findings.push_back(hint_from(finding));
+        }
+        recorded.other_seconds += line.at("cost_seconds").get<double>();
+      } else if (kind == "confirmation") {
+        recorded.confirmations[line.at("number").get<int>()] = line;
+        recorded.other_seconds += line.at("cost_seconds").get<double>();
+      }
+    }
+  } catch (const std::exception& error) {
+    fail("the ledger cannot be read: {}", error.what());
+  }
+  if (!recorded.header.has_value() && !ledger.lines().empty()) {
+    fail("the ledger cannot be read: its first line does not say what it is of");
+  }
+  return recorded;
+}
+
+std::string gpu_of(const Json& header) {
+  const Json gpu = header.value("machine", Json::object()).value("gpu", Json(nullptr));
+  return gpu.is_object() ? gpu.value("name", "") : "no GPU";
+}
+
+void require_same_run(const Json& recorded, const Json& header) {
+  if (gpu_of(recorded) != gpu_of(header)) {
+    fail("the ledger is of another machine: it has {}, and this one {}; name another file",
+         gpu_of(recorded), gpu_of(header));
+  }
+  const auto value_of = [](const Json& json, const char* key) {
+    Json value = json.value(key, Json(nullptr));
+    if (value.is_object()) {
+      value.erase("seconds");  // of the baseline: they were measured
+    }
+    return value;
+  };
+  for (const char* const key : {"version", "card", "case", "problem", "level", "sources",
+                                "population", "seed", "proposer", "start", "baseline"}) {
+    const Json before = value_of(recorded, key);
+    const Json now = value_of(header, key);
+    if (before != now) {
+      fail("the ledger is of another run: its {} is {}, and this run's is {}; name another file",
+           key, before.dump(), now.dump());
+    }
+  }
+}
+
+Json outcome_json(int number, const CandidateOutcome& outcome, double cost) {
+  return {{"kind", "confirmation"},
+          {"number", number},
+          {"valid", validity_json(outcome.valid)},
+          {"failed_at", outcome.failed_at},
+          {"why", outcome.why},
+          {"seconds", outcome.seconds},
+          {"spread", outcome.spread},
+          {"baseline_seconds", outcome.baseline_seconds},
+          {"speed_up", outcome.speed_up},
+          {"cost_seconds", cost}};
+}
+
+CandidateOutcome outcome_from(const Json& json) {
+  return {.valid = validity_from(json.at("valid")),
+          .failed_at = json.at("failed_at").get<std::string>(),
+          .why = json.at("why").get<std::string>(),
+          .seconds = json.at("seconds").get<double>(),
+          .spread = json.at("spread").get<double>(),
+          .baseline_seconds = json.at("baseline_seconds").get<double>(),
+          .speed_up = json.at("speed_up").get<double>()};
+}
+
+class Evolution {
+ public:
+  Evolution(const EvolveSetup& setup, Evaluator& evaluator, Proposer& proposer, Ledger& ledger)
+      : setup_(setup),
+        evaluator_(evaluator),
+        proposer_(proposer),
+        ledger_(ledger),
+        recorded_(recorded_in(ledger)),
+        population_(setup.population, trials_) {
+    if (recorded_.header.has_value()) {
+      require_same_run(*recorded_.header, setup.header);
+    }
+    spent_ = recorded_.other_seconds;
+  }
+
+  EvolveReport run() {
+    try {
+      while (goes_on() && step()) {
+      }
+      confirm();
+    } catch (const Interrupted&) {
+      end("interrupted", "it was interrupted; --resume goes on");
+    }
+    report_.trials = trials_;
+    report_.cost_seconds = spent_;
+    const Json line = report_.to_json();
+    if (wrote_ || !recorded_.end.has_value() || recorded_.end->at("why") != line.at("why")) {
+      ledger_.append(line);
+    }
+    return std::move(report_);
+  }
+
+ private:
+  void end(const char* why, std::string words) {
+    report_.why = why;
+    report_.why_in_words = std::move(words);
+  }
+
+  [[nodiscard]] int number() const { return static_cast<int>(trials_.size()); }
+  [[nodiscard]] int generation() const {
+    return number() == 0 ? 0 : 1 + (number() - 1) / kChildren;
+  }
+  [[nodiscard]] const Candidate* recorded_trial() const {
+    const auto index = trials_.size();
+    return index < recorded_.trials.size() ? &recorded_.trials[index] : nullptr;
+  }
+
+  [[nodiscard]] bool goes_on() {
+    setup_.stop.poll();
+    if (recorded_trial() != nullptr) {
+      return true;  // it went on then
+    }
+    if (setup_.budget.trials > 0 && number() >= setup_.budget.trials) {
+      end("budget", fmt::format("the budget of {} candidates is spent", setup_.budget.trials));
+      return false;
+    }
+    if (setup_.budget.seconds > 0 && spent_ >= setup_.budget.seconds) {
+      end("budget", fmt::format("the budget of {:g} s is spent", setup_.budget.seconds));
+      return false;
+    }
+    if (setup_.patience > 0 && generation() - last_kept_ > setup_.patience) {
+      end("converged", fmt::format("no candidate of {} generations was kept", setup_.patience));
+      return false;
+    }
+    return true;
+  }
+
+  /// A candidate. False when there are no more.
+  [[nodiscard]] bool step() {
+    if ((number() - 1) % kChildren == 0 || number() == 0) {
+      parents_ = population_.members();
+      profile_parent();
+    }
+    const Candidate* const before = recorded_trial();
+    const double began = setup_.now();
+    std::optional<Proposal> proposal = before != nullptr && !proposer_.is_repeatable()
+                                           ? std::optional(before->proposal)
+                                           : proposed();
+    if (!proposal.has_value()) {
+      end("exhausted", proposer_.why_none());
+      return false;
+    }
+    Candidate trial{.number = number(),
+                    .generation = generation(),
+                    .proposal = std::move(*proposal),
+                    .outcome = {},
+                    .kept = false,
+                    .cost_seconds = 0};
+    if (before != nullptr) {
+      require_same(*before, trial.proposal);
+      trial.outcome = before->outcome;
+      trial.cost_seconds = before->cost_seconds;
+    } else {
+      trial.outcome = tried(trial.proposal);
+      trial.cost_seconds = setup_.now() - began;
+    }
+    if (trial.proposal.refused.empty()) {
+      tried_.insert(identity_of(trial.proposal.variant, setup_.spaces));
+    }
+    record(std::move(trial), before != nullptr);
+    return true;
+  }
+
+  std::optional<Proposal> proposed() {
+    if (number() == 0) {
+      return Proposal{.variant = setup_.start, .parents = {}, .reason = "the start", .refused = {}};
+    }
+    const Situation situation{.spaces = setup_.spaces,
+                              .trials = trials_,
+                              .parents = parents_,
+                              .findings = findings_,
+                              .tried = &tried_,
+                              .number = number(),
+                              .generation = generation()};
+    std::optional<Proposal> proposal = proposer_.propose(situation);
+    if (proposal.has_value() && proposal->refused.empty() &&
+        tried_.contains(identity_of(proposal->variant, setup_.spaces))) {
+      proposal->refused = "the same candidate was tried before";
+    }
+    return proposal;
+  }
+
+  CandidateOutcome tried(const Proposal& proposal) {
+    if (!proposal.refused.empty()) {
+      return {.valid = false, .failed_at = "proposal", .why = proposal.refused};
+    }
+    CandidateOutcome outcome = evaluator_.evaluate(proposal.variant, setup_.seed);
+    if (number() == 0 && outcome.failed_at == "process") {
+      fail("the first candidate cannot be tried: {}", outcome.why);
+    }
+    return outcome;
+  }
+
+  void require_same(const Candidate& before, const Proposal& now) const {
+    if (before.proposal.variant.kernel != now.variant.kernel ||
+        before.proposal.variant.values != now.variant.values) {
+      fail(
+          "candidate {} of the ledger is {} {}, but from the same results this program proposes {} "
+          "{}: its tables are others, so that it cannot go on; name another file",
+          before.number, before.proposal.variant.kernel,
+          values_json(before.proposal.variant.values).dump(), now.variant.kernel,
+          values_json(now.variant.values).dump());
+    }
+  }
+
+  void record(Candidate trial, bool recorded) {
+    if (trial.number == 0 && !recorded_.header.has_value()) {
+      Json header = setup_.header;
+      header["baseline"]["seconds"] =
+          trial.outcome.baseline_seconds > 0 ? Json(trial.outcome.baseline_seconds) : Json(nullptr);
+      ledger_.append(header);
+    }
+    trials_.push_back(std::move(trial));
+    Candidate& added = trials_.back();
+    added.kept = population_.take(added);
+    added.leads = takes_the_lead(added);
+    if (added.kept) {
+      last_kept_ = added.generation;
+    }
+    spent_ += added.cost_seconds;
+    if (!recorded) {
+      ledger_.append(to_json(added, trials_));
+      wrote_ = true;
+    }
+    if (setup_.on_trial) {
+      setup_.on_trial(added, recorded);
+    }
+  }
+
+  [[nodiscard]] bool takes_the_lead(const Candidate& trial) {
+    if (trial.outcome.failed()) {
+      return false;
+    }
+    const Variant& variant = trial.proposal.variant;
+    const auto [leader, is_first] =
+        leaders_.emplace(space_of(setup_.spaces, variant.kernel).family, trial.number);
+    if (!is_first &&
+        !is_better(trial.outcome, trials_[static_cast<std::size_t>(leader->second)].outcome)) {
+      return false;
+    }
+    leader->second = trial.number;
+    return true;
+  }
+
+  /// What steers the next generation, where profiles do.
+  void profile_parent() {
+    if (setup_.population != PopulationKind::kInsight || parents_.empty() ||
+        parents_.front() == profiled_) {
+      return;
+    }
+    const int parent = parents_.front();
+    profiled_ = parent;
+    if (const auto known = recorded_.findings.find(parent); known != recorded_.findings.end()) {
+      findings_ = known->second;
+      return;
+    }
+    const double began = setup_.now();
+    std::string missing;
+    findings_ =
+        evaluator_.findings(trials_[static_cast<std::size_t>(parent)].proposal.variant, missing);
+    const double cost = setup_.now() - began;
+    Json line = {{"kind", "findings"},
+                 {"of", parent},
+                 {"findings", Json::array()},
+                 {"missing", missing},
+                 {"cost_seconds", cost}};
+    for (const Hint& finding : findings_) {
+      line["findings"].push_back(to_json(finding));
+    }
+    ledger_.append(line);
+    spent_ += cost;
+    if (!missing.empty() && setup_.on_note) {
+      setup_.on_note("no profile steers the next generations: " + missing);
+    }
+  }
+
+  /// The best of many noisy times is a lucky one: it is measured once more, beside the baseline.
+  void confirm() {
+    std::vector<int> order = population_.members();
+    if (order.empty() || order.front() == 0 ||
+        !is_better(trials_[static_cast<std::size_t>(order.front())].outcome,
+                   trials_.front().outcome)) {
+      return;
+    }
+    std::vector<int> others;
+    for (const Candidate& trial : trials_) {
+      if (!trial.outcome.failed() && std::ranges::find(order, trial.number) == order.end()) {
+        others.push_back(trial.number);
+      }
+    }
+    sort_largest_first(
+        others, [&](int one) { return trials_[static_cast<std::size_t>(one)].outcome.speed_up; });
+    order.insert(order.end(), others.begin(), others.end());
+    order.resize(std::min<std::size_t>(order.size(), kMostConfirmed));
+    for (const int number : order) {
+      const CandidateOutcome outcome = confirmed(number);
+      if (outcome.valid == true) {
+        report_.best = number;
+        report_.confirmed = outcome;
+        return;
+      }
+      if (setup_.on_note) {
+        setup_.on_note(
+            fmt::format("candidate {} failed when it was measured again: {}", number, outcome.why));
+      }
+    }
+  }
+
+  CandidateOutcome confirmed(int number) {
+    if (const auto known = recorded_.confirmations.find(number);
+        known != recorded_.confirmations.end()) {
+      return outcome_from(known->second);
+    }
+    const double began = setup_.now();
+    // Other inputs than those that it was chosen on.
+    const CandidateOutcome outcome = evaluator_.evaluate(
+        trials_[static_cast<std::size_t>(number)].proposal.variant, setup_.seed + 1);
+    const double cost = setup_.now() - began;
+    spent_ += cost;
+    ledger_.append(outcome_json(number, outcome, cost));
+    wrote_ = true;
+    return outcome;
+  }
+
+  const EvolveSetup& setup_;
+  Evaluator& evaluator_;
+  Proposer& proposer_;
+  Ledger& ledger_;
+  Recorded recorded_;
+  std::vector<Candidate> trials_;
+  std::set<std::string> tried_;
+  Population population_;
+  std::map<std::string, int> leaders_;  // of designs, by family
+  std::vector<int> parents_;
+  std::vector<Hint> findings_;
+  int profiled_ = -1;
+  int last_kept_ = 0;  // the generation
+  double spent_ = 0.0;
+  bool wrote_ = false;
+  EvolveReport report_;
+};
+
+}  // namespace
+
+int EvolveReport::valid() const {
+  return static_cast<int>(std::ranges::count_if(
+      trials, [](const Candidate& trial) { return trial.outcome.valid == true; }));
+}
+
+int EvolveReport::not_judged() const {
+  return static_cast<int>(std::ranges::count_if(
+      trials, [](const Candidate& trial) { return !trial.outcome.valid.has_value(); }));
+}
+
+double EvolveReport::valid_share() const {
+  return trials.empty() ? 0.0 : static_cast<double>(valid()) / static_cast<double>(trials.size());
+}
+
+double EvolveReport::median_speed_up() const {
+  std::vector<double> speed_ups;
+  for (const Candidate& trial : trials) {
+    if (!trial.outcome.failed() && trial.outcome.speed_up > 0) {
+      speed_ups.push_back(trial.outcome.speed_up);
+    }
+  }
+  return speed_ups.empty() ? 0.0 : median(std::move(speed_ups));
+}
+
+nlohmann::ordered_json EvolveReport::to_json() const {
+  const auto measured = [](double value) { return value > 0 ? Json(value) : Json(nullptr); };
+  const double best_speed_up = confirmed.has_value() ? confirmed->speed_up
+                               : trials.empty()      ? 0.0
+                                                     : trials.front().outcome.speed_up;
+  return {{"kind", "end"},
+          {"why", why},
+          {"words", why_in_words},
+          {"candidates", trials.size()},
+          {"valid_share", valid_share()},
+          {"not_judged", not_judged()},
+          {"median_speed_up", measured(median_speed_up())},
+          {"best", best},
+          {"best_speed_up", measured(best_speed_up)},
+          {"cost_seconds", cost_seconds}};
+}
+
+bool is_better(const CandidateOutcome& candidate, const CandidateOutcome& other) {
+  return candidate.speed_up > other.speed_up * (1 + kLeastGain + candidate.spread);
+}
+
+EvolveReport evolve(const EvolveSetup& setup, Evaluator& evaluator, Proposer& proposer,
+                    Ledger& ledger) {
+  return Evolution(setup, evaluator, proposer, ledger).run();
+}
+
+}  // namespace fovea::lab

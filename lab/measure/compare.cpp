@@ -1,0 +1,238 @@
+// The verdict over pairs of samples, and the conversation with two programs that gives them.
+#include "lab/measure/compare.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <memory>
+#include <numbers>
+#include <random>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "io/json.hpp"
+#include "lab/measure/timer.hpp"
+#include "lab/system/process.hpp"
+
+namespace fovea::lab {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kDoubt = 0.001;  // that the interval misses the true median
+
+/// How many of `count` sorted values lie outside the median's interval at each end; -1 when there
+/// are too few. Each value is above the median or below it, like a coin.
+int outside(int count) {
+  // That exactly `k` are below. As a logarithm: a half to the power of 1,100 is no double.
+  const auto chance = [count](int k) {
+    return std::exp(std::lgamma(count + 1.0) - std::lgamma(k + 1.0) - std::lgamma(count - k + 1.0) -
+                    count * std::numbers::ln2);
+  };
+  int k = 0;
+  for (double sum = chance(0); sum <= kDoubt / 2; sum += chance(k)) {
+    ++k;
+  }
+  return k - 1;
+}
+
+/// What one program answered to "sample".
+struct Answer {
+  double seconds = 0.0;
+  double sm_mhz = 0.0;
+  double watts = 0.0;
+  bool slowed = false;
+};
+
+class Side {
+ public:
+  Side(const StepProgram& program, const StepOptions& options)
+      : program_(program), options_(options) {}
+
+  /// Before the other side is waited for: both prepare at the same time.
+  void start() {
+    child_.reset();  // its memory is free before the next one asks for some
+    child_ = std::make_unique<Child>(program_.command);
+  }
+
+  void await_ready() {
+    const Json line = read(options_.ready_seconds, "say that it is ready");
+    const auto ready = line.find("ready");
+    if (ready == line.end() || !ready->is_object()) {
+      fail_with("does not follow the step protocol: its first line is not {\"ready\": {...}}");
+    }
+    ready_ = *ready;
+  }
+
+  [[nodiscard]] Answer sample() {
+    if (!child_->write_line("sample", options_.sample_seconds)) {
+      fail_with(child_->why_silent());
+    }
+    const Json line = read(options_.sample_seconds, "give a sample");
+    const auto number = [&](const char* name) {
+      const auto found = line.find(name);
+      return found != line.end() && found->is_number() ? found->get<double>() : 0.0;
+    };
+    Answer answer{.seconds = number("seconds"),
+                  .sm_mhz = number("sm_mhz"),
+                  .watts = number("watts"),
+                  .slowed = line.value("slowed", Json(false)) == Json(true)};
+    if (!(answer.seconds > 0) || !std::isfinite(answer.seconds)) {
+      fail_with("gave a sample without a time: " + line.dump().substr(0, kMostWords));
+    }
+    return answer;
+  }
+
+  void keep(const Answer& answer) {
+    seconds_.push_back(answer.seconds);
+    mhz_.push_back(answer.sm_mhz);
+    watts_.push_back(answer.watts);
+  }
+
+  [[nodiscard]] std::string ready_as(const char* key) const {
+    return ready_.value(key, Json()).dump();
+  }
+
+  [[nodiscard]] StepSide result() const {
+    return {.ready = ready_.dump(),
+            .seconds = percentile(seconds_, 0.5),
+            .spread = percentile(seconds_, 0.9) - percentile(seconds_, 0.1),
+            .sm_mhz = static_cast<int>(percentile(mhz_, 0.5)),
+            .watts = percentile(watts_, 0.5)};
+  }
+
+ private:
+  static constexpr std::size_t kMostWords = 200;
+
+  [[noreturn]] void fail_with(const std::string& what) const { fail("{} {}", program_.what, what); }
+
+  Json read(double most_seconds, const char* wanted) {
+    const std::optional<std::string> text = child_->read_line(most_seconds);
+    if (!text.has_value()) {
+      fail_with(child_->why_silent() + ", and did not " + wanted);
+    }
+    Json line = io::try_parse_ordered_json(*text);
+    if (!line.is_object()) {
+      fail_with("does not follow the step protocol: it wrote " + text->substr(0, kMostWords));
+    }
+    return line;
+  }
+
+  const StepProgram& program_;
+  const StepOptions& options_;
+  std::unique_ptr<Child> child_;
+  Json ready_;
+  std::vector<double> seconds_;
+  std::vector<double> mhz_;
+  std::vector<double> watts_;
+};
+
+void require_alike(const Side& a, const Side& b) {
+  for (const auto& [key, what] :
+       {std::pair("card", "cards"), {"case", "cases"}, {"problem", "problems"}, {"bus", "GPUs"}}) {
+    if (a.ready_as(key) != b.ready_as(key)) {
+      fail("A and B cannot be compared, because they run different {}: {} and {}", what,
+           a.ready_as(key), b.ready_as(key));
+    }
+  }
+}
+
+}  // namespace
+
+std::string_view to_string(Speed speed) {
+  constexpr std::array<std::string_view, 4> kNames = {"SAME", "FASTER", "SLOWER", "AMBIGUOUS"};
+  return kNames.at(static_cast<std::size_t>(speed));
+}
+
+Speed judge_interval(double low, double high, double threshold) {
+  const double limit = 1 + threshold;
+  if (low > limit) {
+    return Speed::kSlower;
+  }
+  if (high < 1 / limit) {
+    return Speed::kFaster;
+  }
+  return low >= 1 / limit && high <= limit ? Speed::kSame : Speed::kAmbiguous;
+}
+
+SpeedVerdict judge_pairs(std::span<const SamplePair> pairs, double threshold) {
+  std::vector<double> logs;
+  for (const SamplePair& pair : pairs) {
+    logs.push_back(std::log(pair.b / pair.a));
+  }
+  SpeedVerdict verdict{.low = 0.0, .high = std::numeric_limits<double>::infinity()};
+  if (logs.empty() || !std::ranges::all_of(logs, [](double log) { return std::isfinite(log); })) {
+    return verdict;
+  }
+  std::ranges::sort(logs);
+  verdict.ratio = std::exp(median(logs));
+  if (const int beyond = outside(static_cast<int>(logs.size())); beyond >= 0) {
+    verdict.low = std::exp(logs[static_cast<std::size_t>(beyond)]);
+    verdict.high = std::exp(logs[logs.size() - 1 - static_cast<std::size_t>(beyond)]);
+  }
+  verdict.speed = judge_interval(verdict.low, verdict.high, threshold);
+  return verdict;
+}
+
+JudgedPairs judge_until_clear(const PairsWanted& wanted,
+                              const std::function<std::optional<SamplePair>()>& next) {
+  JudgedPairs judged;
+  std::vector<SamplePair> pairs;
+  for (int until = wanted.first; judged.verdict.speed == Speed::kAmbiguous;
+       until = std::min(until + wanted.more, wanted.most)) {
+    if (judged.pairs >= wanted.most) {
+      break;
+    }
+    while (static_cast<int>(pairs.size()) < until) {
+      if (const std::optional<SamplePair> pair = next(); pair.has_value()) {
+        pairs.push_back(*pair);
+      } else if (++judged.dropped >= wanted.most) {
+        fail("the GPU was slowed down during {} pairs of samples; let it cool and try again",
+             judged.dropped);
+      }
+    }
+    judged.pairs = static_cast<int>(pairs.size());
+    judged.verdict = judge_pairs(pairs, wanted.threshold);
+  }
+  return judged;
+}
+
+StepComparison compare_steps(const StepProgram& a, const StepProgram& b,
+                             const StepOptions& options) {
+  Side first(a, options);
+  Side second(b, options);
+  std::mt19937_64 draw(options.seed);
+  bool a_leads = false;
+  StepComparison result;
+  int turn = 0;
+  result.judged = judge_until_clear(options.wanted, [&]() -> std::optional<SamplePair> {
+    if (turn % options.pairs_per_start == 0) {
+      first.start();
+      second.start();
+      first.await_ready();
+      second.await_ready();
+      require_alike(first, second);
+    }
+    // Two pairs in opposite orders, so that what drifts favours neither side.
+    a_leads = turn++ % 2 == 0 ? (draw() & 1) == 0 : !a_leads;
+    Side& leading = a_leads ? first : second;
+    Side& following = a_leads ? second : first;
+    const Answer one = leading.sample();
+    const Answer other = following.sample();
+    if (one.slowed || other.slowed) {
+      return std::nullopt;
+    }
+    leading.keep(one);
+    following.keep(other);
+    return a_leads ? SamplePair{one.seconds, other.seconds}
+                   : SamplePair{other.seconds, one.seconds};
+  });
+  result.a = first.result();
+  result.b = second.result();
+  return result;
+}
+
+}  // namespace fovea::lab

@@ -1,0 +1,285 @@
+// Finds the same figures in two files, and says which differ by more than noise.
+#include "lab/measure/compare_files.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "io/json.hpp"
+#include "lab/system/largest_first.hpp"
+#include "lab/system/measurable.hpp"
+
+namespace fovea::lab {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Of the median of some 15 samples, in spreads from the 10th to the 90th percentile: its 99.9%
+/// interval, were the samples normal.
+constexpr double kIntervalInSpreads = 0.42;
+/// Of the one launch of a profile.
+constexpr double kLaunchNoise = 0.02;
+constexpr double kLaunchThreshold = 0.05;
+
+/// The figures of profiles that differ from launch to launch.
+bool is_outcome(std::string_view name) {
+  constexpr std::array<std::string_view, 15> kOutcomes = {
+      "seconds",   "matrix_units", "fma",         "issue",      "dram",
+      "l2",        "l2_hit",       "l1",          "l1_hit",     "write_path",
+      "occupancy", "waves",        "shared_busy", "idle_warps", "eligible_warps"};
+  constexpr std::array<std::string_view, 4> kBegin = {"stall_", "dram_", "epilogue_",
+                                                      "bank_conflict"};  // TMA's waits are in it
+  return std::ranges::find(kOutcomes, name) != kOutcomes.end() ||
+         std::ranges::any_of(kBegin, [&](auto begin) { return name.starts_with(begin); }) ||
+         name.ends_with("_per_second") || name.ends_with("_wait");
+}
+
+/// By how much a figure moved: the logarithm of its ratio, or 0 when launches of the same kernel
+/// differ as much.
+double movement(std::string_view name, double a, double b) {
+  constexpr double kNoise = 0.05;       // of the figure
+  constexpr double kShareNoise = 0.02;  // of a share: two points of a hundred
+  const double most = std::max(std::abs(a), std::abs(b));
+  const bool is_time = name.ends_with("seconds");
+  // What comes from nothing is told by what it came to.
+  const double floor = is_time ? 1e-9 : most > 1 ? 1.0 : kShareNoise;
+  const double noise = std::max(kNoise * most, is_time || most > 1 ? 0.0 : kShareNoise);
+  return std::abs(b - a) > noise ? std::abs(std::log((std::abs(b) + floor) / (std::abs(a) + floor)))
+                                 : 0.0;
+}
+
+/// Whether it is a share of what all warps wait for.
+bool is_wait(std::string_view name) {
+  return name.starts_with("stall_") || (name.ends_with("_wait") && name != "epilogue_wait");
+}
+
+/// What comes first in a list of figures that moved. Work by its ratio. Of what follows, the waits
+/// come before what they do to the units, and those first that took or gave the most of the time:
+/// one that came from 4% to 1% has a large ratio and explains nothing.
+std::tuple<bool, bool, double> rank(bool work, std::string_view name, double a, double b) {
+  const bool wait = !work && is_wait(name);
+  return {work, wait, wait ? std::abs(b - a) : movement(name, a, b)};
+}
+
+std::string kind_of(const Json& json) {
+  if (json.is_object() && json.contains("figures") && json["figures"].is_object()) {
+    return "a profile";
+  }
+  if (json.is_object() && json.contains("kernels") && json["kernels"].is_object() &&
+      json["kernels"].contains("figures") && json["kernels"]["figures"].is_array()) {
+    return "a bench report";
+  }
+  return "";
+}
+
+/// A profile's file may hold one object for each kernel that the case launches.
+std::vector<Json> profiles_in(const Json& json) {
+  const Json& all = json.is_object() && json.contains("profiles") ? json["profiles"] : json;
+  std::vector<Json> profiles;
+  if (all.is_array()) {
+    profiles.assign(all.begin(), all.end());
+  } else {
+    profiles.push_back(all);
+  }
+  const bool whole =
+      std::ranges::all_of(profiles, [](const Json& one) { return kind_of(one) == "a profile"; });
+  return whole ? profiles : std::vector<Json>();
+}
+
+void check_numbers(const Json& json, const std::string& key) {
+  if (json.is_number()) {
+    (void)measurable(json.get<double>(), key);
+  } else if (json.is_structured()) {
+    for (const auto& [inner, value] : json.items()) {
+      check_numbers(value, inner);
+    }
+  }
+}
+
+Json parsed(const std::string& name, const std::string& text) {
+  Json json = io::try_parse_ordered_json(text);
+  if (json.is_discarded()) {
+    fail("{} is not JSON", name);
+  }
+  try {
+    check_numbers(json, name);
+  } catch (const Error& error) {
+    fail("{}: {}", name, error.what());
+  }
+  return json;
+}
+
+std::string word(const Json& json, const char* key) {
+  return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : "";
+}
+
+double number(const Json& json, const char* key) {
+  return json.contains(key) && json[key].is_number() ? json[key].get<double>() : 0.0;
+}
+
+SpeedVerdict judge_times(double a, double b, double doubt, double threshold) {
+  SpeedVerdict verdict;
+  verdict.ratio = b / a;
+  verdict.low = verdict.ratio * std::exp(-doubt);
+  verdict.high = verdict.ratio * std::exp(doubt);
+  verdict.speed = judge_interval(verdict.low, verdict.high, threshold);
+  return verdict;
+}
+
+struct Measured {
+  double seconds = 0.0;
+  double spread = 0.0;
+};
+
+/// Our kernels and their peers by card, case and plan.
+std::map<std::string, Measured> times_in(const Json& report) {
+  std::map<std::string, Measured> times;
+  const auto add = [&](const std::string& name, const Json& figure) {
+    const Measured measured{number(figure, "seconds"), number(figure, "spread")};
+    if (measured.seconds > 0) {
+      times[name] = measured;
+    }
+  };
+  for (const Json& figure : report["kernels"]["figures"]) {
+    const std::string plan = word(figure, "plan");
+    const std::string name = fmt::format("{} {}{}{}", word(figure, "card"), word(figure, "case"),
+                                         plan.empty() ? "" : ", plan ", plan);
+    add(name, figure);
+    if (figure.contains("peers") && figure["peers"].is_array()) {
+      for (const Json& peer : figure["peers"]) {
+        add(fmt::format("{}, {}", name, word(peer, "name")), peer);
+      }
+    }
+  }
+  return times;
+}
+
+void compare_reports(const Json& a, const Json& b, double threshold, FileComparison& result) {
+  const std::map<std::string, Measured> of_a = times_in(a);
+  const std::map<std::string, Measured> of_b = times_in(b);
+  for (const auto& [name, one] : of_a) {
+    const auto found = of_b.find(name);
+    if (found == of_b.end()) {
+      result.unmatched.push_back("only in A: " + name);
+      continue;
+    }
+    const Measured& other = found->second;
+    const double doubt =
+        kIntervalInSpreads * std::hypot(one.spread / one.seconds, other.spread / other.seconds);
+    result.times.push_back({name, one.seconds, other.seconds,
+                            judge_times(one.seconds, other.seconds, doubt, threshold)});
+  }
+  for (const auto& [name, one] : of_b) {
+    if (!of_a.contains(name)) {
+      result.unmatched.push_back("only in B: " + name);
+    }
+  }
+}
+
+void compare_profile(const Json& a, const Json& b, const std::string& prefix, double threshold,
+                     FileComparison& result) {
+  const Json& of_a = a["figures"];
+  const Json& of_b = b["figures"];
+  for (const auto& [name, value] : of_a.items()) {
+    if (!value.is_number() || !of_b.contains(name) || !of_b[name].is_number()) {
+      result.unmatched.push_back(fmt::format("only in A: {}{}", prefix, name));
+      continue;
+    }
+    const double one = value.get<double>();
+    const double other = of_b[name].get<double>();
+    if (movement(name, one, other) > 0) {
+      result.figures.push_back({prefix + name, one, other, !is_outcome(name)});
+    }
+    if (name == "seconds" && one > 0 && other > 0) {
+      result.times.push_back(
+          {prefix + "one launch", one, other,
+           judge_times(one, other, kLaunchNoise, std::max(threshold, kLaunchThreshold))});
+    }
+  }
+  for (const auto& [name, value] : of_b.items()) {
+    if (!of_a.contains(name)) {
+      result.unmatched.push_back(fmt::format("only in B: {}{}", prefix, name));
+    }
+  }
+}
+
+/// SLOWER if any of them is, then AMBIGUOUS, then FASTER.
+Speed worst(const std::vector<MovedTime>& times) {
+  constexpr std::array kOrder = {Speed::kSlower, Speed::kAmbiguous, Speed::kFaster};
+  for (const Speed speed : kOrder) {
+    if (std::ranges::any_of(times, [&](const auto& one) { return one.verdict.speed == speed; })) {
+      return speed;
+    }
+  }
+  return times.empty() ? Speed::kAmbiguous : Speed::kSame;
+}
+
+}  // namespace
+
+FileComparison compare_texts(const std::string& a_name, const std::string& a,
+                             const std::string& b_name, const std::string& b, double threshold) {
+  const Json first = parsed(a_name, a);
+  const Json second = parsed(b_name, b);
+  FileComparison result;
+  const std::vector<Json> profiles = profiles_in(first);
+  const std::vector<Json> others = profiles_in(second);
+  const std::string a_kind = profiles.empty() ? kind_of(first) : "a profile";
+  const std::string b_kind = others.empty() ? kind_of(second) : "a profile";
+  for (const auto& [name, kind] : {std::tie(a_name, a_kind), std::tie(b_name, b_kind)}) {
+    if (kind.empty()) {
+      fail(
+          "{} is neither a profile (`fovea kernel profile --output`) nor a bench report (`fovea "
+          "kernel bench --json`)",
+          name);
+    }
+  }
+  if (a_kind != b_kind) {
+    fail("{} is {}, and {} is {}: compare two files of one kind", a_name, a_kind, b_name, b_kind);
+  }
+  result.is_profile = !profiles.empty();
+  if (!result.is_profile) {
+    compare_reports(first, second, threshold, result);
+    result.machine = first.value("machine", Json()).dump();
+  } else {
+    if (profiles.size() != others.size()) {
+      fail("{} has {} kernels, and {} has {}: they are of different cases", a_name, profiles.size(),
+           b_name, others.size());
+    }
+    for (std::size_t i = 0; i < profiles.size(); ++i) {
+      const std::string prefix = profiles.size() == 1 ? "" : word(profiles[i], "kernel") + " ";
+      compare_profile(profiles[i], others[i], prefix, threshold, result);
+    }
+    result.machine = profiles.front().value("machine", Json()).dump();
+  }
+  if (result.times.empty() && result.figures.empty()) {
+    fail("{} and {} have no figure in common", a_name, b_name);
+  }
+  const auto by_name = [](const std::string& name) {
+    const auto at = name.rfind(' ');
+    return std::string_view(name).substr(at == std::string::npos ? 0 : at + 1);
+  };
+  sort_largest_first(result.times,
+                     [](const MovedTime& one) { return std::abs(std::log(one.verdict.ratio)); });
+  sort_largest_first(result.figures, [&](const MovedFigure& one) {
+    return rank(one.work, by_name(one.name), one.a, one.b);
+  });
+  double sum = 0;
+  for (const MovedTime& one : result.times) {
+    sum += std::log(one.verdict.ratio);
+  }
+  result.ratio =
+      result.times.empty() ? 1 : std::exp(sum / static_cast<double>(result.times.size()));
+  result.speed = worst(result.times);
+  return result;
+}
+
+}  // namespace fovea::lab

@@ -1,0 +1,304 @@
+// Finds the earlier figure of each, the peer that was steady, and says which became slower.
+#include "lab/measure/time_gate.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "io/file.hpp"
+#include "io/json.hpp"
+
+namespace fovea::lab {
+namespace {
+
+namespace fs = std::filesystem;
+using TimesJson = nlohmann::ordered_json;
+
+constexpr std::array<const char*, 3> kCeilings = {"copy_bytes_per_second", "bf16_flops",
+                                                  "e4m3_flops"};
+
+double number_in(const TimesJson& json, const char* key) {
+  return json.is_object() && json.contains(key) && json[key].is_number() ? json[key].get<double>()
+                                                                         : 0.0;
+}
+
+std::string word_in(const TimesJson& json, const char* key) {
+  return json.is_object() && json.contains(key) && json[key].is_string()
+             ? json[key].get<std::string>()
+             : "";
+}
+
+/// The array of a section; an empty one when there is none.
+const TimesJson& array_of(const TimesJson& json, const char* key) {
+  static const TimesJson kNone = TimesJson::array();
+  return json.is_object() && json.contains(key) && json[key].is_array() ? json[key] : kNone;
+}
+
+const TimesJson& section_of(const TimesJson& json, const char* key) {
+  static const TimesJson kNone = TimesJson::object();
+  return json.is_object() && json.contains(key) && json[key].is_object() ? json[key] : kNone;
+}
+
+std::map<std::string, double> ceilings_in(const TimesJson& json) {
+  std::map<std::string, double> ceilings;
+  for (const char* const name : kCeilings) {
+    if (const double rate = number_in(json, name); rate > 0) {
+      ceilings[name] = 1.0 / rate;
+    }
+  }
+  return ceilings;
+}
+
+TimesJson result_in(std::string_view text, const std::string& name) {
+  TimesJson json = io::try_parse_ordered_json(text);
+  if (!json.is_object()) {
+    fail("{} is no JSON object, so it holds no figures to compare with", name);
+  }
+  return json;
+}
+
+void add_kernel_figures(const TimesJson& kernels, std::vector<TimedFigure>& figures) {
+  const std::map<std::string, double> ceilings = ceilings_in(kernels);
+  for (const TimesJson& one : array_of(kernels, "figures")) {
+    if (!word_in(one, "plan").empty()) {
+      continue;  // one of all plans, which were asked for: the choice is another figure
+    }
+    TimedFigure figure{.what = fmt::format("{} {}", word_in(one, "card"), word_in(one, "case")),
+                       .work = number_in(one, "flops"),
+                       .seconds = number_in(one, "seconds"),
+                       .spread = number_in(one, "spread"),
+                       .ceilings = ceilings};
+    for (const TimesJson& peer : array_of(one, "peers")) {
+      if (const double seconds = number_in(peer, "seconds");
+          seconds > 0 && word_in(peer, "wrong").empty()) {
+        figure.peers[word_in(peer, "name")] = seconds;
+      }
+    }
+    if (figure.seconds > 0) {
+      figures.push_back(std::move(figure));
+    }
+  }
+}
+
+/// The encoder's, by the device's own clock: the host's differs with the machine.
+void add_encoder_figures(const TimesJson& rows, const std::map<std::string, double>& ceilings,
+                         std::vector<TimedFigure>& figures) {
+  for (const TimesJson& one : rows) {
+    const double batch = number_in(one, "batch_size");
+    const double rate = number_in(one, "device_images_per_second");
+    if (batch <= 0 || rate <= 0) {
+      continue;
+    }
+    const std::map<std::string, double> own = ceilings_in(section_of(one, "ceilings"));
+    figures.push_back(
+        {.what = fmt::format("encoder {}, batch {:.0f}", word_in(one, "precision"), batch),
+         .work = number_in(one, "gflop_per_second") * number_in(one, "median_seconds"),
+         .seconds = batch / rate,
+         .ceilings = own.empty() ? ceilings : own});
+  }
+}
+
+std::vector<TimedFigure> figures_in(const TimesJson& json) {
+  std::vector<TimedFigure> figures;
+  const TimesJson& kernels = section_of(json, "kernels");
+  add_kernel_figures(kernels, figures);
+  const std::map<std::string, double> ceilings = ceilings_in(kernels);
+  add_encoder_figures(array_of(json, "gpu_bench"), ceilings, figures);  // of bench/run_gpu.py
+  add_encoder_figures(array_of(json, "figures"), ceilings, figures);    // of `fovea bench --json`
+  return figures;
+}
+
+std::string gpu_in(const TimesJson& json) {
+  return word_in(section_of(section_of(json, "machine"), "gpu"), "name");
+}
+
+void require_gpu(const TimesJson& json, const std::string& file, const std::string& gpu) {
+  if (gpu_in(json) != gpu) {
+    fail("{} was measured on {}, not on {}: times are compared with those of the same GPU", file,
+         gpu_in(json).empty() ? "no GPU that it names" : gpu_in(json), gpu);
+  }
+}
+
+/// The result files of a folder, the oldest first: names begin with the date and the run of the
+/// day, as those of no document do that lies beside them.
+std::vector<fs::path> results_below(const std::string& folder) {
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (entry.is_regular_file() && name.ends_with(".json") && name.starts_with("20")) {
+      files.push_back(entry.path());
+    }
+  }
+  // DATE-RUN-COMMIT.json, of which the run is a number and may be absent.
+  std::ranges::sort(files, {}, [](const fs::path& file) {
+    const std::string name = file.filename().string();
+    constexpr std::size_t kDate = sizeof("2026-01-31-") - 1;
+    int run = 0;
+    const char* const end = name.data() + name.size();
+    const auto [rest, error] =
+        std::from_chars(name.data() + std::min(kDate, name.size()), end, run);
+    constexpr int kMostRun = 9999;  // more digits begin a commit
+    const bool is_run = error == std::errc() && run <= kMostRun && rest != end && *rest == '-';
+    return std::tuple(name.substr(0, kDate), is_run ? run : 0, file.string());
+  });
+  return files;
+}
+
+/// How a peer's time moved that was measured in both runs.
+struct PeerMove {
+  std::string name;
+  double change = 0.0;
+};
+
+/// Of the peers on the same problem the fastest, which is bound by what bounds us; without one,
+/// the ceiling of the GPU that moved most. No name: nothing was measured in both.
+PeerMove move_of_peer(const TimedFigure& earlier, const TimedFigure& now) {
+  PeerMove fastest;
+  double least = 0.0;
+  for (const auto& [name, seconds] : now.peers) {
+    const auto before = earlier.peers.find(name);
+    if (before != earlier.peers.end() && (fastest.name.empty() || before->second < least)) {
+      least = before->second;
+      fastest = {name, seconds / before->second - 1};
+    }
+  }
+  if (!fastest.name.empty()) {
+    return fastest;
+  }
+  PeerMove most;
+  for (const auto& [name, seconds] : now.ceilings) {
+    const auto before = earlier.ceilings.find(name);
+    if (before != earlier.ceilings.end()) {
+      const double change = seconds / before->second - 1;
+      if (most.name.empty() || std::abs(change) > std::abs(most.change)) {
+        most = {fmt::format("the GPU's {}", name), change};
+      }
+    }
+  }
+  return most;
+}
+
+TimeChange judge_change(const TimedFigure& now, const EarlierFigures& all) {
+  TimeChange result{.what = now.what, .now = now.seconds};
+  const auto found = all.find(now.what);
+  if (found == all.end()) {
+    result.reason = "there is no earlier figure of it";
+    return result;
+  }
+  const TimedFigure& earlier = found->second.figure;
+  result.file = found->second.file;
+  result.earlier = earlier.seconds;
+  constexpr double kSameWork = 1e-3;
+  if (std::abs(now.work - earlier.work) > kSameWork * earlier.work) {
+    result.reason = "the earlier figure is of another problem, with other operations";
+    return result;
+  }
+  result.change = now.seconds / earlier.seconds - 1;
+  const PeerMove peer = move_of_peer(earlier, now);
+  result.peer = peer.name;
+  result.peer_change = peer.change;
+  if (peer.name.empty()) {
+    result.reason = "no peer and no ceiling was measured in both runs";
+    return result;
+  }
+  const bool is_same_machine = std::abs(peer.change) < kSteadyPeer;
+  const double beside_peer = (1 + result.change) / (1 + peer.change) - 1;
+  const bool is_slower = result.change > kMostSlower;
+  if (is_same_machine ? !is_slower : beside_peer <= kMostSlower) {
+    result.verdict = TimeVerdict::kSteady;
+  } else if (!is_slower) {
+    result.reason = "its peer became faster, and it did not: another machine, or another library";
+  } else if (now.seconds - earlier.seconds <= std::max(now.spread, earlier.spread)) {
+    result.reason = "AMBIGUOUS: the samples spread by more than it is slower";
+  } else {
+    result.verdict = TimeVerdict::kSlower;
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<TimedFigure> timed_figures(std::string_view json, const std::string& name) {
+  return figures_in(result_in(json, name));
+}
+
+std::string gpu_of_result(std::string_view json, const std::string& name) {
+  return gpu_in(result_in(json, name));
+}
+
+EarlierFigures earlier_figures(const std::string& path, const std::string& gpu) {
+  const bool is_folder = fs::is_directory(path);
+  EarlierFigures earlier;
+  for (const fs::path& file : is_folder ? results_below(path) : std::vector<fs::path>{path}) {
+    const TimesJson json = result_in(io::read_small_file(file), file.string());
+    if (is_folder && gpu_in(json) != gpu) {
+      continue;
+    }
+    require_gpu(json, file.string(), gpu);
+    for (TimedFigure& figure : figures_in(json)) {
+      std::string what = figure.what;
+      earlier[std::move(what)] = {std::move(figure), file.filename().string()};
+    }
+  }
+  if (earlier.empty() && !is_folder) {
+    fail("{} holds no times of kernels or of the encoder", path);
+  }
+  return earlier;
+}
+
+std::string committed_results() {
+  std::error_code ignored;
+  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
+  // build/release/bin/fovea
+  const fs::path sources = program.parent_path().parent_path().parent_path().parent_path();
+  const fs::path results = sources / "bench/results";
+  return fs::is_directory(results, ignored) ? results.string() : "";
+}
+
+std::string_view to_string(TimeVerdict verdict) {
+  switch (verdict) {
+    case TimeVerdict::kSteady:
+      return "steady";
+    case TimeVerdict::kSlower:
+      return "SLOWER";
+    case TimeVerdict::kNotJudged:
+      break;
+  }
+  return "not judged";
+}
+
+std::vector<TimeChange> compare_times(std::span<const TimedFigure> now,
+                                      const EarlierFigures& earlier) {
+  std::vector<TimeChange> changes;
+  for (const TimedFigure& one : now) {
+    changes.push_back(judge_change(one, earlier));
+  }
+  return changes;
+}
+
+std::string to_json(std::span<const TimeChange> changes) {
+  TimesJson json = TimesJson::array();
+  for (const TimeChange& one : changes) {
+    json.push_back({{"what", one.what},
+                    {"verdict", to_string(one.verdict)},
+                    {"earlier", one.earlier},
+                    {"now", one.now},
+                    {"change", one.change},
+                    {"peer", one.peer},
+                    {"peer_change", one.peer_change},
+                    {"file", one.file},
+                    {"reason", one.reason}});
+  }
+  return json.dump(-1, ' ', false, TimesJson::error_handler_t::replace);  // names of files
+}
+
+}  // namespace fovea::lab

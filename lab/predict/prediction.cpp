@@ -1,0 +1,208 @@
+// The model: resources, power, overhead.
+#include "lab/predict/prediction.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "gpu/device/kernel_image.hpp"
+#include "gpu/emulated/emu_device.hpp"
+#include "lab/check/prepared_case.hpp"
+#include "lab/predict/instruction_table.hpp"
+
+namespace fovea::lab {
+namespace {
+
+constexpr double kIssue = 4;     // instructions of warps that an SM starts in a clock
+constexpr double kSpecial = 16;  // lanes of exponentials and the like
+constexpr double kLanes = 32;
+/// Of 128 bytes of tensor memory: each quarter of it gives its 32 lanes a word in a clock.
+constexpr double kTensorPasses = 4;
+/// What copies reach of the published rate of the memory: 4.30 of 4.8 TB/s on the H200.
+constexpr double kDramShare = 0.9;
+/// Clocks between two instructions of a warp, in code whose instructions wait for each other in
+/// pairs: 4 to 5 clocks of latency (Luo et al., arXiv:2402.13499).
+constexpr double kClocksOfInstruction = 2.5;
+constexpr double kLaunch = 2.0e-6;   // of a grid in a graph, to its first instruction and its end
+constexpr double kLatency = 1.2e-6;  // of the first copy from memory, and the last store
+constexpr double kPower = 5;         // of the norm that adds resources
+
+double norm(double a, double b) {
+  return std::pow(std::pow(a, kPower) + std::pow(b, kPower), 1 / kPower);
+}
+
+OperationCounts total_of(const KernelWork& work, const std::array<OperationCounts, 2>& units) {
+  OperationCounts total;
+  for (const auto& [name, member] : count_members()) {
+    total.*member = units[0].*member * work.sizes[0] + units[1].*member * work.sizes[1];
+  }
+  (work.is_wide ? total.wide_products : total.narrow_products) +=
+      total.pair_steps * work.step_products;
+  total.operand_passes += total.pair_steps * work.step_passes;
+  return total;
+}
+
+/// Clocks of the matrix units of one SM, for all of it.
+double product_clocks(const OperationCounts& counts, const GpuRates& rates) {
+  return counts.narrow_products / rates.narrow_products +
+         counts.wide_products / rates.wide_products + counts.warp_products / rates.warp_products;
+}
+
+/// How much more than the average the busiest SM has.
+double tail_of(const KernelWork& work, const GpuRates& rates) {
+  if (work.pieces == 0) {
+    return 1;
+  }
+  const double slots = rates.sms;
+  return std::ceil(work.pieces / slots) * slots / work.pieces;
+}
+
+/// Clocks of the busiest SM, by resource.
+std::vector<ResourceTime> clocks_of(const KernelWork& work, const OperationCounts& counts,
+                                    const GpuRates& rates) {
+  const double tail = tail_of(work, rates);
+  const double share = tail / rates.sms;
+  const double l2 = (work.l2_read_bytes + work.l2_write_bytes) / rates.l2_bytes +
+                    work.dram_bytes / rates.l2_dram_bytes;
+  std::vector<ResourceTime> clocks = {
+      {"matrix units", product_clocks(counts, rates) * share},
+      {"issue slots", counts.instructions / kIssue * share},
+      {"exponentials", counts.special * kLanes / kSpecial * share},
+      {"shared memory", (counts.shared_passes + counts.operand_passes) * share},
+      {"loads and stores", counts.global_passes * share},
+      {"tensor memory", counts.tensor_passes / kTensorPasses * share},
+      {"L2", l2 / rates.sms},
+  };
+  if (work.chains > 0) {
+    const double instructions = counts.of_workers / (work.chains * work.chain_warps);
+    const double chain = instructions * kClocksOfInstruction +
+                         (work.chain_multiplies ? product_clocks(counts, rates) / work.chains : 0);
+    const double rounds = std::ceil(work.chains * share - 1e-9) / work.in_flight;
+    clocks.push_back({"latency of warps", chain * std::max(1.0, rounds)});
+  }
+  return clocks;
+}
+
+/// Joules at the highest clock, without the memory's.
+double energy_of(const KernelWork& work, const OperationCounts& counts, const GpuRates& rates) {
+  return counts.narrow_products *
+             (work.is_integer ? rates.of_int8_product : rates.of_e4m3_product) +
+         (counts.wide_products + counts.warp_products) * rates.of_wide_product +
+         counts.instructions * rates.of_instruction +
+         (counts.shared_passes + counts.operand_passes) * rates.of_shared_pass;
+}
+
+const CountedCase* counted(std::string_view card, std::string_view case_name, int arch) {
+  const std::span<const CountedCase> table = counted_cases(arch);
+  const auto found = std::ranges::find_if(table, [&](const CountedCase& one) {
+    return one.card == card && one.case_name == case_name;
+  });
+  return found == table.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+std::string_view Prediction::bound() const {
+  return resources.front().name;
+}
+
+Prediction predict(const KernelWork& work, const std::array<OperationCounts, 2>& units,
+                   const GpuRates& rates) {
+  const OperationCounts counts = total_of(work, units);
+  Prediction prediction;
+  prediction.gpu = rates.name;
+  prediction.resources = clocks_of(work, counts, rates);
+  double clocks = 0;
+  for (const ResourceTime& resource : prediction.resources) {
+    clocks = norm(clocks, resource.seconds);
+  }
+  const double dram = work.dram_bytes / (rates.dram_bytes * kDramShare);
+  const double energy = energy_of(work, counts, rates);
+  const auto seconds = [&](double clock) { return norm(clocks / clock, dram); };
+  const auto watts = [&](double clock) {
+    return rates.idle_watts +
+           (energy * clock / rates.most_clock + work.dram_bytes * rates.of_dram_byte) /
+               seconds(clock);
+  };
+  const auto clock_within = [&](double limit) {
+    double clock = rates.most_clock;
+    double least = watts(clock) > limit ? clock / 4 : clock;
+    while (clock - least > 1e6) {
+      const double middle = (least + clock) / 2;
+      (watts(middle) > limit ? clock : least) = middle;
+    }
+    return least;
+  };
+  prediction.clock = clock_within(rates.short_watts);
+  prediction.sustained_clock = clock_within(rates.most_watts);
+  prediction.overhead = kLaunch + kLatency;
+  prediction.seconds = seconds(prediction.clock) + prediction.overhead;
+  prediction.sustained = seconds(prediction.sustained_clock) + prediction.overhead;
+  for (ResourceTime& resource : prediction.resources) {
+    resource.seconds /= prediction.clock;
+  }
+  prediction.resources.push_back({"device memory", dram});
+  std::ranges::sort(prediction.resources, std::ranges::greater{}, &ResourceTime::seconds);
+  return prediction;
+}
+
+std::string launched_kernel(const Card& card, const Workload& workload, const GpuRates& rates) {
+  if (has_plans(workload)) {
+    return std::string(gpu::info_of(workload.kernel_of(device_of(rates), {})).name);
+  }
+  // The launcher's kernel depends on the width of rows, not on how many there are.
+  const std::unique_ptr<gpu::Device> device = gpu::open_emulated_device({.arch = rates.arch});
+  const PreparedCase prepared(
+      *device, {.card = &card, .case_name = work_of(workload, "", rates.sms).counted[0].fields});
+  if (prepared.kernels().size() != 1) {
+    fail("{} takes {} kernels, and the model is of one", workload.describe(),
+         prepared.kernels().size());
+  }
+  return prepared.kernels().front();
+}
+
+Prediction predict(const Card& card, const std::string& case_name, const GpuRates& rates,
+                   const std::string& kernel) {
+  const Case one = find_case(card, case_name);
+  const std::unique_ptr<Workload> workload = one.make(1);
+  const CountedCase* const known = counted(card.name, one.name, rates.arch);
+  const bool is_known = known != nullptr && (kernel.empty() || known->kernel == kernel);
+  const std::string name = is_known         ? std::string(known->kernel)
+                           : kernel.empty() ? launched_kernel(card, *workload, rates)
+                                            : kernel;
+  const KernelWork work = work_of(*workload, name, rates.sms);
+  Prediction prediction =
+      predict(work, is_known ? known->counts : count_units(card, work, name, rates.arch), rates);
+  prediction.card = card.name;
+  prediction.case_name = one.name;
+  prediction.description = workload->describe();
+  prediction.kernel = name;
+  prediction.is_counted_now = !is_known;
+  return prediction;
+}
+
+std::string to_json(const Prediction& prediction) {
+  nlohmann::ordered_json resources;
+  for (const ResourceTime& resource : prediction.resources) {
+    resources[std::string(resource.name)] = resource.seconds;
+  }
+  return nlohmann::ordered_json{{"card", prediction.card},
+                                {"case", prediction.case_name},
+                                {"problem", prediction.description},
+                                {"kernel", prediction.kernel},
+                                {"gpu", prediction.gpu},
+                                {"seconds", prediction.seconds},
+                                {"bound", prediction.bound()},
+                                {"clock_hz", prediction.clock},
+                                {"sustained_seconds", prediction.sustained},
+                                {"sustained_clock_hz", prediction.sustained_clock},
+                                {"overhead_seconds", prediction.overhead},
+                                {"resources", std::move(resources)},
+                                {"counted_now", prediction.is_counted_now}}
+      .dump();
+}
+
+}  // namespace fovea::lab

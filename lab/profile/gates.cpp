@@ -1,0 +1,306 @@
+// The model behind the gates, and what is read of them.
+#include "lab/profile/gates.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "lab/system/machine.hpp"
+
+namespace fovea::lab {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kExponentialsPerClock = 16;  // of an SM
+constexpr double kRegisters = 65536;          // of an SM
+constexpr double kSystemShared = 1024;        // that a CTA takes of shared memory for the system
+
+/// Operations of an SM's matrix units in a clock, of operands of two bytes; 0: not known.
+double matrix_rate(int arch) {
+  static const std::map<int, double> rates = {{80, 2048}, {90, 4096}, {100, 8192}, {103, 8192}};
+  const auto found = rates.find(arch);
+  return found == rates.end() ? 0.0 : found->second;
+}
+
+double clock(const gpu::DeviceInfo& device) {
+  return 1e3 * device.clock_khz;
+}
+
+double ceiling_of(const Work& work, const Ceilings& ceilings) {
+  return work.one_byte ? ceilings.e4m3_flops : ceilings.bf16_flops;
+}
+
+/// A figure is a share when its name has none of the units.
+std::string in_words(std::string_view figure, double value) {
+  if (figure == "seconds") {
+    return fmt::format("{:.1f} us", value * 1e6);
+  }
+  if (figure == "dram_bytes_per_second") {
+    return fmt::format("{:.0f} GB/s", value * 1e-9);
+  }
+  if (figure == "dram_bytes") {
+    return fmt::format("{:.1f} MB", value * 1e-6);
+  }
+  const bool count = figure == "ctas_per_sm" || figure == "registers" || figure == "shared_bytes";
+  return count ? fmt::format("{:.0f}", value) : fmt::format("{:.1f}%", 100 * value);
+}
+
+std::string asked(const Gate& gate) {
+  return fmt::format("{} {}", gate.at_least ? "at least" : "at most",
+                     in_words(gate.figure, gate.limit));
+}
+
+/// What the roofline asks of a problem that fills the GPU.
+void add_roofline(std::vector<Gate>& gates, const ProfileGate& of, const Work& work,
+                  const Ceilings& ceilings, const gpu::DeviceInfo& device) {
+  const Roofline line = roofline(of, work, ceilings, device);
+  const double seconds = line.seconds();
+  gates.push_back(
+      {"seconds", false, seconds / of.reach,
+       fmt::format("{:.0f}% of the roofline: products {:.1f} us, exponentials {:.1f} us, "
+                   "operands {:.1f} us, together {:.1f} us",
+                   100 * of.reach, line.matrix * 1e6, line.special * 1e6, line.memory * 1e6,
+                   seconds * 1e6)});
+  if (line.memory > line.matrix + line.special) {
+    // The last that is written is still in the L2 cache at the end.
+    const double kept = std::min(0.5, static_cast<double>(device.l2_bytes) / work.bytes);
+    gates.push_back(
+        {"dram_bytes_per_second", true,
+         of.reach * (1 - kept) * ceilings.copy_bytes_per_second * line.memory / seconds,
+         fmt::format("device memory bounds it: {:.0f}% of what its operands need at the "
+                     "copy rate of {:.0f} GB/s, less {:.0f}% that the L2 cache keeps",
+                     100 * of.reach, ceilings.copy_bytes_per_second * 1e-9, 100 * kept)});
+  } else if (of.least_matrix == 0) {
+    const double per_clock = matrix_rate(device.arch()) * (work.one_byte ? 2 : 1);
+    const double peak =
+        std::max(per_clock * device.sm_count * clock(device), ceiling_of(work, ceilings));
+    gates.push_back({"matrix_units", true, of.reach * work.flops / peak / seconds,
+                     fmt::format("the SMs bound it: {:.0f}% of the cycles that its products need "
+                                 "at the highest clock, {:.1f} of {:.1f} us",
+                                 100 * of.reach, work.flops / peak * 1e6, seconds * 1e6)});
+  }
+  constexpr double kMoreBytes = 1.15;  // edges of tiles and of sectors
+  const double bytes = of.reads * work.bytes;
+  if (bytes > 4.0 * static_cast<double>(device.l2_bytes)) {
+    gates.push_back({"dram_bytes", false, kMoreBytes * bytes,
+                     of.reads == 1 ? "each operand is read or written once"
+                                   : fmt::format("its operands pass {:.0f} times", of.reads)});
+  }
+}
+
+/// What warps may wait for; a queue that fills, or a fence, is never a design's intention.
+void add_stalls(std::vector<Gate>& gates, const ProfileGate& of) {
+  constexpr double kQueue = 0.10;
+  constexpr double kFence = 0.05;
+  const auto add = [&](const char* figure, double limit, const char* model) {
+    gates.push_back({figure, false, limit, model});
+  };
+  add("stall_membar", kFence, "one fence a tile at most, never one a row");
+  add("stall_lg_throttle", kQueue, "global memory is accessed 16 bytes a lane, or by TMA");
+  add("stall_mio_throttle", kQueue, "shared memory is accessed 16 bytes a lane");
+  add("stall_drain", kQueue, "stores are whole sectors, and done long before the end");
+  add("stall_barrier", of.most_barrier,
+      of.most_barrier > kQueue ? "warpgroups take turns, each waiting for the other's half"
+                               : "warps rarely wait for each other");
+}
+
+}  // namespace
+
+std::string GateResult::words() const {
+  return fmt::format("{} {}, {} asked", gate.figure, in_words(gate.figure, reading), asked(gate));
+}
+
+bool GateReport::passed() const {
+  return std::ranges::all_of(results, &GateResult::passed);
+}
+
+Work work_of(const Workload& workload) {
+  return {.what = workload.describe(),
+          .flops = workload.flops(),
+          .bytes = static_cast<double>(workload.bytes()),
+          .one_byte = size_of(workload.operand_type()) == 1};
+}
+
+double Roofline::seconds() const {
+  return std::hypot(matrix + special, memory);
+}
+
+Roofline roofline(const ProfileGate& of, const Work& work, const Ceilings& ceilings,
+                  const gpu::DeviceInfo& device) {
+  constexpr double kShown = 0.5;  // of exponentials: the rest runs under products
+  const double matrix = ceiling_of(work, ceilings);
+  if (matrix == 0 || ceilings.copy_bytes_per_second == 0) {
+    fail("{} has no gates without the GPU's ceilings, which could not be measured", work.what);
+  }
+  return {.matrix = work.flops / (matrix * of.matrix_rate),
+          .special =
+              kShown * of.exponentials / (kExponentialsPerClock * device.sm_count * clock(device)),
+          .memory = of.reads * work.bytes / ceilings.copy_bytes_per_second};
+}
+
+std::vector<Gate> gates_of(const ProfileGate& of, const Work& work, const Ceilings& ceilings,
+                           const gpu::DeviceInfo& device, int threads) {
+  std::vector<Gate> gates;
+  if (of.reach > 0) {
+    add_roofline(gates, of, work, ceilings, device);
+  }
+  if (of.least_matrix > 0) {
+    gates.push_back({"matrix_units", true, of.least_matrix, of.reason});
+  }
+  if (of.least_fma > 0) {
+    gates.push_back({"fma", true, of.least_fma, of.reason});
+  }
+  gates.push_back({"layout_conflict_share", false, of.most_conflicts,
+                   of.most_conflicts > 0.05 ? of.reason
+                                            : "shared memory is swizzled or padded: no two "
+                                              "addresses of an access share a bank"});
+  if (of.least_occupancy > 0) {
+    gates.push_back({"occupancy_reached", true, of.least_occupancy,
+                     of.least_occupancy < 0.7
+                         ? "of the producer's four warps three end at once; the others stay"
+                         : "of the warps that fit: as many CTAs as the SMs take, to the end"});
+  }
+  const int ctas = of.ctas_per_sm;
+  const auto all = static_cast<double>(device.shared_bytes_per_block) + kSystemShared;
+  gates.push_back({"ctas_per_sm", true, double(ctas), of.ctas_reason});
+  gates.push_back({"registers", false,
+                   std::min(255.0, std::floor(kRegisters / (ctas * threads) / 8) * 8),
+                   fmt::format("{} CTAs of {} threads share an SM's 65,536", ctas, threads)});
+  gates.push_back({"shared_bytes", false, std::floor(all / ctas - kSystemShared),
+                   fmt::format("{} CTAs share an SM's {:.0f} KiB", ctas, all / 1024)});
+  add_stalls(gates, of);
+  return gates;
+}
+
+Profile in_one(std::span<const Profile> launches) {
+  Profile one = *std::ranges::max_element(
+      launches, {}, [](const Profile& profile) { return profile["seconds"]; });
+  const auto sum = [&](std::string_view figure) {
+    double all = 0;
+    for (const Profile& launch : launches) {
+      all += launch[figure];
+    }
+    return all;
+  };
+  const double seconds = sum("seconds");
+  const auto mean = [&](std::string_view figure) {
+    double all = 0;
+    for (const Profile& launch : launches) {
+      all += launch[figure] * launch["seconds"];
+    }
+    return seconds > 0 ? all / seconds : 0.0;
+  };
+  for (const FigureInfo& info : figures()) {
+    if (info.share) {
+      one.figures[std::string(info.name)] = mean(info.name);
+    }
+  }
+  for (const Profile& launch : launches) {
+    for (const auto& [name, value] : launch.figures) {
+      if (name.starts_with("stall_")) {
+        one.figures[name] = mean(name);
+      }
+    }
+  }
+  one.figures["seconds"] = seconds;
+  one.figures["dram_bytes"] = sum("dram_read_bytes") + sum("dram_write_bytes");
+  one.figures["dram_bytes_per_second"] = seconds > 0 ? one["dram_bytes"] / seconds : 0.0;
+  one.figures["occupancy_reached"] =
+      one["occupancy_limit"] > 0 ? one["occupancy"] / one["occupancy_limit"] : 0.0;
+  return one;
+}
+
+GateReport judge_gates(const Card& card, const ProfileGate& of, std::span<const Gate> gates,
+                       const Profile& profile) {
+  GateReport report{.card = card.name,
+                    .case_name = of.case_name,
+                    .level = of.level,
+                    .kernel = profile.kernel,
+                    .seconds = profile["seconds"],
+                    .results = {}};
+  for (const Gate& gate : gates) {
+    const double reading = profile[gate.figure];
+    report.results.push_back(
+        {gate, reading, gate.at_least ? reading >= gate.limit : reading <= gate.limit});
+  }
+  return report;
+}
+
+std::string to_text(const GateReport& report) {
+  std::string text =
+      fmt::format("{}{}{}, {}: {} in {:.1f} us\n", report.card, report.level.empty() ? "" : " ",
+                  report.level, report.case_name, report.kernel, report.seconds * 1e6);
+  for (const GateResult& one : report.results) {
+    text += fmt::format("  {} {:<22} {:>11}  {:<21}  {}\n", one.passed ? "pass" : "MISS",
+                        one.gate.figure, in_words(one.gate.figure, one.reading), asked(one.gate),
+                        one.gate.model);
+  }
+  return text;
+}
+
+std::optional<std::size_t> next_to_measure(std::span<const std::string_view> kernels,
+                                           std::span<const GateReport> reports) {
+  if (reports.empty() || reports.back().passed() ||
+      reports.back().seconds > reports.front().seconds || reports.size() > kernels.size()) {
+    return std::nullopt;
+  }
+  const auto found = std::ranges::find_if(kernels, [&](std::string_view kernel) {
+    return std::ranges::find(reports, kernel, &GateReport::kernel) == reports.end();
+  });
+  return found == kernels.end() ? std::nullopt
+                                : std::optional(static_cast<std::size_t>(found - kernels.begin()));
+}
+
+std::vector<ProfileGate> levels_without_gates(const Card& card, const ProfileGate& missed) {
+  std::vector<ProfileGate> others;
+  for (const std::string& level : card.levels | std::views::reverse) {
+    const bool has_gates = std::ranges::any_of(card.gates, [&](const ProfileGate& gate) {
+      return gate.level == level && gate.case_name == missed.case_name;
+    });
+    if (!has_gates) {
+      others.push_back({.level = level, .case_name = missed.case_name, .reach = 0});
+    }
+  }
+  return others;
+}
+
+std::string to_json(const gpu::DeviceInfo& device, const Ceilings& ceilings,
+                    std::span<const GateReport> reports) {
+  Json levels = Json::array();
+  for (const GateReport& report : reports) {
+    Json gates = Json::array();
+    for (const GateResult& one : report.results) {
+      gates.push_back({{"figure", one.gate.figure},
+                       {"sense", one.gate.at_least ? "at_least" : "at_most"},
+                       {"limit", one.gate.limit},
+                       {"model", one.gate.model},
+                       {"reading", one.reading},
+                       {"passed", one.passed},
+                       {"words", one.words()}});
+    }
+    levels.push_back({{"card", report.card},
+                      {"case", report.case_name},
+                      {"level", report.level},
+                      {"kernel", report.kernel},
+                      {"passed", report.passed()},
+                      {"seconds", report.seconds},
+                      {"gates", std::move(gates)}});
+  }
+  return Json{{"kind", "gates"},
+              {"version", 1},
+              {"machine", Json::parse(machine_json(device))},
+              {"ceilings",
+               {{"copy_bytes_per_second", ceilings.copy_bytes_per_second},
+                {"bf16_flops", ceilings.bf16_flops},
+                {"e4m3_flops", ceilings.e4m3_flops}}},
+              {"levels", std::move(levels)}}
+      .dump(1);
+}
+
+}  // namespace fovea::lab

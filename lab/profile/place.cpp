@@ -1,0 +1,258 @@
+// The samples of a profile by place in the sources, and by the role that the warps have there.
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "lab/code/resources.hpp"
+#include "lab/profile/profile.hpp"
+#include "lab/system/largest_first.hpp"
+
+namespace fovea::lab {
+namespace {
+
+constexpr std::size_t kMostPlaces = 8;
+constexpr double kLeastShare = 0.01;  // of samples, that is worth a line
+
+/// A place in the source: file and line.
+struct Frame {
+  std::string file;
+  int line = 0;
+
+  [[nodiscard]] std::string text() const {
+    return fmt::format("{}:{}", std::filesystem::path(file).filename().string(), line);
+  }
+  [[nodiscard]] bool in(std::string_view folder) const {
+    return file.find(folder) != std::string::npos;
+  }
+  [[nodiscard]] bool operator==(const Frame&) const = default;
+};
+
+/// An instruction, and the places that it was inlined from, innermost first.
+struct Code {
+  std::string text;
+  std::vector<Frame> frames;
+};
+
+/// A word of an instruction: its operation, after a predicate.
+std::string operation_of(const std::string& text) {
+  std::istringstream words(text);
+  std::string word;
+  words >> word;
+  if (word.starts_with('@')) {
+    words >> word;
+  }
+  return word.substr(0, word.find(';'));
+}
+
+/// A wait for a barrier in memory is a question, a branch, and a loop elsewhere that asks again;
+/// only the loop has the line of the wait. The question and the branch get it, too.
+void wait_where_asked(std::vector<Code>& code, const std::map<std::string, std::size_t>& labels) {
+  constexpr std::size_t kNear = 4;  // instructions
+  const auto asks = [&](std::size_t i) {
+    return i < code.size() && code[i].text.find("TRYWAIT") != std::string::npos;
+  };
+  for (std::size_t i = 1; i < code.size(); ++i) {
+    const std::string& text = code[i].text;
+    const auto label = text.find("`(");
+    if (!text.starts_with('@') || label == std::string::npos || operation_of(text) != "BRA") {
+      continue;
+    }
+    std::size_t question = i - 1;  // the nearest that the branch's predicate comes from
+    const std::string predicate = text.substr(text.find('P'), 2) + ",";
+    while (question > 0 && i - question < 3 * kNear &&
+           code[question].text.find(" " + predicate) == std::string::npos) {
+      --question;
+    }
+    const auto target = labels.find(text.substr(label + 2, text.find(')') - label - 2));
+    if (!asks(question) || target == labels.end()) {
+      continue;
+    }
+    for (std::size_t loop = target->second; loop < target->second + kNear; ++loop) {
+      if (asks(loop)) {
+        code[question].frames = code[loop].frames;
+        code[i].frames = code[loop].frames;
+        break;
+      }
+    }
+  }
+}
+
+/// Of a kernel, in order.
+std::vector<Code> code_of(const std::string& disassembly) {
+  std::vector<Code> all;
+  std::map<std::string, std::size_t> labels;
+  std::vector<Frame> frames;
+  bool fresh = true;  // the next place begins another instruction's list
+  std::istringstream lines(disassembly);
+  for (std::string line; std::getline(lines, line);) {
+    constexpr std::string_view kPlace = "//## File \"";
+    if (const auto at = line.find(kPlace); at != std::string::npos) {
+      if (fresh) {
+        frames.clear();
+        fresh = false;
+      }
+      const auto file = at + kPlace.size();
+      const auto file_end = line.find('"', file);
+      const auto number = line.find_first_of("0123456789", file_end);
+      frames.push_back({line.substr(file, file_end - file), std::atoi(line.c_str() + number)});
+    } else if (count_instructions(line).size() == 1) {
+      const auto text = line.find("*/") + 2;
+      all.push_back({line.substr(line.find_first_not_of(" \t", text)), frames});
+      fresh = true;
+    } else if (line.starts_with('.') && line.ends_with(':')) {
+      labels[line.substr(0, line.size() - 1)] = all.size();
+    }
+  }
+  wait_where_asked(all, labels);
+  return all;
+}
+
+/// Whether a place belongs to the vocabulary of instructions, not to the kernel that uses it.
+bool is_vocabulary(const Frame& frame) {
+  return !frame.in("kernels/") || frame.in("kernels/ptx/") || frame.in("kernels/pipe/");
+}
+
+/// The line itself, when its file is among the sources.
+std::string line_of(const Frame& frame, const std::map<std::string, std::string>& sources) {
+  const auto folder = frame.file.rfind("kernels/");
+  const auto found =
+      folder == std::string::npos ? sources.end() : sources.find(frame.file.substr(folder));
+  if (found == sources.end()) {
+    return {};
+  }
+  std::istringstream lines(found->second);
+  std::string line;
+  for (int i = 0; i < frame.line && std::getline(lines, line); ++i) {
+  }
+  line.erase(0, line.find_first_not_of(' '));
+  return line;
+}
+
+void add(Samples& to, const Samples& from) {
+  to.share += from.share;
+  for (const auto& [reason, share] : from.stalls) {
+    const auto found = std::ranges::find(to.stalls, reason, &Shares::value_type::first);
+    if (found == to.stalls.end()) {
+      to.stalls.emplace_back(reason, share);
+    } else {
+      found->second += share;
+    }
+  }
+}
+
+/// The largest, without what is not worth a line.
+std::vector<Samples> largest(std::map<std::string, Samples> all) {
+  std::vector<Samples> kept;
+  for (auto& [key, samples] : all) {
+    if (samples.share >= kLeastShare) {
+      sort_largest_first(samples.stalls, &Shares::value_type::second);
+      kept.push_back(std::move(samples));
+    }
+  }
+  sort_largest_first(kept, &Samples::share);
+  kept.resize(std::min(kept.size(), kMostPlaces));
+  return kept;
+}
+
+/// How many of the outermost frames nearly all samples share: the entry, and what it only passes
+/// through. The next one tells the roles apart.
+std::size_t common_depth(const std::vector<Code>& code, const Profile& profile) {
+  constexpr double kNearlyAll = 0.95;
+  for (std::size_t depth = 0;; ++depth) {
+    std::map<std::string, double> at;
+    double sum = 0;
+    double most = 0;
+    for (std::size_t i = 0; i < std::min(code.size(), profile.instructions.size()); ++i) {
+      sum += profile.instructions[i].share;
+      const std::vector<Frame>& frames = code[i].frames;
+      if (frames.size() > depth) {
+        const Frame& frame = frames[frames.size() - 1 - depth];
+        double& share = at[frame.text()];
+        share += profile.instructions[i].share;
+        most = std::max(most, share);
+      }
+    }
+    if (most < kNearlyAll * sum || sum == 0) {
+      return depth;
+    }
+  }
+}
+
+}  // namespace
+
+void place(Profile& profile, const std::string& disassembly,
+           const std::map<std::string, std::string>& sources) {
+  profile.no_places.clear();
+  const std::vector<Code> code = code_of(disassembly);
+  const auto same = [](const Code& one, const Samples& other) {
+    return operation_of(one.text) == operation_of(other.text);
+  };
+  if (!std::ranges::equal(code, profile.instructions, same)) {
+    profile.no_places = "the compiler here makes other machine code than what was profiled";
+    return;
+  }
+  const std::size_t common = common_depth(code, profile);
+  const double busy = 1 - profile["idle_warps"];
+  std::map<std::string, Samples> roles;
+  std::map<std::string, Samples> places;
+  Samples epilogue;
+  double full = 0;
+  double empty = 0;
+  for (std::size_t i = 0; i < code.size(); ++i) {
+    const std::vector<Frame>& frames = code[i].frames;
+    if (frames.empty()) {
+      continue;
+    }
+    const Samples& one = profile.instructions[i];
+    const Frame& outer = frames[frames.size() - std::min(frames.size(), common + 1)];
+    const auto own = std::ranges::find_if_not(frames, is_vocabulary);
+    const Frame& inner = own == frames.end() ? frames.back() : *own;
+    Samples& role = roles[outer.text()];
+    if (role.where.empty()) {
+      const std::string line = line_of(outer, sources);
+      role.where = line.empty() ? outer.text() : fmt::format("{} `{}`", outer.text(), line);
+    }
+    add(role, one);
+    Samples& at = places[inner.text() + " " + role.where];
+    if (at.where.empty()) {
+      const std::string line = line_of(inner, sources);
+      at.where = inner.text();
+      at.role = role.where;
+      at.text = line.empty() ? one.text : line;
+    }
+    add(at, one);
+    if (at.text.find("mbarrier_wait") != std::string::npos) {
+      // Kernels name the two barriers of a stage so.
+      full += at.text.find("full") != std::string::npos ? one.share : 0;
+      empty += at.text.find("empty") != std::string::npos ? one.share : 0;
+    }
+    if (std::ranges::any_of(frames, [](const Frame& frame) {
+          return frame.in("kernels/epilogue/") || frame.in("output_store");
+        })) {
+      add(epilogue, one);
+    }
+  }
+  if (roles.empty()) {
+    profile.no_places = "the machine code has no lines of the sources";
+    return;
+  }
+  double latency = 0;
+  for (const auto& [reason, share] : epilogue.stalls) {
+    latency += reason == "wait" || reason == "short_scoreboard" ? share : 0;
+  }
+  profile.figures["full_wait"] = full / busy;
+  profile.figures["empty_wait"] = empty / busy;
+  profile.figures["epilogue_share"] = epilogue.share / busy;
+  profile.figures["epilogue_wait"] = epilogue.share > 0 ? latency / epilogue.share : 0.0;
+  profile.roles = largest(std::move(roles));
+  profile.places = largest(std::move(places));
+}
+
+}  // namespace fovea::lab

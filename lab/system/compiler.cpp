@@ -1,0 +1,432 @@
+// NVRTC by its C interface, declared here; nvcc as a child process on a folder of sources.
+#include "lab/system/compiler.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <regex>
+#include <utility>
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "gpu/nvidia/library.hpp"
+#include "lab/system/process.hpp"
+
+namespace fovea::lab {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostWords = 3000;  // of a compiler's, in a message
+// As the build compiles (cmake/Kernels.cmake): machine code rounds as its PTX says.
+constexpr const char* kNoFusing = "--ptxas-options=-fmad=false";
+
+// What the kernels use of the standard library, for NVRTC, which has none.
+const std::map<std::string, std::string>& standard_headers() {
+  static const std::map<std::string, std::string> headers = {
+      {"cstdint",
+       "#pragma once\n"
+       "namespace std {\n"
+       "using int8_t = signed char;\nusing int16_t = short;\nusing int32_t = int;\n"
+       "using int64_t = long;\nusing uint8_t = unsigned char;\nusing uint16_t = unsigned short;\n"
+       "using uint32_t = unsigned int;\nusing uint64_t = unsigned long;\n"
+       "using uintptr_t = unsigned long;\n}\n"},
+      {"cstddef",
+       "#pragma once\nnamespace std {\nusing size_t = decltype(sizeof(0));\n"
+       "enum class byte : unsigned char {};\n}\n"},
+      {"array",
+       "#pragma once\n#include <cstddef>\nnamespace std {\ntemplate <typename T, size_t kCount>\n"
+       "struct array {\n  T elements[kCount];\n"
+       "  constexpr T& operator[](size_t i) { return elements[i]; }\n"
+       "  constexpr const T& operator[](size_t i) const { return elements[i]; }\n};\n}\n"},
+      {"type_traits",
+       "#pragma once\nnamespace std {\n"
+       "template <bool kFirst, typename A, typename B>\nstruct conditional { using type = A; };\n"
+       "template <typename A, typename B>\nstruct conditional<false, A, B> { using type = B; };\n"
+       "template <bool kFirst, typename A, typename B>\n"
+       "using conditional_t = typename conditional<kFirst, A, B>::type;\n}\n"},
+      {"cmath", "#pragma once\n#define INFINITY __builtin_huge_valf()\n"},
+  };
+  return headers;
+}
+
+// Functions that nvcc takes from the host's compiler.
+constexpr std::string_view kPrelude =
+    "#define __builtin_memcpy memcpy\n"
+    "constexpr float __builtin_huge_valf() { return __builtin_bit_cast(float, 0x7f800000u); }\n"
+    "#line 1 \"unit.cu\"\n";
+
+std::string shortened(const std::string& words) {
+  return words.size() <= kMostWords ? words : words.substr(0, kMostWords) + " ...";
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// The folder with cuda_fp16.h, beside the library or among CUDA's; empty when it is nowhere.
+std::string cuda_headers(const std::string& library) {
+  std::vector<fs::path> places;
+  const fs::path folder = fs::path(library).parent_path();
+  if (!folder.empty()) {  // the loader found it by its name alone
+    for (const char* const up : {"../include", "../../../include", "../../include"}) {
+      places.push_back(folder / up);
+    }
+  }
+  for (const char* const variable : {"CUDA_HOME", "CUDA_PATH"}) {
+    if (const char* const home = std::getenv(variable); home != nullptr && *home != '\0') {
+      places.push_back(fs::path(home) / "include");
+    }
+  }
+  places.emplace_back("/usr/local/cuda/include");
+  if (const std::string nvcc = find_program("nvcc"); !nvcc.empty()) {
+    places.push_back(fs::path(nvcc).parent_path() / "../include");
+  }
+  std::error_code ignored;
+  for (const fs::path& place : places) {
+    if (fs::exists(place / "cuda_fp16.h", ignored)) {
+      return fs::canonical(place, ignored).string();
+    }
+  }
+  return {};
+}
+
+/// NVRTC on the system, in build/cuda (where scripts/setup puts CUDA's tools), in Python's
+/// packages.
+gpu::Library open_nvrtc() {
+  std::error_code ignored;
+  const fs::path build =
+      fs::read_symlink("/proc/self/exe", ignored).parent_path().parent_path().parent_path();
+  const std::string beside = (build / "cuda/lib/libnvrtc.so.13").string();
+  const std::array<std::string_view, 4> names = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so",
+                                                 beside};
+  const std::array<std::string_view, 2> packages = {"nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"};
+  gpu::Library library = gpu::Library::open("NVRTC", "FOVEA_NVRTC", names, packages);
+  // It opens this one by its name alone, which the loader only finds when it is open already.
+  for (const fs::directory_entry& entry :
+       fs::directory_iterator(fs::path(library.path()).parent_path(), ignored)) {
+    if (entry.path().filename().string().starts_with("libnvrtc-builtins.so")) {
+      (void)dlopen(entry.path().c_str(), RTLD_NOW | RTLD_GLOBAL);
+    }
+  }
+  return library;
+}
+
+/// NVIDIA's run-time compiler. Its functions return 0 for success.
+class Nvrtc {
+ public:
+  Nvrtc() : library_(open_nvrtc()), headers_(cuda_headers(library_.path())) {
+    library_.bind(version_, "nvrtcVersion");
+    library_.bind(create_, "nvrtcCreateProgram");
+    library_.bind(destroy_, "nvrtcDestroyProgram");
+    library_.bind(compile_, "nvrtcCompileProgram");
+    library_.bind(log_size_, "nvrtcGetProgramLogSize");
+    library_.bind(log_, "nvrtcGetProgramLog");
+    library_.bind(cubin_size_, "nvrtcGetCUBINSize");
+    library_.bind(cubin_, "nvrtcGetCUBIN");
+  }
+
+  [[nodiscard]] std::string name() const {
+    return fmt::format("NVRTC {}.{}", version_number() / 100, version_number() % 100);
+  }
+
+  /// The cubin, and the log beside it.
+  [[nodiscard]] std::pair<std::vector<std::byte>, std::string> compile(
+      const KernelSources& sources, const std::string& unit, const CompileOptions& options) const {
+    std::vector<const char*> names;
+    std::vector<const char*> texts;
+    for (const auto* const files : {&sources.files(), &standard_headers()}) {
+      for (const auto& [name, text] : *files) {
+        names.push_back(name.c_str());
+        texts.push_back(text.c_str());
+      }
+    }
+    const std::string source = std::string(kPrelude) + unit;
+    Program program{*this};
+    if (create_(&program.handle, source.c_str(), "unit.cu", static_cast<int>(names.size()),
+                texts.data(), names.data()) != 0) {
+      fail("NVRTC cannot take the source of a kernel: its memory or the library is exhausted");
+    }
+    const std::string architecture = "--gpu-architecture=" + options.target;
+    const std::string include = "-I" + headers_;
+    std::vector<const char*> flags = {architecture.c_str(), "-std=c++20", "--ptxas-options=-v",
+                                      kNoFusing, "-default-device"};
+    if (!headers_.empty()) {
+      flags.push_back(include.c_str());
+    }
+    if (options.lines) {
+      flags.push_back("-lineinfo");
+    }
+    if (version_number() >= 1209) {
+      flags.push_back("--no-cache");  // what it takes from its cache comes without ptxas's words
+    }
+    const int status = compile_(program.handle, static_cast<int>(flags.size()), flags.data());
+    std::size_t size = 0;
+    (void)log_size_(program.handle, &size);
+    std::string log(size, '\0');
+    (void)log_(program.handle, log.data());
+    log.resize(log.find_last_not_of('\0') + 1);
+    if (status != 0) {
+      throw CompileError(shortened(log.empty() ? fmt::format("NVRTC: error {}", status) : log));
+    }
+    (void)cubin_size_(program.handle, &size);
+    std::vector<std::byte> cubin(size);
+    if (size == 0 || cubin_(program.handle, reinterpret_cast<char*>(cubin.data())) != 0) {
+      fail("NVRTC gave no machine code for {}", options.target);
+    }
+    return {std::move(cubin), std::move(log)};
+  }
+
+ private:
+  /// 1209 for 12.9.
+  [[nodiscard]] int version_number() const {
+    int major = 0;
+    int minor = 0;
+    (void)version_(&major, &minor);
+    return major * 100 + minor;
+  }
+
+  struct Program {
+    explicit Program(const Nvrtc& owner) : nvrtc(owner) {}
+    ~Program() {
+      if (handle != nullptr) {
+        (void)nvrtc.destroy_(&handle);
+      }
+    }
+    Program(const Program&) = delete;
+    Program& operator=(const Program&) = delete;
+    const Nvrtc& nvrtc;
+    void* handle = nullptr;
+  };
+
+  gpu::Library library_;
+  std::string headers_;
+  int (*version_)(int*, int*) = nullptr;
+  int (*create_)(void**, const char*, const char*, int, const char* const*,
+                 const char* const*) = nullptr;
+  int (*destroy_)(void**) = nullptr;
+  int (*compile_)(void*, int, const char* const*) = nullptr;
+  int (*log_size_)(void*, std::size_t*) = nullptr;
+  int (*log_)(void*, char*) = nullptr;
+  int (*cubin_size_)(void*, std::size_t*) = nullptr;
+  int (*cubin_)(void*, char*) = nullptr;
+};
+
+/// NVRTC when it can be opened; else the reason in `why`.
+const Nvrtc* nvrtc(std::string& why) {
+  static std::string reason;
+  static const std::optional<Nvrtc> opened = []() -> std::optional<Nvrtc> {
+    try {
+      return std::optional<Nvrtc>(std::in_place);
+    } catch (const Error& error) {
+      reason = error.what();
+      return std::nullopt;
+    }
+  }();
+  why = reason;
+  return opened.has_value() ? &*opened : nullptr;
+}
+
+/// A folder that is removed with the object.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = (fs::temp_directory_path() / "fovea-unit-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) {
+      fail("{} cannot be made", pattern);
+    }
+    path_ = pattern;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  void write(const std::string& name, const std::string& text) const {
+    const fs::path path = path_ / name;
+    fs::create_directories(path.parent_path());
+    std::ofstream file(path, std::ios::binary);
+    file << text;
+    if (!file.flush()) {
+      fail("{} cannot be written", path.string());
+    }
+  }
+  [[nodiscard]] const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+/// "nvcc 13.0"
+std::string with_version(const fs::path& program) {
+  const std::string text = run_process({program.string(), "--version"}).output;
+  const std::string name = program.filename().string();
+  std::smatch found;
+  return std::regex_search(text, found, std::regex("release ([0-9.]+)"))
+             ? name + " " + found[1].str()
+             : name;
+}
+
+std::vector<std::byte> read_cubin(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  std::vector<std::byte> code(file ? static_cast<std::size_t>(file.tellg()) : 0);
+  file.seekg(0);
+  file.read(reinterpret_cast<char*>(code.data()), static_cast<std::streamsize>(code.size()));
+  if (!file || code.empty()) {
+    throw CompileError(fmt::format("the compiler left no machine code in {}", path.string()));
+  }
+  return code;
+}
+
+std::pair<std::vector<std::byte>, std::string> compile_with_nvcc(const std::string& nvcc,
+                                                                 const KernelSources& sources,
+                                                                 const std::string& unit,
+                                                                 const CompileOptions& options) {
+  const TemporaryFolder folder;
+  for (const auto& [name, text] : sources.files()) {
+    folder.write(name, text);
+  }
+  folder.write("unit.cu", unit);
+  const fs::path cubin = folder.path() / "unit.cubin";
+  std::vector<std::string> command = {nvcc,
+                                      "-std=c++20",
+                                      "-O3",
+                                      "-cubin",
+                                      "--ptxas-options=-v",
+                                      kNoFusing,
+                                      "-arch=" + options.target,
+                                      "-I" + folder.path().string(),
+                                      "-o",
+                                      cubin.string(),
+                                      (folder.path() / "unit.cu").string()};
+  if (options.lines) {
+    command.insert(command.begin() + 1, "-lineinfo");
+  }
+  const ProcessResult result = run_process(command, {.most_seconds = options.most_seconds});
+  std::string log = result.output + result.errors;
+  const std::string path = folder.path().string() + "/";  // another one each time
+  for (std::size_t at = log.find(path); at != std::string::npos; at = log.find(path, at)) {
+    log.erase(at, path.size());
+  }
+  if (result.timed_out) {
+    throw CompileError(fmt::format("nvcc did not end within {:.0f} s", options.most_seconds));
+  }
+  if (result.exit_code != 0) {
+    throw CompileError(shortened(log));
+  }
+  return {read_cubin(cubin), log};
+}
+
+}  // namespace
+
+void read_resources(const std::string& log, gpu::KernelImage& image) {
+  const auto largest = [&](const char* pattern) {
+    const std::regex expression(pattern);
+    int most = 0;
+    for (auto found = std::sregex_iterator(log.begin(), log.end(), expression);
+         found != std::sregex_iterator(); ++found) {
+      most = std::max(most, std::stoi((*found)[1].str()));
+    }
+    return most;
+  };
+  image.registers = largest("Used ([0-9]+) registers");
+  image.shared_bytes = largest("([0-9]+) bytes smem");
+  image.stack_bytes = largest("([0-9]+) bytes stack frame");
+  image.spill_store_bytes = largest("([0-9]+) bytes spill stores");
+  image.spill_load_bytes = largest("([0-9]+) bytes spill loads");
+  if (image.registers == 0) {
+    throw CompileError(fmt::format("the compiler said nothing of the registers of {}", image.name));
+  }
+}
+
+std::string target_of(gpu::KernelId kernel, int arch) {
+  const gpu::KernelInfo& info = gpu::info_of(kernel);
+  const gpu::Target* best = nullptr;
+  bool has_ptx = false;
+  for (const gpu::Target& target : info.targets) {
+    if (target.arch == 0 || !gpu::runs_on(target, arch)) {
+      continue;
+    }
+    if (target.code == gpu::Code::kPtx) {
+      has_ptx = true;
+    } else if (best == nullptr || target.arch > best->arch) {
+      best = &target;
+    }
+  }
+  if (best != nullptr) {
+    return fmt::format("sm_{}{}", best->arch,
+                       best->code == gpu::Code::kOneArch  ? "a"
+                       : best->code == gpu::Code::kFamily ? "f"
+                                                          : "");
+  }
+  if (!has_ptx) {
+    fail("{} is not meant for GPUs of sm_{}", info.name, arch);
+  }
+  return fmt::format("sm_{}", arch);  // as a driver compiles PTX
+}
+
+AssembledUnit assemble_with_lines(const gpu::KernelImage& image) {
+  const std::string ptxas = find_program("ptxas");
+  if (ptxas.empty()) {
+    fail(
+        "ptxas is neither on the PATH nor in build/cuda/bin, where scripts/setup --test puts it, "
+        "nor in $CUDA_HOME/bin");
+  }
+  const TemporaryFolder folder;
+  folder.write("unit.ptx", gpu::ptx_of(image));
+  const fs::path cubin = folder.path() / "unit.cubin";
+  const ProcessResult result = run_process({ptxas, "-lineinfo", "-fmad=false",
+                                            "-arch=" + target_of(image.kernel, image.arch), "-o",
+                                            cubin.string(), (folder.path() / "unit.ptx").string()});
+  if (result.exit_code != 0) {
+    throw CompileError(shortened(result.output + result.errors));
+  }
+  return {.cubin = read_cubin(cubin), .assembler = with_version(ptxas)};
+}
+
+CompiledKernel compile(const KernelSources& sources, gpu::KernelId kernel,
+                       const ParameterValues& values, const CompileOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  const gpu::KernelInfo& info = gpu::info_of(kernel);
+  const std::string unit = sources.unit(info.name, values);
+  CompiledKernel compiled;
+  std::string log;
+  std::string why_not;
+  const Nvrtc* const runtime = options.compiler == CompilerKind::kNvcc ? nullptr : nvrtc(why_not);
+  if (runtime != nullptr) {
+    compiled.compiler = runtime->name();
+    std::tie(compiled.cubin, log) = runtime->compile(sources, unit, options);
+  } else if (const std::string nvcc = find_program("nvcc");
+             !nvcc.empty() && options.compiler != CompilerKind::kNvrtc) {
+    compiled.compiler = with_version(nvcc);
+    std::tie(compiled.cubin, log) = compile_with_nvcc(nvcc, sources, unit, options);
+  } else {
+    const std::string nvcc_is = "nvcc is neither on the PATH nor in CUDA's folders";
+    fail("there is no compiler for kernels here: {}",
+         options.compiler == CompilerKind::kNvrtc  ? why_not
+         : options.compiler == CompilerKind::kNvcc ? nvcc_is
+                                                   : why_not + "; " + nvcc_is);
+  }
+  gpu::KernelImage& image = compiled.image;
+  image.kernel = kernel;
+  image.name = info.name;
+  image.source = info.source;
+  image.arch = std::stoi(options.target.substr(options.target.find('_') + 1));
+  image.code = options.target.ends_with('a')   ? gpu::Code::kOneArch
+               : options.target.ends_with('f') ? gpu::Code::kFamily
+                                               : gpu::Code::kMachine;
+  image.packed = compiled.cubin;
+  image.unpacked_bytes = compiled.cubin.size();
+  read_resources(log, image);
+  compiled.seconds = seconds_since(start);
+  return compiled;
+}
+
+}  // namespace fovea::lab

@@ -1,0 +1,198 @@
+// Reads the packed document of kernels/pack_sources.py, and files of a folder in its place.
+#include "lab/system/kernel_sources.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "gpu/device/kernel_image.hpp"
+#include "io/digest.hpp"
+
+extern "C" {
+extern const char fovea_kernel_sources[];
+extern const char fovea_kernel_sources_end[];
+}
+
+namespace fovea::lab {
+namespace {
+
+// The order of tuning parameters is that of the document.
+using Json = nlohmann::ordered_json;
+
+Json document() {
+  const std::string text =
+      gpu::unpack_text(std::as_bytes(std::span(fovea_kernel_sources, fovea_kernel_sources_end)));
+  return Json::parse(text);
+}
+
+bool is_source(const std::filesystem::path& path) {
+  const std::string extension = path.extension().string();
+  return extension == ".cuh" || extension == ".cu" || extension == ".hpp";
+}
+
+}  // namespace
+
+std::string read_source(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();  // fails when there is nothing to be read
+  if (!file || !text) {
+    fail("the source {} is empty or cannot be read", path);
+  }
+  return text.str();
+}
+
+int value_of(const ParameterValues& values, std::string_view name) {
+  const auto found = std::ranges::find(values, name, &std::pair<std::string, int>::first);
+  if (found == values.end()) {
+    fail("these tuning parameters have no '{}'", name);
+  }
+  return found->second;
+}
+
+std::string differences(const ParameterValues& values, const ParameterValues& base) {
+  std::string text;
+  for (const auto& [name, value] : values) {
+    if (value != value_of(base, name)) {
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, value);
+    }
+  }
+  return text;
+}
+
+const KernelSources& KernelSources::built_in() {
+  static const KernelSources all = [] {
+    KernelSources sources;
+    const Json json = document();
+    sources.files_ = json.at("sources").get<std::map<std::string, std::string>>();
+    for (const auto& [name, kernel] : json.at("kernels").items()) {
+      KernelEntry& entry = sources.kernels_[name];
+      entry.source = kernel.at("source").get<std::string>();
+      entry.includes = kernel.at("includes").get<std::vector<std::string>>();
+      entry.text = kernel.at("template").get<std::string>();
+      entry.family = kernel.at("family").get<std::string>();
+      for (const auto& [parameter, value] : kernel.at("values").items()) {
+        entry.values.emplace_back(parameter, value.get<int>());
+      }
+    }
+    for (const auto& [family, parameters] : json.at("parameters").items()) {
+      for (const auto& [parameter, values] : parameters.items()) {
+        sources.parameters_[family].push_back({parameter, values.get<std::vector<int>>()});
+      }
+    }
+    return sources;
+  }();
+  return all;
+}
+
+KernelSources KernelSources::from_folder(const std::string& folder) {
+  namespace fs = std::filesystem;
+  KernelSources sources = built_in();
+  const fs::path kernels = fs::path(folder) / "kernels";
+  if (!fs::is_directory(kernels)) {
+    fail("{} has no folder kernels/ with the kernels' sources", folder);
+  }
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(kernels)) {
+    if (entry.is_regular_file() && is_source(entry.path())) {
+      // Not fs::relative, which follows links to files that are elsewhere.
+      sources.set_file(entry.path().lexically_relative(folder).generic_string(),
+                       read_source(entry.path().string()));
+    }
+  }
+  return sources;
+}
+
+std::string KernelSources::digest() const {
+  io::Digest digest;
+  for (const auto& [path, text] : files_) {
+    digest.add(fmt::format("{} {}\n", path, text.size()));
+    digest.add(text);
+  }
+  return digest.hex();
+}
+
+const KernelEntry& KernelSources::kernel(std::string_view name) const {
+  const auto found = kernels_.find(name);
+  if (found == kernels_.end()) {
+    fail("there is no kernel '{}' among the sources", name);
+  }
+  return found->second;
+}
+
+std::span<const ParameterRange> KernelSources::parameters(const std::string& family) const {
+  const auto found = parameters_.find(family);
+  return found == parameters_.end() ? std::span<const ParameterRange>() : found->second;
+}
+
+ParameterValues KernelSources::changed(const KernelEntry& entry,
+                                       const std::map<std::string, int>& changes) const {
+  ParameterValues values = entry.values;
+  const std::span<const ParameterRange> ranges = parameters(entry.family);
+  for (const auto& [name, value] : changes) {
+    if (std::ranges::find(ranges, name, &ParameterRange::name) == ranges.end()) {
+      std::vector<std::string> known;
+      std::ranges::transform(ranges, std::back_inserter(known), &ParameterRange::name);
+      fail("kernels of {} have no tuning parameter '{}'; there are: {}",
+           entry.family.empty() ? entry.source : entry.family, name,
+           known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")));
+    }
+    std::ranges::find(values, name, &std::pair<std::string, int>::first)->second = value;
+  }
+  return values;
+}
+
+std::string KernelSources::outside_of_table(const KernelEntry& entry,
+                                            const std::map<std::string, int>& changes) const {
+  for (const ParameterRange& range : parameters(entry.family)) {
+    const auto change = changes.find(range.name);
+    if (change != changes.end() &&
+        std::ranges::find(range.values, change->second) == range.values.end()) {
+      return fmt::format("{} = {} is not in the table of values: {}", range.name, change->second,
+                         fmt::join(range.values, ", "));
+    }
+  }
+  return {};
+}
+
+std::string KernelSources::unit(std::string_view name, const ParameterValues& values) const {
+  const KernelEntry& entry = kernel(name);
+  std::string unit;
+  for (const std::string& include : entry.includes) {
+    if (!include.ends_with(".cu")) {
+      unit += fmt::format("#include \"kernels/{}\"\n", include);
+    }
+  }
+  // As Python's string.Template replaces them: $name and ${name}.
+  const std::string& text = entry.text;
+  for (std::size_t at = 0; at < text.size();) {
+    if (text[at] != '$') {
+      unit += text[at++];
+      continue;
+    }
+    const bool braces = at + 1 < text.size() && text[at + 1] == '{';
+    const std::size_t begin = at + (braces ? 2 : 1);
+    std::size_t end = begin;
+    while (end < text.size() &&
+           (std::isalnum(static_cast<unsigned char>(text[end])) != 0 || text[end] == '_')) {
+      ++end;
+    }
+    const std::string_view word = std::string_view(text).substr(begin, end - begin);
+    unit += word == "name" ? std::string(name) : std::to_string(value_of(values, word));
+    at = end + (braces ? 1 : 0);
+  }
+  if (entry.source.ends_with(".cu")) {
+    unit += fmt::format("#include \"kernels/{}\"\n", entry.source);
+  }
+  return unit;
+}
+
+}  // namespace fovea::lab

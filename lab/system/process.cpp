@@ -1,0 +1,477 @@
+// Child processes: run to their end with their output in files, or talked to over pipes. Each is in
+// a group of its own with all that it starts, so that they end together.
+#include "lab/system/process.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/error.hpp"
+#include "io/write_all.hpp"
+
+extern char** environ;
+
+namespace fovea::lab {
+namespace {
+
+std::string read_whole(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// The folders of the PATH, but for those that are relative: the working folder may hold what a
+/// stranger has sent.
+std::vector<std::filesystem::path> folders_of_path() {
+  const char* const path = std::getenv("PATH");
+  std::vector<std::filesystem::path> folders;
+  std::istringstream words(path == nullptr ? "" : path);
+  for (std::string folder; std::getline(words, folder, ':');) {
+    folders.emplace_back(folder);
+  }
+  std::erase_if(folders, [](const auto& folder) { return !folder.is_absolute(); });
+  return folders;
+}
+
+/// The first program of this name; "" where there is none.
+std::string first_program(const std::vector<std::filesystem::path>& folders,
+                          const std::string& name) {
+  for (const std::filesystem::path& folder : folders) {
+    const std::filesystem::path file = folder / name;
+    if (!folder.empty() && access(file.c_str(), X_OK) == 0) {
+      return file.string();
+    }
+  }
+  return "";
+}
+
+using Clock = std::chrono::steady_clock;
+
+Clock::time_point later(Clock::time_point from, double seconds) {
+  return from + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+Clock::time_point after(double seconds) {
+  return later(Clock::now(), seconds);
+}
+
+int milliseconds_to(Clock::time_point deadline) {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+  return static_cast<int>(std::clamp<std::int64_t>(left.count() + 1, 0, 1 << 30));
+}
+
+int exit_code_of(int status) {
+  constexpr int kSignalled = 128;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : kSignalled + WTERMSIG(status);
+}
+
+/// While it lives, a reader that has ended does not end this program.
+class NoPipeSignal {
+ public:
+  NoPipeSignal() {
+    struct sigaction ignore{};
+    ignore.sa_handler = SIG_IGN;
+    sigaction(SIGPIPE, &ignore, &before_);
+  }
+  ~NoPipeSignal() { sigaction(SIGPIPE, &before_, nullptr); }
+  NoPipeSignal(const NoPipeSignal&) = delete;
+  NoPipeSignal& operator=(const NoPipeSignal&) = delete;
+
+ private:
+  struct sigaction before_{};
+};
+
+/// Whether the file became ready before the deadline. Throws Interrupted when `stop` is set.
+bool becomes_ready(int file, short events, Clock::time_point deadline, StopFlag stop) {
+  constexpr int kBetweenLooks = 50;  // at the flag; milliseconds
+  while (true) {
+    stop.poll();
+    pollfd ready{.fd = file, .events = events, .revents = 0};
+    if (poll(&ready, 1, std::min(milliseconds_to(deadline), kBetweenLooks)) > 0) {
+      return true;
+    }
+    if (Clock::now() >= deadline) {
+      return false;
+    }
+  }
+}
+
+struct Pipe {
+  io::Descriptor read;
+  io::Descriptor write;
+};
+
+Pipe make_pipe() {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) {
+    fail("no pipe can be made: {}", std::strerror(errno));
+  }
+  return {io::Descriptor(ends[0]), io::Descriptor(ends[1])};
+}
+
+/// How a child is started.
+class Spawn {
+ public:
+  Spawn() {
+    posix_spawn_file_actions_init(&actions_);
+    posix_spawnattr_init(&attributes_);
+    sigset_t defaults;
+    sigemptyset(&defaults);
+    sigaddset(&defaults, SIGPIPE);
+    posix_spawnattr_setsigdefault(&attributes_, &defaults);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  }
+  ~Spawn() {
+    posix_spawn_file_actions_destroy(&actions_);
+    posix_spawnattr_destroy(&attributes_);
+  }
+  Spawn(const Spawn&) = delete;
+  Spawn& operator=(const Spawn&) = delete;
+
+  /// One of its standard files.
+  void redirect(int file, const io::Descriptor& to) {
+    posix_spawn_file_actions_adddup2(&actions_, to.get(), file);
+  }
+  void redirect(int file, const char* path) {
+    const int flags = file == STDIN_FILENO ? O_RDONLY : O_WRONLY;
+    posix_spawn_file_actions_addopen(&actions_, file, path, flags, 0);
+  }
+
+  [[nodiscard]] pid_t start(const std::vector<std::string>& arguments, pid_t group) {
+    posix_spawnattr_setpgroup(&attributes_, group);
+    std::vector<char*> argv;
+    argv.reserve(arguments.size() + 1);
+    for (const std::string& argument : arguments) {
+      argv.push_back(const_cast<char*>(argument.c_str()));
+    }
+    argv.push_back(nullptr);
+    const std::string& name = arguments.front();
+    const std::string program =
+        name.find('/') != std::string::npos ? name : first_program(folders_of_path(), name);
+    pid_t child = 0;
+    const int failure =
+        posix_spawn(&child, program.c_str(), &actions_, &attributes_, argv.data(), environ);
+    if (failure != 0) {
+      fail("{} cannot be started: {}", arguments.front(), std::strerror(failure));
+    }
+    return child;
+  }
+
+ private:
+  posix_spawn_file_actions_t actions_{};
+  posix_spawnattr_t attributes_{};
+};
+
+}  // namespace
+
+/// A group of processes that ends with the object, and with this program, even by SIGKILL: a copy
+/// of this process leads it, waits for the end of a pipe that this program alone holds open, and
+/// then kills them all. The death signal of prctl(2) would reach one of them, not what that one has
+/// started, and comes when the thread that started it ends.
+class ProcessGroup {
+ public:
+  ProcessGroup() {
+    Pipe leash = make_pipe();
+    leader_ = fork();
+    if (leader_ < 0) {
+      fail("no process can be started: {}", std::strerror(errno));
+    }
+    if (leader_ == 0) {
+      lead(leash.read.get());
+    }
+    setpgid(leader_, leader_);  // as it does itself: whoever is first
+    leash_ = std::move(leash.write);
+  }
+  ~ProcessGroup() {
+    send(SIGKILL);
+    while (waitpid(leader_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  ProcessGroup(const ProcessGroup&) = delete;
+  ProcessGroup& operator=(const ProcessGroup&) = delete;
+
+  void send(int signal) const { kill(-leader_, signal); }
+  [[nodiscard]] pid_t leader() const { return leader_; }
+
+ private:
+  static constexpr int kMostFiles = 1 << 16;  // open ones, where close_range(2) is not there
+
+  /// In the copy, where only what is safe in a signal handler may be called.
+  [[noreturn]] static void lead(int leash) {
+    setpgid(0, 0);
+    for (const int one : {SIGHUP, SIGINT, SIGTERM}) {
+      (void)signal(one, SIG_IGN);
+    }
+    dup2(leash, STDIN_FILENO);
+    // This program's files must not stay open in it, the other end of the pipe among them.
+    if (close_range(STDOUT_FILENO, ~0U, 0) != 0) {
+      for (int file = STDOUT_FILENO; file < kMostFiles; ++file) {
+        close(file);
+      }
+    }
+    char nothing = 0;
+    while (::read(STDIN_FILENO, &nothing, 1) < 0 && errno == EINTR) {
+    }
+    kill(0, SIGKILL);
+    _exit(0);
+  }
+
+  pid_t leader_ = 0;  // its number stays the group's until the leader is waited for
+  io::Descriptor leash_;
+};
+
+/// A program with all that it has started.
+class RunningProcess {
+ public:
+  RunningProcess(Spawn& spawn, const std::vector<std::string>& arguments)
+      : name_(arguments.front()), pid_(spawn.start(arguments, group_.leader())) {}
+  ~RunningProcess() {
+    try {
+      (void)(status_.has_value() ? *status_ : end());
+    } catch (const Error&) {  // NOLINT(bugprone-empty-catch): lost, and the group is killed
+    }
+  }
+  RunningProcess(const RunningProcess&) = delete;
+  RunningProcess& operator=(const RunningProcess&) = delete;
+
+  /// Its status; none when it still runs at the deadline. Throws Interrupted when `stop` is set.
+  std::optional<int> wait(std::optional<Clock::time_point> deadline, StopFlag stop) {
+    constexpr Clock::duration kLeastPause = std::chrono::milliseconds(1);
+    constexpr Clock::duration kMostPause = std::chrono::milliseconds(20);
+    constexpr int kShare = 16;  // of the time so far: short ones are not waited for much longer
+    const Clock::time_point begin = Clock::now();
+    while (!has_ended()) {
+      stop.poll();
+      const Clock::time_point now = Clock::now();
+      if (deadline.has_value() && now >= *deadline) {
+        return std::nullopt;
+      }
+      std::this_thread::sleep_for(std::clamp((now - begin) / kShare, kLeastPause, kMostPause));
+    }
+    return status_;
+  }
+
+  /// Asks all to end, kills what does not, and returns the program's status.
+  int end() {
+    constexpr double kGrace = 1;  // second
+    group_.send(SIGTERM);
+    if (!wait(after(kGrace), {}).has_value()) {
+      group_.send(SIGKILL);
+      (void)wait(std::nullopt, {});
+    }
+    return status_.value_or(0);  // there is one
+  }
+
+ private:
+  bool has_ended() {
+    while (!status_.has_value()) {
+      int status = 0;
+      const pid_t ended = waitpid(pid_, &status, WNOHANG);
+      if (ended == 0) {
+        return false;
+      }
+      if (ended == pid_) {
+        status_ = status;
+      } else if (errno != EINTR) {
+        fail("{} was lost: {}", name_, std::strerror(errno));
+      }
+    }
+    return true;
+  }
+
+  std::string name_;
+  ProcessGroup group_;
+  pid_t pid_;
+  std::optional<int> status_;
+};
+
+std::string find_program(const std::string& program) {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> places = folders_of_path();
+  std::error_code ignored;
+  const fs::path here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  places.push_back(here);
+  places.push_back(here.parent_path().parent_path() / "cuda/bin");  // of build/release/bin
+  for (const char* const variable : {"CUDA_HOME", "CUDA_PATH"}) {
+    if (const char* const home = std::getenv(variable); home != nullptr && *home != '\0') {
+      places.push_back(fs::path(home) / "bin");
+    }
+  }
+  places.emplace_back("/usr/local/cuda/bin");
+  return first_program(places, program);
+}
+
+ProcessResult run_process(const std::vector<std::string>& arguments, const ProcessLimits& limits) {
+  limits.stop.poll();
+  const TemporaryFile output({});
+  const TemporaryFile errors({});
+  Spawn spawn;
+  // Not this program's input, which may be a protocol's lines, or a terminal.
+  spawn.redirect(STDIN_FILENO, "/dev/null");
+  spawn.redirect(STDOUT_FILENO, output.path().c_str());
+  spawn.redirect(STDERR_FILENO, errors.path().c_str());
+  RunningProcess process(spawn, arguments);
+  std::optional<Clock::time_point> deadline;
+  if (limits.most_seconds > 0) {
+    deadline = after(limits.most_seconds);
+  }
+  const std::optional<int> status = process.wait(deadline, limits.stop);
+  return {.exit_code = exit_code_of(status.has_value() ? *status : process.end()),
+          .timed_out = !status.has_value(),
+          .output = read_whole(output.path()),
+          .errors = read_whole(errors.path())};
+}
+
+TemporaryFile::TemporaryFile(std::span<const std::byte> content)
+    : path_((std::filesystem::temp_directory_path() / "fovea-XXXXXX").string()) {
+  const io::Descriptor file(mkostemp(path_.data(), O_CLOEXEC));
+  if (!file.open()) {
+    fail("{} cannot be made: {}", path_, std::strerror(errno));
+  }
+  try {
+    io::write_all(file.get(), content, path_);
+  } catch (const Error&) {
+    unlink(path_.c_str());
+    throw;
+  }
+}
+
+TemporaryFile::~TemporaryFile() {
+  unlink(path_.c_str());
+}
+
+Child::Child(const std::vector<std::string>& arguments, StopFlag stop) : stop_(stop), errors_({}) {
+  Pipe to = make_pipe();
+  Pipe from = make_pipe();
+  Spawn spawn;
+  spawn.redirect(STDIN_FILENO, to.read);
+  spawn.redirect(STDOUT_FILENO, from.write);
+  spawn.redirect(STDERR_FILENO, errors_.path().c_str());
+  process_ = std::make_unique<RunningProcess>(spawn, arguments);
+  input_ = std::move(to.write);
+  output_ = std::move(from.read);
+  fcntl(input_.get(), F_SETFL, O_NONBLOCK);
+  fcntl(output_.get(), F_SETFL, O_NONBLOCK);
+}
+
+Child::~Child() {
+  constexpr double kFarewell = 2;  // seconds
+  close_input();
+  if (process_ != nullptr) {
+    try {
+      (void)process_->wait(later(input_closed_, kFarewell), stop_);
+    } catch (const Error&) {  // NOLINT(bugprone-empty-catch): it is to stop, so it is ended now
+    }
+  }
+}
+
+void Child::close_input() {
+  if (input_.open()) {
+    input_.reset();
+    input_closed_ = Clock::now();
+  }
+}
+
+void Child::note_end(const char* otherwise) {
+  constexpr std::size_t kLastWords = 600;
+  constexpr double kPatience = 2;  // between the end of its files and its own; seconds
+  if (process_ == nullptr) {
+    return;  // the reason is known
+  }
+  const std::optional<int> status = process_->wait(after(kPatience), stop_);
+  if (!status.has_value()) {
+    why_silent_ = otherwise;
+    return;
+  }
+  process_.reset();  // with what it may have left running
+  std::string words = read_whole(errors_.path());
+  words.erase(words.find_last_not_of(" \n") + 1);
+  if (words.size() > kLastWords) {
+    words = "... " + words.substr(words.size() - kLastWords);
+  }
+  why_silent_ = fmt::format("ended with exit code {}{}{}", exit_code_of(*status),
+                            words.empty() ? "" : ": ", words);
+}
+
+bool Child::write_line(const std::string& line, double most_seconds) {
+  const std::string text = line + '\n';
+  const Clock::time_point deadline = after(most_seconds);
+  const NoPipeSignal no_signal;
+  std::size_t written = 0;
+  while (written < text.size() && input_.open()) {
+    const ssize_t count = write(input_.get(), text.data() + written, text.size() - written);
+    if (count > 0) {
+      written += static_cast<std::size_t>(count);
+      continue;
+    }
+    if (count < 0 && errno == EINTR) {
+      continue;
+    }
+    if (count < 0 && errno != EAGAIN) {
+      note_end("takes no more input");
+      break;
+    }
+    if (!becomes_ready(input_.get(), POLLOUT, deadline, stop_)) {
+      why_silent_ = fmt::format("took no line within {:g} s", most_seconds);
+      break;
+    }
+  }
+  return written == text.size();
+}
+
+std::optional<std::string> Child::read_line(double most_seconds) {
+  const Clock::time_point deadline = after(most_seconds);
+  stop_.poll();  // lines may come without a pause
+  while (true) {
+    if (const std::size_t end = pending_.find('\n', taken_); end != std::string::npos) {
+      std::string line = pending_.substr(taken_, end - taken_);
+      taken_ = end + 1;
+      return line;
+    }
+    pending_.erase(0, std::exchange(taken_, 0));  // once for all of its lines
+    if (pending_.size() > kMostLine) {
+      why_silent_ = fmt::format("wrote a line of more than {} MiB", kMostLine >> 20);
+      open_ = false;
+      return std::nullopt;
+    }
+    std::array<char, 65536> buffer{};
+    const ssize_t count = ::read(output_.get(), buffer.data(), buffer.size());
+    if (count > 0) {
+      pending_.append(buffer.data(), static_cast<std::size_t>(count));
+      continue;
+    }
+    if (count < 0 && errno == EINTR) {
+      continue;
+    }
+    if (count == 0 || errno != EAGAIN) {
+      open_ = false;
+      note_end("closed its output");
+      return std::nullopt;
+    }
+    if (!becomes_ready(output_.get(), POLLIN, deadline, stop_)) {
+      why_silent_ = fmt::format("did not answer within {:g} s", most_seconds);
+      return std::nullopt;
+    }
+  }
+}
+
+}  // namespace fovea::lab
