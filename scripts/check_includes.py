@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that sources include only what the tables of docs/architecture.md allow, and that none is too long.
+"""Checks that sources include only what the tables of docs/architecture.md allow, that no folders include each other in
+a circle, and that no source is too long.
 
     python3 scripts/check_includes.py [ROOT]    ROOT: the tree to check, this one by default
 """
@@ -28,6 +29,8 @@ class Tree:
         self.generator = root / "kernels/variants.py"
         tops = [p for p in root.iterdir() if p.is_dir() and p.name[0] != "." and p.name not in ("build", "dist")]
         self.files = sorted(p for top in tops for p in (top, *top.rglob("*")))
+        # Folders to those that they include, each with the first line that does.
+        self.arrows: dict[str, dict[str, str]] = {}
 
     def _table(self, last: str) -> dict[str, list[str]]:
         """The table whose last column has that title: names of the first column to names of the last."""
@@ -92,11 +95,34 @@ class Tree:
             self.problems.append(f"{relative}: its folder has no row in docs/architecture.md")
             return
         for number, line in enumerate(lines, 1):
-            problem = self.problem_in(line, path, *place)
+            problem = self.problem_in(line, path, *place, number)
             if problem:
                 self.problems.append(f"{relative}:{number}: {problem}")
 
-    def problem_in(self, line: str, path: pathlib.Path, row: str, place: str) -> str:
+    def room_of(self, path: pathlib.Path) -> str:
+        """The folder of a file, or all of its row's folders where the row lets them include each other."""
+        row = self.place_of(path)
+        return row[0] if row and f"{row[0]}/*" in self.rules[row[0]] else str(path.parent.relative_to(self.root))
+
+    def add_arrow(self, source: pathlib.Path, header: pathlib.Path, where: str) -> None:
+        start, end = self.room_of(source), self.room_of(header)
+        if start != end:
+            self.arrows.setdefault(start, {}).setdefault(end, where)
+
+    def check_circles(self) -> None:
+        """Folders that include each other are one folder; no row can say which of them stands on which."""
+        left = dict(self.arrows)
+        while leaves := [folder for folder, ends in left.items() if not left.keys() & ends.keys()]:
+            for folder in leaves:
+                del left[folder]
+        walk = [next(iter(left))] if left else []
+        while walk and walk[-1] not in walk[:-1]:
+            walk.append(next(end for end in left[walk[-1]] if end in left))
+        circle = walk[walk.index(walk[-1]) :] if walk else []
+        for start, end in zip(circle, circle[1:], strict=False):
+            self.problems.append(f"{self.arrows[start][end]}: {start} includes {end}, in the circle {' -> '.join(circle)}")
+
+    def problem_in(self, line: str, path: pathlib.Path, row: str, place: str, number: int) -> str:
         if row == "include/fovea" and re.match(r"\s*#\s*if", line):
             return "public headers have no #if"
         match = INCLUDE.match(line)
@@ -113,9 +139,9 @@ class Tree:
             return f'"{include}" is not found: name it from include/, src/, emulator/include/ or the root'
         owner = self.place_of(header)
         names = {str(header.relative_to(self.root)), owner[1] if owner else ""}
-        if place in names or "include/fovea" in names:
-            return ""
-        if any(fnmatch.fnmatch(name, allowed) for name in names for allowed in self.rules[row]):
+        free = place in names or "include/fovea" in names
+        if free or any(fnmatch.fnmatch(name, allowed) for name in names for allowed in self.rules[row]):
+            self.add_arrow(path, header, f"{path.relative_to(self.root)}:{number}")
             return ""
         return f'{place} may not include "{include}" of {owner[1] if owner else "no row"}'
 
@@ -126,6 +152,7 @@ def main() -> int:
     sources = [p for p in tree.files if p.suffix in (*SUFFIXES, ".py")]
     for path in sources:
         tree.check_source(path)
+    tree.check_circles()
     print("\n".join(tree.problems) if tree.problems else f"include graph and lengths: {len(sources)} files obey them")
     return 1 if tree.problems else 0
 

@@ -92,6 +92,42 @@ def test_sources(tmp_path, path, text, problem):
     assert problem is None or (output.startswith(path) and problem in output and output.count("\n") == 1)
 
 
+ROOMS = ARCHITECTURE.replace("| `bench/` |", "| `lab/*/` | rooms | `lab/*` |\n| `bench/` |")
+
+
+@pytest.mark.parametrize(
+    ("files", "circle"),
+    [
+        (
+            {
+                "lab/cards/card.hpp": including("lab/check/judge.hpp"),
+                "lab/check/judge.hpp": including("lab/measure/timer.hpp"),
+                "lab/measure/timer.hpp": "// none of its own room\n" + including("lab/cards/card.hpp"),
+            },
+            (
+                "lab/cards/card.hpp:1: lab/cards includes lab/check",
+                "lab/check/judge.hpp:1: lab/check includes lab/measure",
+                "lab/measure/timer.hpp:2: lab/measure includes lab/cards",
+            ),
+        ),
+        (
+            {"lab/cards/card.hpp": including("lab/check/judge.hpp"), "lab/check/judge.hpp": including("lab/cards/draw.hpp"),
+             "lab/cards/draw.hpp": ""},
+            ("lab/cards/card.hpp:1: lab/cards includes lab/check", "lab/check/judge.hpp:1: lab/check includes lab/cards"),
+        ),
+        ({"src/ops/problem.hpp": including("ops/reference/gelu.hpp")}, ("src/ops/problem.hpp:1:", "src/ops/reference/gelu.hpp:2:")),
+        ({"lab/cards/card.hpp": including("lab/check/judge.hpp"), "lab/check/judge.hpp": ""}, ()),
+        ({"tests/ops/support.hpp": including("tests/io/file.hpp"), "tests/io/file.hpp": including("tests/ops/support.hpp")}, ()),
+    ],
+)
+def test_circles_of_folders(tmp_path, files, circle):
+    room = {"lab/cards/card.hpp": ""} | files
+    code, output = check(tmp_path, FILES | {"docs/architecture.md": ROOMS} | room)
+    assert code == (1 if circle else 0)
+    assert output.count("in the circle") == len(circle)
+    assert all(problem in output for problem in circle)
+
+
 @pytest.mark.parametrize(
     ("row", "changed", "problem"),
     [
