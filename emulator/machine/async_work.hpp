@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "emulator/machine/lanes.hpp"
+#include "emulator/program/lanes.hpp"
 
 namespace emu {
 

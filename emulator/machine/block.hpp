@@ -12,23 +12,13 @@
 #include "emulator/machine/mbarrier.hpp"
 #include "emulator/machine/tensor_memory.hpp"
 #include "emulator/machine/warp.hpp"
+#include "emulator/program/address_space.hpp"
 #include "emulator/races/lane_shadow.hpp"
 #include "emulator/races/shared_shadow.hpp"
 
 namespace emu {
 
 class Cluster;
-
-/// Where generic addresses mean shared, local and parameter memory.
-constexpr std::uint64_t kSharedWindow = 0x1'0000'0000;
-constexpr std::uint64_t kParameterWindow = 0x2'0000'0000;
-constexpr std::uint64_t kLocalWindow = 0x3'0000'0000;
-constexpr std::uint64_t kWindowBytes = 0x1'0000'0000;
-/// Addresses in shared memory have the block's rank in its cluster above these bits, as on
-/// hardware (CUTLASS, include/cute/arch/copy_sm100_tma.hpp, takes it for granted).
-constexpr unsigned kRankShift = 24;
-/// Shared memory begins with what the system has for itself.
-constexpr std::size_t kReservedSharedBytes = 1024;
 
 /// bar.sync and its like.
 struct Barrier {

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "emulator/machine/tensor_address.hpp"
 #include "emulator/program/program.hpp"
+#include "emulator/program/tensor_address.hpp"
 #include "emulator/races/tensor_shadow.hpp"
 
 namespace emu {

@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include "emulator/machine/block.hpp"
-#include "emulator/operations/memory.hpp"
 #include "emulator/program/program.hpp"
 
 namespace emu {
@@ -47,7 +46,7 @@ void Tracer::record(TraceKind kind, Warp& warp, const Op& op, Lanes lanes) const
          .lanes = lanes,
          .line = op.instruction->line,
          .instruction = op.instruction->opcode,
-         .passes = kind == TraceKind::kRun ? passes_of_access(warp, op, lanes) : 0});
+         .passes = kind == TraceKind::kRun ? count_passes_(warp, op, lanes) : 0});
 }
 
 }  // namespace emu

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "emulator/machine/lanes.hpp"
+#include "emulator/program/lanes.hpp"
 #include "fovea_emulator/trace.hpp"
 
 namespace emu {
@@ -13,13 +13,18 @@ struct Op;
 
 class Tracer {
  public:
-  explicit Tracer(const TraceFunction& tell) : tell_(tell) {}
+  /// Counts the passes of an access, as TraceEvent::passes has them.
+  using CountPasses = std::uint32_t (*)(const Warp& warp, const Op& op, Lanes lanes);
+
+  Tracer(const TraceFunction& tell, CountPasses count_passes)
+      : tell_(tell), count_passes_(count_passes) {}
 
   void begin_turn() { ++turn_; }
   void record(TraceKind kind, Warp& warp, const Op& op, Lanes lanes) const;
 
  private:
   const TraceFunction& tell_;
+  CountPasses count_passes_;
   std::uint64_t turn_ = 0;
 };
 

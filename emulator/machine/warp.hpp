@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "emulator/machine/lanes.hpp"
 #include "emulator/machine/matrix_products.hpp"
+#include "emulator/program/lanes.hpp"
 #include "emulator/program/program.hpp"
 #include "emulator/races/lane_shadow.hpp"
 #include "emulator/races/races.hpp"

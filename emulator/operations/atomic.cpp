@@ -7,8 +7,8 @@
 #include "emulator/machine/block.hpp"
 #include "emulator/operations/accesses.hpp"
 #include "emulator/operations/memory.hpp"
+#include "emulator/operations/operations.hpp"
 #include "emulator/operations/registers.hpp"
-#include "emulator/program/decoder.hpp"
 
 namespace emu {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "emulator/machine/cluster.hpp"
 #include "emulator/operations/lane_wise.hpp"
+#include "emulator/operations/operations.hpp"
 #include "emulator/operations/registers.hpp"
 
 namespace emu {

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "emulator/operations/lane_wise.hpp"
+#include "emulator/operations/operations.hpp"
 
 namespace emu {
 namespace {

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "emulator/operations/barrier.hpp"
+#include "emulator/operations/operations.hpp"
 #include "emulator/operations/registers.hpp"
-#include "emulator/program/decoder.hpp"
 
 namespace emu {
 namespace {

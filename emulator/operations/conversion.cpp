@@ -7,6 +7,7 @@
 #include "emulator/machine/block.hpp"
 #include "emulator/operations/lane_wise.hpp"
 #include "emulator/operations/number_formats.hpp"
+#include "emulator/operations/operations.hpp"
 #include "emulator/operations/registers.hpp"
 
 namespace emu {

@@ -8,6 +8,7 @@
 
 #include "emulator/operations/lane_wise.hpp"
 #include "emulator/operations/number_formats.hpp"
+#include "emulator/operations/operations.hpp"
 #include "emulator/operations/packed.hpp"
 
 namespace emu {

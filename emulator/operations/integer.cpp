@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "emulator/operations/lane_wise.hpp"
+#include "emulator/operations/operations.hpp"
 #include "emulator/operations/packed.hpp"
 
 namespace emu {

@@ -8,8 +8,8 @@
 
 #include "emulator/machine/cluster.hpp"
 #include "emulator/operations/accesses.hpp"
+#include "emulator/operations/operations.hpp"
 #include "emulator/operations/registers.hpp"
-#include "emulator/program/decoder.hpp"
 
 namespace emu {
 namespace {

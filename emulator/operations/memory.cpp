@@ -14,8 +14,8 @@
 #include "emulator/machine/block.hpp"
 #include "emulator/machine/cluster.hpp"
 #include "emulator/operations/accesses.hpp"
+#include "emulator/operations/operations.hpp"
 #include "emulator/operations/registers.hpp"
-#include "emulator/program/decoder.hpp"
 
 namespace emu {
 namespace {

@@ -2,10 +2,10 @@
 #include <array>
 
 #include "emulator/machine/cluster.hpp"
+#include "emulator/operations/operations.hpp"
 #include "emulator/operations/tensor_allocation.hpp"
 #include "emulator/operations/tensor_cores.hpp"
 #include "emulator/operations/tensor_moves.hpp"
-#include "emulator/program/decoder.hpp"
 
 namespace emu {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "emulator/machine/tensor_address.hpp"
 #include "emulator/operations/umma_descriptor.hpp"
+#include "emulator/program/tensor_address.hpp"
 
 namespace emu {
 

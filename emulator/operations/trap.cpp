@@ -2,7 +2,7 @@
 #include <array>
 
 #include "emulator/machine/warp.hpp"
-#include "emulator/program/decoder.hpp"
+#include "emulator/operations/operations.hpp"
 
 namespace emu {
 namespace {

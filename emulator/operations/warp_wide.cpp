@@ -11,6 +11,7 @@
 #include "emulator/machine/block.hpp"
 #include "emulator/operations/lane_wise.hpp"
 #include "emulator/operations/number_formats.hpp"
+#include "emulator/operations/operations.hpp"
 
 namespace emu {
 namespace {

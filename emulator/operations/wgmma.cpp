@@ -13,8 +13,8 @@
 #include "emulator/machine/block.hpp"
 #include "emulator/machine/cluster.hpp"
 #include "emulator/operations/accesses.hpp"
+#include "emulator/operations/operations.hpp"
 #include "emulator/operations/wgmma_product.hpp"
-#include "emulator/program/decoder.hpp"
 
 namespace emu {
 namespace {

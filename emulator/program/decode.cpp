@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "emulator/machine/block.hpp"
+#include "emulator/program/address_space.hpp"
 #include "emulator/program/async_registers.hpp"
 #include "emulator/program/decoder.hpp"
 #include "emulator/program/flow.hpp"
@@ -39,24 +39,6 @@ bool is_known_special(std::string_view name) {
   }
   return (name.ends_with(".x") || name.ends_with(".y") || name.ends_with(".z")) &&
          std::ranges::find(kTriples, name.substr(0, name.size() - 2)) != kTriples.end();
-}
-
-const Operation* operation_named(std::string_view mnemonic) {
-  static const auto kOperations = [] {
-    std::map<std::string_view, const Operation*> operations;
-    for (const auto group :
-         {integer_operations(), bit_operations(), float_operations(), data_operations(),
-          conversion_operations(), memory_operations(), atomic_operations(), warp_operations(),
-          barrier_operations(), mbarrier_operations(), cluster_operations(), matrix_operations(),
-          wgmma_operations(), tensor_operations(), copy_operations(), trap_operations()}) {
-      for (const Operation& operation : group) {
-        operations.emplace(operation.mnemonic, &operation);
-      }
-    }
-    return operations;
-  }();
-  const auto found = kOperations.find(mnemonic);
-  return found == kOperations.end() ? nullptr : found->second;
 }
 
 }  // namespace
@@ -387,7 +369,8 @@ void decode_flow(Decoder& decoder) {
 }  // namespace
 
 Program decode(const syntax::Module& module, const syntax::Function& function,
-               const std::map<std::string, std::uint64_t, std::less<>>& global_addresses) {
+               const std::map<std::string, std::uint64_t, std::less<>>& global_addresses,
+               FindOperation find_operation) {
   Program program;
   program.module = &module;
   program.function = &function;
@@ -404,7 +387,7 @@ Program decode(const syntax::Module& module, const syntax::Function& function,
     const std::string_view mnemonic = decoder.mnemonic();
     if (mnemonic == "bra" || mnemonic == "ret" || mnemonic == "exit") {
       decode_flow(decoder);
-    } else if (const Operation* const operation = operation_named(mnemonic)) {
+    } else if (const Operation* const operation = find_operation(mnemonic)) {
       operation->decode(decoder);
       decoder.finish();
     } else {

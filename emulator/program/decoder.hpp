@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -82,22 +81,5 @@ struct Operation {
   std::string_view mnemonic;
   void (*decode)(Decoder& decoder);
 };
-
-std::span<const Operation> integer_operations();
-std::span<const Operation> bit_operations();
-std::span<const Operation> float_operations();
-std::span<const Operation> data_operations();
-std::span<const Operation> conversion_operations();
-std::span<const Operation> memory_operations();
-std::span<const Operation> atomic_operations();
-std::span<const Operation> warp_operations();
-std::span<const Operation> barrier_operations();
-std::span<const Operation> mbarrier_operations();
-std::span<const Operation> cluster_operations();
-std::span<const Operation> matrix_operations();
-std::span<const Operation> wgmma_operations();
-std::span<const Operation> tensor_operations();
-std::span<const Operation> copy_operations();
-std::span<const Operation> trap_operations();
 
 }  // namespace emu

@@ -9,9 +9,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "emulator/machine/lanes.hpp"
+#include "emulator/program/lanes.hpp"
 #include "emulator/syntax/module.hpp"
 
 namespace emu {
@@ -99,9 +100,15 @@ struct Program {
   std::uint32_t async_registers = 0;  // that asynchronous products use
 };
 
+struct Operation;
+
+/// Finds how instructions of a mnemonic are decoded; null: unsupported.
+using FindOperation = const Operation* (*)(std::string_view mnemonic);
+
 /// Decodes a kernel. `global_addresses` says where the module's global variables are. Throws
-/// emu::Error, with the line, for an instruction that the emulator does not know.
+/// emu::Error, with the line, for an unsupported instruction.
 Program decode(const syntax::Module& module, const syntax::Function& function,
-               const std::map<std::string, std::uint64_t, std::less<>>& global_addresses);
+               const std::map<std::string, std::uint64_t, std::less<>>& global_addresses,
+               FindOperation find_operation);
 
 }  // namespace emu

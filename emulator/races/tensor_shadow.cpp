@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "emulator/machine/tensor_address.hpp"
+#include "emulator/program/tensor_address.hpp"
 
 namespace emu::races {
 namespace {

@@ -12,6 +12,8 @@
 
 #include "emulator/machine/global_memory.hpp"
 #include "emulator/machine/scheduler.hpp"
+#include "emulator/operations/memory.hpp"
+#include "emulator/operations/operations.hpp"
 #include "emulator/program/program.hpp"
 #include "emulator/syntax/limits.hpp"
 #include "emulator/syntax/module.hpp"
@@ -202,7 +204,7 @@ std::vector<KernelHandle> Device::load(std::string_view ptx, std::size_t most_by
   }
   std::vector<KernelHandle> kernels;
   for (const syntax::Function& function : loaded->module->kernels) {
-    loaded->programs.push_back(decode(*loaded->module, function, addresses));
+    loaded->programs.push_back(decode(*loaded->module, function, addresses, &find_operation));
     kernels.push_back({.name = function.name, .program = &loaded->programs.back()});
     for (const syntax::Variable& parameter : function.parameters) {
       kernels.back().parameters.push_back(
@@ -235,7 +237,7 @@ Report Device::run(std::span<const Launch> launches, const RunOptions& options) 
   std::deque<Grid> grids;
   races::RunRaces races(options.check_tensor_fences);
   impl_->memory.clear_shadows();
-  Tracer tracer(options.trace);
+  Tracer tracer(options.trace, &passes_of_access);
   for (const Launch& launch : launches) {
     check(launch);
     const Program& program = *static_cast<const Program*>(launch.kernel.program);

@@ -1,0 +1,26 @@
+// Table of all operations: a row per mnemonic, a function per family of instructions.
+#include "emulator/operations/operations.hpp"
+
+#include <map>
+
+namespace emu {
+
+const Operation* find_operation(std::string_view mnemonic) {
+  static const auto kOperations = [] {
+    std::map<std::string_view, const Operation*> operations;
+    for (const auto family :
+         {integer_operations(), bit_operations(), float_operations(), data_operations(),
+          conversion_operations(), memory_operations(), atomic_operations(), warp_operations(),
+          barrier_operations(), mbarrier_operations(), cluster_operations(), matrix_operations(),
+          wgmma_operations(), tensor_operations(), copy_operations(), trap_operations()}) {
+      for (const Operation& operation : family) {
+        operations.emplace(operation.mnemonic, &operation);
+      }
+    }
+    return operations;
+  }();
+  const auto row = kOperations.find(mnemonic);
+  return row == kOperations.end() ? nullptr : row->second;
+}
+
+}  // namespace emu
