@@ -87,8 +87,14 @@ class CpuBackend : public ops::Backend {
   [[nodiscard]] int threads() const override { return pool_.threads(); }
   [[nodiscard]] ops::TensorTypes types() const override { return types_; }
 
+  [[nodiscard]] Support can_run(const ops::PatchEmbedProblem& problem) const override {
+    return valid(problem);
+  }
   [[nodiscard]] Support can_run(const ops::LinearProblem& problem) const override;
   [[nodiscard]] Support can_run(const ops::PoolProblem& problem) const override;
+  [[nodiscard]] Support can_run(const ops::ProjectProblem& problem) const override {
+    return valid(problem);
+  }
 
   [[nodiscard]] ops::PreparedPtr prepare(const ops::PatchEmbedWeights& weights) override;
   [[nodiscard]] ops::PreparedPtr prepare(const ops::LayerNormWeights& weights) override;
@@ -165,6 +171,8 @@ ops::PreparedPtr CpuBackend::prepare(const ops::PatchEmbedWeights& weights) {
   auto parameters = std::make_unique<PatchEmbedParameters>();
   parameters->position = AlignedBuffer<float>(folded.position.size());
   std::ranges::copy(folded.position, parameters->position.data());
+  parameters->prefix = AlignedBuffer<float>(weights.prefix.size());
+  std::ranges::copy(weights.prefix, parameters->prefix.data());
   parameters->projection = std::make_unique<PackedWeights>(folded.projection(), pixels);
   return parameters;
 }
@@ -210,7 +218,9 @@ ops::PreparedPtr CpuBackend::prepare(const ops::ProjectWeights& weights) {
   check_weights(weights);
   auto parameters = std::make_unique<ProjectParameters>();
   parameters->norm = std::make_unique<NormParameters>(weights.norm);
-  parameters->linear = std::make_unique<PackedWeights>(weights.linear, DType::kF32);
+  if (!weights.linear.weight.empty()) {
+    parameters->linear = std::make_unique<PackedWeights>(weights.linear, DType::kF32);
+  }
   return parameters;
 }
 

@@ -109,6 +109,7 @@ void CpuExecutor::do_patch_embed(const ops::PatchEmbedProblem& problem,
   stop_.poll();
   const Timer timer(worker_, ops::Place::kPatchEmbed);
   const auto& parameters = as<PatchEmbedParameters>(weights);
+  const std::int64_t sequence = problem.prefix + problem.tokens;
   share_rows(problem.rows(), [&](std::int64_t first, std::int64_t rows) {
     if (problem.varlen()) {
       resize_positions(problem, parameters.position.span(), shapes, first, rows,
@@ -116,18 +117,26 @@ void CpuExecutor::do_patch_embed(const ops::PatchEmbedProblem& problem,
       return;
     }
     for (std::int64_t row = first; row < first + rows; ++row) {
-      std::memcpy(tokens.as<float>() + row * problem.hidden,
-                  parameters.position.data() + row % problem.tokens * problem.hidden,
+      const std::int64_t token = row % sequence - problem.prefix;
+      const float* const start = token < 0
+                                     ? parameters.prefix.data() + row % sequence * problem.hidden
+                                     : parameters.position.data() + token * problem.hidden;
+      std::memcpy(tokens.as<float>() + row * problem.hidden, start,
                   bytes_of(problem.hidden, DType::kF32));
     }
   });
+  // The rows of all images lie side by side where there are patches alone.
+  const std::int64_t parts = problem.prefix > 0 ? problem.images : 1;
+  const std::int64_t rows = problem.patches() / parts;
   const std::int64_t width = problem.patch_elements;
-  multiply({*parameters.projection,
-            {patches.data, DType::kU8, width, problem.rows(), width},
-            Epilogue::kResidual,
-            DType::kF32,
-            tokens.data,
-            problem.hidden});
+  for (std::int64_t part = 0; part < parts; ++part) {
+    multiply({*parameters.projection,
+              {patches.as<std::uint8_t>() + part * rows * width, DType::kU8, width, rows, width},
+              Epilogue::kResidual,
+              DType::kF32,
+              tokens.as<float>() + (part * sequence + problem.prefix) * problem.hidden,
+              problem.hidden});
+  }
 }
 
 void CpuExecutor::do_layer_norm(const ops::LayerNormProblem& problem, const ops::Prepared& weights,
@@ -237,9 +246,17 @@ void CpuExecutor::do_project(const ops::ProjectProblem& problem, const ops::Prep
   const Timer timer(worker_, ops::Place::kPool);
   const auto& parameters = as<ProjectParameters>(weights);
   const std::int64_t hidden = problem.hidden;
-  float* const normed = shared<float>(team_.scratch, problem.sequences * hidden);
+  if (problem.projected == (parameters.linear == nullptr)) {
+    fail("{}: its weights were prepared {} a projection", to_string(problem),
+         problem.projected ? "without" : "with");
+  }
+  float* const normed = problem.projected ? shared<float>(team_.scratch, problem.sequences * hidden)
+                                          : output.as<float>();
   norm_rows(*parameters.norm, problem.eps, problem.sequences,
             input.as<float>() + problem.token * hidden, problem.tokens * hidden, normed, hidden);
+  if (!problem.projected) {
+    return;
+  }
   multiply({*parameters.linear,
             {normed, DType::kF32, hidden, problem.sequences, hidden},
             Epilogue::kNone,

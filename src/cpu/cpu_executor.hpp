@@ -84,11 +84,12 @@ struct NormParameters : public ops::Prepared {
 struct PatchEmbedParameters : public ops::Prepared {
   std::unique_ptr<PackedWeights> projection;  // of centered pixels, or of pixels in 8 bits
   AlignedBuffer<float> position;
+  AlignedBuffer<float> prefix;
 };
 
 struct ProjectParameters : public ops::Prepared {
   std::unique_ptr<NormParameters> norm;
-  std::unique_ptr<PackedWeights> linear;  // f32
+  std::unique_ptr<PackedWeights> linear;  // f32; null without a projection
 };
 
 struct PoolParameters : public ops::Prepared {

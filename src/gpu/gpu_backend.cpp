@@ -130,22 +130,19 @@ class GpuBackend final : public ops::Backend {
   }
   [[nodiscard]] ops::TensorTypes types() const override { return types_; }
 
-  /// Products for which there is no kernel are cuBLASLt's, but those of rows to be normalised.
+  [[nodiscard]] Support can_run(const ops::PatchEmbedProblem& problem) const override {
+    return gpu::can_run(problem, device_->info());
+  }
   [[nodiscard]] Support can_run(const ops::LinearProblem& problem) const override {
-    Support support = valid(problem);
-    if (!support || !problem.norm) {
-      return support;
-    }
-    support = gpu::can_run(
-        RowNormProblem{
-            .rows = problem.rows, .width = problem.in, .eps = problem.eps, .input = problem.input},
-        device_->info());
-    return support ? gpu::can_run(gemm_problem(problem), device_->info()) : support;
+    return gpu::can_run(problem, device_->info());
   }
   [[nodiscard]] Support can_run(const ops::PoolProblem& problem) const override {
     return problem.norm
                ? gpu::can_run(problem, device_->info())
                : Support{"the pooling head on a GPU has the layer norm of its tokens in it"};
+  }
+  [[nodiscard]] Support can_run(const ops::ProjectProblem& problem) const override {
+    return gpu::can_run(problem, device_->info());
   }
 
   [[nodiscard]] ops::PreparedPtr prepare(const ops::PatchEmbedWeights& weights) override {

@@ -234,8 +234,10 @@ class Backend {
   [[nodiscard]] virtual TensorTypes types() const = 0;
 
   /// Whether this backend runs the problem: whether a layer can have its norm within, say.
+  [[nodiscard]] virtual Support can_run(const PatchEmbedProblem& problem) const = 0;
   [[nodiscard]] virtual Support can_run(const LinearProblem& problem) const = 0;
   [[nodiscard]] virtual Support can_run(const PoolProblem& problem) const = 0;
+  [[nodiscard]] virtual Support can_run(const ProjectProblem& problem) const = 0;
 
   /// Copy weights into the backend's own form; the host memory may go afterwards. Thread-safe.
   [[nodiscard]] virtual PreparedPtr prepare(const PatchEmbedWeights& weights) = 0;

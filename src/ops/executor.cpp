@@ -46,7 +46,7 @@ void Executor::patch_embed(const PatchEmbedProblem& problem, const Prepared& wei
                            const ImageShapes& shapes) {
   check_problem(problem);
   check_shapes(problem, problem.varlen(), shapes);
-  check(problem, "patches", patches, DType::kU8, {problem.rows(), problem.patch_elements});
+  check(problem, "patches", patches, DType::kU8, {problem.patches(), problem.patch_elements});
   check(problem, "tokens", tokens, problem.output, {problem.rows(), problem.hidden});
   do_patch_embed(problem, weights, patches, tokens, shapes);
 }

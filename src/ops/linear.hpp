@@ -16,6 +16,7 @@ namespace fovea::ops {
 enum class Epilogue : std::uint8_t {
   kNone,      // output = y
   kGeluTanh,  // output = y / 2 * (1 + tanh(sqrt(2 / pi) * (y + 0.044715 y^3)))
+  kGeluErf,   // output = y / 2 * (1 + erf(y / sqrt(2)))
   kResidual,  // output += y
 };
 

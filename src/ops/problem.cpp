@@ -70,15 +70,16 @@ std::string_view to_string(Place place) {
 }
 
 std::string_view to_string(Epilogue epilogue) {
-  constexpr std::array<std::string_view, 3> kNames = {"none", "gelu_tanh", "residual"};
+  constexpr std::array<std::string_view, 4> kNames = {"none", "gelu_tanh", "gelu_erf", "residual"};
   return kNames.at(static_cast<std::size_t>(epilogue));
 }
 
 std::string to_string(const PatchEmbedProblem& problem) {
-  return fmt::format("patch_embed: {} images of {}{} patches, [{}, {}] {} x [{}, {}]^T -> {}",
-                     problem.images, problem.varlen() ? "up to " : "", problem.tokens,
-                     problem.rows(), problem.patch_elements, to_string(problem.input),
-                     problem.hidden, problem.patch_elements, to_string(problem.output));
+  return fmt::format(
+      "patch_embed: {} images of {}{}{} patches, [{}, {}] {} x [{}, {}]^T -> {}", problem.images,
+      problem.prefix > 0 ? fmt::format("{} tokens and ", problem.prefix) : "",
+      problem.varlen() ? "up to " : "", problem.tokens, problem.patches(), problem.patch_elements,
+      to_string(problem.input), problem.hidden, problem.patch_elements, to_string(problem.output));
 }
 
 std::string to_string(const LayerNormProblem& problem) {
@@ -114,9 +115,11 @@ std::string to_string(const PoolProblem& problem) {
 }
 
 std::string to_string(const ProjectProblem& problem) {
-  return fmt::format("project: token {} of {} in {} sequences, [{}] {} x [{}, {}]^T -> f32, eps {}",
-                     problem.token, problem.tokens, problem.sequences, problem.hidden,
-                     to_string(problem.input), problem.out, problem.hidden, problem.eps);
+  return fmt::format(
+      "project: token {} of {} in {} sequences, [{}] {}{} -> f32, eps {}", problem.token,
+      problem.tokens, problem.sequences, problem.hidden, to_string(problem.input),
+      problem.projected ? fmt::format(" x [{}, {}]^T", problem.out, problem.hidden) : "",
+      problem.eps);
 }
 
 Support valid(const PatchEmbedProblem& problem) {
@@ -127,6 +130,10 @@ Support valid(const PatchEmbedProblem& problem) {
   }
   if (Support rows = valid_sizes({problem.rows()}); !rows) {
     return rows;
+  }
+  if (problem.prefix < 0 || (problem.varlen() && problem.prefix > 0)) {
+    return {fmt::format("{} tokens cannot precede the patches of each image{}", problem.prefix,
+                        problem.varlen() ? " where images have different sizes" : "")};
   }
   if (problem.varlen() && !fits_images(problem)) {
     return {too_many_rows(problem)};
@@ -213,6 +220,10 @@ Support valid(const ProjectProblem& problem) {
   if (problem.token < 0 || problem.token >= problem.tokens) {
     return {fmt::format("there is no token {} in sequences of {}", problem.token, problem.tokens)};
   }
+  if (!problem.projected && problem.out != problem.hidden) {
+    return {fmt::format("without a projection {} numbers do not become {}", problem.hidden,
+                        problem.out)};
+  }
   if (!(problem.eps >= 0)) {
     return {"eps is negative"};
   }
@@ -284,6 +295,10 @@ void check_weights(const PatchEmbedWeights& weights) {
     check_length("a square position table", weights.position.size(),
                  weights.position_side * weights.position_side * weights.projection.out);
   }
+  if (weights.prefix.size() % static_cast<std::size_t>(weights.projection.out) != 0) {
+    fail("{} numbers of tokens before the patches are not made of rows of {}",
+         weights.prefix.size(), weights.projection.out);
+  }
 }
 
 void check_weights(const PoolWeights& weights) {
@@ -309,8 +324,10 @@ void check_weights(const PoolWeights& weights) {
 
 void check_weights(const ProjectWeights& weights) {
   check_weights(weights.norm);
-  check_weights(weights.linear);
-  check_length("the norm before a projection", weights.norm.weight.size(), weights.linear.in);
+  if (!weights.linear.weight.empty()) {
+    check_weights(weights.linear);
+    check_length("the norm before a projection", weights.norm.weight.size(), weights.linear.in);
+  }
 }
 
 }  // namespace fovea::ops

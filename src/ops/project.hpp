@@ -1,4 +1,4 @@
-// The text tower's head: one token of each text, normalised and projected to the embedding.
+// Heads that read one token of each sequence: it is normalised, and projected to the embedding.
 #pragma once
 
 #include <compare>
@@ -10,7 +10,8 @@
 
 namespace fovea::ops {
 
-/// output = W layer_norm(x[token]) + bias, of one token per sequence.
+/// output = W layer_norm(x[token]) + bias, of one token per sequence; layer_norm(x[token]) alone
+/// when it is not `projected`, and `out` is `hidden`.
 ///   x [sequences * tokens, hidden], W [out, hidden] -> f32 [sequences, out]
 struct ProjectProblem {
   std::int64_t sequences = 0;
@@ -18,6 +19,7 @@ struct ProjectProblem {
   std::int64_t token = 0;   // the one that is read
   std::int64_t hidden = 0;
   std::int64_t out = 0;
+  bool projected = true;
   double eps = 1e-6;
   DType input = DType::kF32;
 

@@ -52,6 +52,7 @@ struct PatchEmbedWeights {
   LinearWeights projection;           // weight [hidden, p * p * 3] in (row, column, channel) order
   std::span<const float> position{};  // [tokens, hidden]
   std::int64_t position_side = 0;     // see PatchEmbedProblem: [position_side^2, hidden]
+  std::span<const float> prefix{};    // [PatchEmbedProblem::prefix, hidden], with their positions
   std::array<double, 3> scale{1, 1, 1};
   std::array<double, 3> shift{0, 0, 0};
 };
@@ -72,7 +73,7 @@ struct PoolWeights {
 /// See ProjectProblem.
 struct ProjectWeights {
   LayerNormWeights norm;
-  LinearWeights linear;
+  LinearWeights linear{};  // without numbers when the problem is not projected
 };
 
 /// Weights in the form a backend computes with; only the backend that made them knows it.

@@ -74,7 +74,13 @@ class ObservingBackend final : public ops::Backend {
   [[nodiscard]] int threads() const override { return inner_->threads(); }
   [[nodiscard]] ops::TensorTypes types() const override { return inner_->types(); }
 
+  [[nodiscard]] Support can_run(const ops::PatchEmbedProblem& problem) const override {
+    return inner_->can_run(problem);
+  }
   [[nodiscard]] Support can_run(const ops::PoolProblem& problem) const override {
+    return inner_->can_run(problem);
+  }
+  [[nodiscard]] Support can_run(const ops::ProjectProblem& problem) const override {
     return inner_->can_run(problem);
   }
   [[nodiscard]] Support can_run(const ops::LinearProblem& problem) const override {

@@ -8,9 +8,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "fovea/error.hpp"
 #include "gpu/bare_device.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "gpu/gpu_backend.hpp"
+#include "gpu/launch/gemm.hpp"
 #include "gpu/launch/norm.hpp"
 #include "gpu/launch/pool.hpp"
 
@@ -101,6 +103,35 @@ TEST(CanRunTest, RowNormsGiveReasons) {
   DeviceInfo ampere = hopper();
   ampere.compute_major = 8;
   EXPECT_FALSE(can_run(RowNormProblem{.rows = 196, .width = 768}, ampere));
+}
+
+// What the reference and the CPU compute and no kernel does: it is refused, not computed otherwise.
+TEST(CanRunTest, OperatorsWithoutKernelsGiveReasons) {
+  ops::LinearProblem linear{.rows = 196,
+                            .in = 768,
+                            .out = 768,
+                            .epilogue = ops::Epilogue::kGeluTanh,
+                            .input = DType::kBF16,
+                            .output = DType::kBF16};
+  EXPECT_TRUE(can_run(linear, hopper()));
+  linear.epilogue = ops::Epilogue::kGeluErf;
+  EXPECT_EQ(can_run(linear, hopper()).why, "GPUs compute GELU by tanh, not by erf");
+  EXPECT_THROW((void)gemm_problem(linear), Error);
+  ops::PatchEmbedProblem patches{.images = 2,
+                                 .tokens = 4,
+                                 .patch_elements = 768,
+                                 .hidden = 768,
+                                 .input = DType::kBF16,
+                                 .output = DType::kBF16};
+  EXPECT_TRUE(can_run(patches, hopper()));
+  patches.prefix = 1;
+  EXPECT_EQ(can_run(patches, hopper()).why, "GPUs take no tokens before the patches of an image");
+  EXPECT_THROW((void)gemm_problem(patches), Error);
+  ops::ProjectProblem token{
+      .sequences = 2, .tokens = 4, .hidden = 768, .out = 768, .input = DType::kBF16};
+  EXPECT_TRUE(can_run(token, hopper()));
+  token.projected = false;
+  EXPECT_EQ(can_run(token, hopper()).why, "GPUs give a token with its projection alone");
 }
 
 TEST(CanRunTest, PoolsOfEveryCheckpointRun) {

@@ -107,7 +107,9 @@ class KeepingBackend final : public ops::Backend {
             .row_scales = true};
   }
   [[nodiscard]] Support can_run(const ops::LinearProblem&) const override { return {}; }
+  [[nodiscard]] Support can_run(const ops::PatchEmbedProblem&) const override { return {}; }
   [[nodiscard]] Support can_run(const ops::PoolProblem&) const override { return {}; }
+  [[nodiscard]] Support can_run(const ops::ProjectProblem&) const override { return {}; }
 
   [[nodiscard]] PreparedPtr prepare(const ops::PatchEmbedWeights&) override { return nothing(); }
   [[nodiscard]] PreparedPtr prepare(const ops::PoolWeights&) override { return nothing(); }

@@ -35,6 +35,12 @@ TEST(ProblemTest, PrintsItself) {
   EXPECT_EQ(to_string(LinearProblem{
                 .place = Place::kQkv, .rows = 4, .in = 8, .out = 24, .norm = true, .eps = 1e-6}),
             "linear qkv: [4, 8] f32 normalised, eps 1e-06, x [24, 8]^T -> f32, none");
+  EXPECT_EQ(to_string(PatchEmbedProblem{
+                .images = 2, .tokens = 4, .patch_elements = 12, .hidden = 8, .prefix = 1}),
+            "patch_embed: 2 images of 1 tokens and 4 patches, [8, 12] u8 x [8, 12]^T -> f32");
+  EXPECT_EQ(to_string(ProjectProblem{
+                .sequences = 3, .tokens = 4, .hidden = 8, .out = 8, .projected = false}),
+            "project: token 0 of 4 in 3 sequences, [8] f32 -> f32, eps 1e-06");
 }
 
 TEST(ProblemTest, NonsenseHasAReason) {
@@ -50,6 +56,14 @@ TEST(ProblemTest, NonsenseHasAReason) {
   EXPECT_FALSE(valid(PoolProblem{.images = 1, .tokens = 4, .heads = 3, .hidden = 64, .mlp = 8}));
   EXPECT_FALSE(valid(PatchEmbedProblem{
       .images = 1, .tokens = 4, .patch_elements = 48, .hidden = 8, .input = DType::kBF16}));
+  PatchEmbedProblem prefixed{
+      .images = 2, .tokens = 4, .patch_elements = 48, .hidden = 8, .prefix = 1};
+  EXPECT_EQ(prefixed.rows(), 10);
+  EXPECT_EQ(prefixed.patches(), 8);
+  EXPECT_TRUE(valid(prefixed));
+  prefixed.position_side = 2;
+  prefixed.total = 5;
+  EXPECT_FALSE(valid(prefixed));
 }
 
 TEST(ProblemTest, ImagesOfDifferentSizesHaveAsManyRowsAsTheyCan) {

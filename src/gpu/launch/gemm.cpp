@@ -14,6 +14,7 @@
 #include "core/error.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "gpu/launch/gemm_plan.hpp"
+#include "gpu/launch/norm.hpp"
 #include "kernels/gemm/gemm_params.hpp"
 #include "kernels/variants.hpp"
 #include "ops/weights.hpp"
@@ -152,13 +153,52 @@ Support valid(const GemmProblem& problem) {
   return {};
 }
 
+/// Whether kernels do what the operator does beside the product.
+Support has_kernels(const ops::LinearProblem& problem) {
+  return problem.epilogue == ops::Epilogue::kGeluErf
+             ? Support{"GPUs compute GELU by tanh, not by erf"}
+             : Support{};
+}
+Support has_kernels(const ops::PatchEmbedProblem& problem) {
+  return problem.prefix > 0 ? Support{"GPUs take no tokens before the patches of an image"}
+                            : Support{};
+}
+
+template <typename Problem>
+void require_kernels(const Problem& problem) {
+  if (const Support support = has_kernels(problem); !support) {
+    fail("{}: {}", to_string(problem), support.why);
+  }
+}
+
 }  // namespace
 
 DType weight_type(DType input) {
   return input == DType::kU8 ? DType::kI8 : input;
 }
 
+Support can_run(const ops::LinearProblem& problem, const DeviceInfo& device) {
+  Support support = valid(problem);
+  if (support) {
+    support = has_kernels(problem);
+  }
+  if (!support || !problem.norm) {
+    return support;
+  }
+  support = can_run(
+      RowNormProblem{
+          .rows = problem.rows, .width = problem.in, .eps = problem.eps, .input = problem.input},
+      device);
+  return support ? can_run(gemm_problem(problem), device) : support;
+}
+
+Support can_run(const ops::PatchEmbedProblem& problem, const DeviceInfo& /*device*/) {
+  const Support support = valid(problem);
+  return support ? has_kernels(problem) : support;
+}
+
 GemmProblem gemm_problem(const ops::LinearProblem& problem) {
+  require_kernels(problem);
   return {.m = problem.rows,
           .n = problem.out,
           .k = problem.in,
@@ -173,6 +213,7 @@ GemmProblem gemm_problem(const ops::LinearProblem& problem) {
 }
 
 GemmProblem gemm_problem(const ops::PatchEmbedProblem& problem) {
+  require_kernels(problem);
   return {.m = problem.rows(),
           .n = problem.hidden,
           .k = problem.patch_elements,

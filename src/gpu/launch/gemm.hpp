@@ -39,6 +39,10 @@ struct GemmProblem {
 
 /// What weights are for inputs of a type: i8 for i8 and u8, otherwise the same.
 [[nodiscard]] DType weight_type(DType input);
+/// Whether GPUs run it. Products for which there is no kernel are cuBLASLt's, but those of rows to
+/// be normalised.
+[[nodiscard]] Support can_run(const ops::LinearProblem& problem, const DeviceInfo& device);
+[[nodiscard]] Support can_run(const ops::PatchEmbedProblem& problem, const DeviceInfo& device);
 /// The product of a linear layer.
 [[nodiscard]] GemmProblem gemm_problem(const ops::LinearProblem& problem);
 /// The product of a patch embedding, of pixels as the problem's input says.

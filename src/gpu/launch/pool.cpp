@@ -232,6 +232,9 @@ Support can_run(const ops::ProjectProblem& problem, const DeviceInfo& /*device*/
   if (Support support = valid(problem); !support) {
     return support;
   }
+  if (!problem.projected) {
+    return {"GPUs give a token with its projection alone"};
+  }
   if (problem.input != DType::kBF16) {
     return {fmt::format("unsupported input type {}; expected bf16", to_string(problem.input))};
   }

@@ -212,15 +212,21 @@ void patch_embed(const PatchEmbedProblem& problem, const PatchEmbedWeights& weig
   if (shapes.differ()) {
     return;
   }
-  for (std::int64_t row = 0; row < problem.rows(); ++row) {
+  for (std::int64_t i = 0; i < problem.images * problem.prefix * problem.hidden; ++i) {
+    const std::int64_t width = problem.prefix * problem.hidden;
+    const std::int64_t image = i / width * (problem.prefix + problem.tokens) * problem.hidden;
+    store(tokens, image + i % width, weights.prefix[at(i % width)]);
+  }
+  for (std::int64_t row = 0; row < problem.patches(); ++row) {
     Vector x = read_row(patches, row, problem.patch_elements);
     for (std::size_t i = 0; i < x.size(); ++i) {
       x[i] = x[i] * weights.scale[i % 3] + weights.shift[i % 3];
     }
     const Vector y = forward(weights.projection, x);
     const std::int64_t position = row % problem.tokens * problem.hidden;
+    const std::int64_t target = row + (row / problem.tokens + 1) * problem.prefix;
     for (std::int64_t o = 0; o < problem.hidden; ++o) {
-      store(tokens, row * problem.hidden + o, y[at(o)] + weights.position[at(position + o)]);
+      store(tokens, target * problem.hidden + o, y[at(o)] + weights.position[at(position + o)]);
     }
   }
 }
@@ -243,6 +249,8 @@ void linear(const LinearProblem& problem, const LinearWeights& weights,
     for (std::int64_t o = 0; o < problem.out; ++o) {
       if (problem.epilogue == Epilogue::kGeluTanh) {
         y[at(o)] = gelu_tanh(y[at(o)]);
+      } else if (problem.epilogue == Epilogue::kGeluErf) {
+        y[at(o)] = gelu_erf(y[at(o)]);
       } else if (problem.epilogue == Epilogue::kResidual) {
         y[at(o)] += load(output, row * problem.out + o);
       }
@@ -337,7 +345,10 @@ void project(const ProjectProblem& problem, const ProjectWeights& weights,
              const ConstTensorView& input, const TensorView& output) {
   for (std::int64_t sequence = 0; sequence < problem.sequences; ++sequence) {
     const Vector x = read_row(input, sequence * problem.tokens + problem.token, problem.hidden);
-    const Vector y = forward(weights.linear, forward(weights.norm, problem.eps, x));
+    Vector y = forward(weights.norm, problem.eps, x);
+    if (problem.projected) {
+      y = forward(weights.linear, y);
+    }
     for (std::int64_t o = 0; o < problem.out; ++o) {
       store(output, sequence * problem.out + o, y[at(o)]);
     }

@@ -40,6 +40,7 @@ class Copy : public Prepared {
   void own(PatchEmbedWeights& weights) {
     own(weights.projection);
     own(weights.position);
+    own(weights.prefix);
   }
   void own(ProjectWeights& weights) {
     own(weights.norm);
@@ -110,10 +111,16 @@ class ReferenceBackend : public Backend {
     return {DType::kF64, DType::kF64, DType::kF64, DType::kF64, DType::kF64};
   }
 
+  [[nodiscard]] Support can_run(const PatchEmbedProblem& problem) const override {
+    return valid(problem);
+  }
   [[nodiscard]] Support can_run(const LinearProblem& problem) const override {
     return valid(problem);
   }
   [[nodiscard]] Support can_run(const PoolProblem& problem) const override {
+    return valid(problem);
+  }
+  [[nodiscard]] Support can_run(const ProjectProblem& problem) const override {
     return valid(problem);
   }
 

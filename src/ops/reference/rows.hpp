@@ -43,6 +43,11 @@ template <typename Number, typename A, typename B>
   return 0.5 * x * (1.0 + std::tanh(inner));
 }
 
+/// x / 2 (1 + erf(x / sqrt(2))).
+[[nodiscard]] inline double gelu_erf(double x) {
+  return 0.5 * x * std::erfc(-x / std::numbers::sqrt2);
+}
+
 template <typename Number>
 struct Moments {
   Number mean = 0;
