@@ -1,5 +1,5 @@
-"""How old results are: the commits since the measured one to the folders that their figures depend on. CONTRIBUTING.md says, in a table that this reads,
-which folders these are and how many commits are too many."""
+"""How old results are: the commits since the measured one to the folders that their figures depend on. CONTRIBUTING.md
+says, in a table that this reads, which folders these are and how many commits are too many."""
 
 import dataclasses
 import functools
@@ -24,13 +24,17 @@ def limits(text: str | None = None) -> dict[tuple[str, str], tuple[tuple[str, ..
     found = {}
     for where, names, folders, most in ROW.findall(text if text is not None else TABLE.read_text()):
         for place in ("GPU", "CPU") if where == "any" else (where,):
-            found |= {(place, name): (tuple(re.findall(r"`([\w/]+)/`", folders)), int(most)) for name in re.findall(r"`(\w+)`", names)}
+            found |= {
+                (place, name): (tuple(re.findall(r"`([\w/]+)/`", folders)), int(most))
+                for name in re.findall(r"`(\w+)`", names)
+            }
     return found
 
 
 @functools.cache
 def commits(measured: str, until: str, folders: tuple[str, ...]) -> int | None:
-    """How many commits to these folders there are from the measured one to `until`; None where it is not before that one."""
+    """How many commits to these folders there are from the measured one to `until`; None where it is not before that
+    one."""
     if not re.fullmatch(r"[0-9a-f]{7,40}", measured) or git("merge-base", "--is-ancestor", measured, until).returncode:
         return None
     return int(git("rev-list", "--count", f"{measured}..{until}", "--", *folders).stdout)
@@ -56,21 +60,24 @@ class Age:
 
 
 def age(name: str, machine: dict, until: str) -> Age:
-    """Of what was measured on this machine. Ends the program for what must not be committed: a result of sources that no commit has, or of no kind that
-    the table knows."""
+    """Of what was measured on this machine. Ends the program for what must not be committed: a result of sources that
+    no commit has, or of no kind that the table knows."""
     where = "GPU" if machine.get("gpu") else "CPU"
     if (where, name) not in limits():
         sys.exit(f"{TABLE.name} does not say how old `{name}` may be on a {where}")
     folders, most = limits()[where, name]
     count = commits(machine.get("commit", "unknown"), until, folders)
     if count is None:
-        sys.exit(f"{name} was measured at commit {machine.get('commit', 'unknown')}, which is none before {until[:12]}: measure it with a program that was built "
-                 "from a commit of this history")
+        sys.exit(
+            f"{name} was measured at commit {machine.get('commit', 'unknown')}, which is none before {until[:12]}: measure it with a program that was built "
+            "from a commit of this history"
+        )
     return Age(count, most, folders)
 
 
 def base() -> str:
-    """The commit until which a page that is written now counts: the last one of this history that main has, too, for others may be rebased."""
+    """The commit until which a page that is written now counts: the last one of this history that main has, too, for
+    others may be rebased."""
     if git("rev-parse", "--is-shallow-repository").stdout.strip() != "false":
         sys.exit("ages need the whole history of this repository: git fetch --unshallow")
     found = git("merge-base", "HEAD", "main")

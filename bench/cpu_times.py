@@ -1,11 +1,11 @@
-"""Tells where the time of a forward pass on the CPU goes, Fovea's beside OpenVINO's, and what the machine can do at most,
-all in one run:
+"""Tells where the time of a forward pass on the CPU goes, Fovea's beside OpenVINO's, and what the machine can do at
+most, all in one run:
 
     python3 bench/cpu_times.py MODEL [--batch 32] [--precision fp32,bf16,int8] [--threads 0] [--photos examples/photos]
                                [--programs build/release] [--json FILE]
 
-A row is the milliseconds that one precision takes in one part of the network, the median of three calls each. The products
-of the ceilings have their operands in the nearest cache (bench/cpu_ceilings.cpp)."""
+A row is the milliseconds that one precision takes in one part of the network, the median of three calls each. The
+products of the ceilings have their operands in the nearest cache (bench/cpu_ceilings.cpp)."""
 
 import argparse
 import collections
@@ -15,31 +15,43 @@ import statistics
 import subprocess
 import tempfile
 
-import numpy
-from transformers import SiglipVisionConfig
-
 import hard_photos
 import machine
+import numpy
 import peers_cpu
+from transformers import SiglipVisionConfig
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CALLS = 3
 PARTS = ("products", "attention", "norms", "pooling head", "between them")
 FOVEA_PARTS = {
-    "patch_embed": "products", "qkv": "products", "out": "products", "fc1": "products", "fc2": "products",
-    "attention": "attention", "layer_norm": "norms", "pool": "pooling head",
+    "patch_embed": "products",
+    "qkv": "products",
+    "out": "products",
+    "fc1": "products",
+    "fc2": "products",
+    "attention": "attention",
+    "layer_norm": "norms",
+    "pool": "pooling head",
 }
-# What OpenVINO calls its nodes; the tokenized attention of a layer is a Subgraph. GELU is part of its products, as of ours.
+# What OpenVINO calls its nodes; the tokenized attention of a layer is a Subgraph. GELU is part of its products, as of
+# ours.
 OPENVINO_PARTS = {
-    "FullyConnected": "products", "FullyConnectedQuantizedLegacy": "products", "Convolution": "products",
-    "Subgraph": "attention", "ScaledDotProductAttention": "attention", "MatMul": "attention", "Softmax": "attention",
+    "FullyConnected": "products",
+    "FullyConnectedQuantizedLegacy": "products",
+    "Convolution": "products",
+    "Subgraph": "attention",
+    "ScaledDotProductAttention": "attention",
+    "MatMul": "attention",
+    "Softmax": "attention",
     "MVN": "norms",
 }
 
 
 def work(config, images):
-    """What a forward pass does outside of the pooling head, which has one token an image: multiplications and additions of
-    the products, of which int8 leaves the attention's output projection as it is, and numbers that go through norms."""
+    """What a forward pass does outside of the pooling head, which has one token an image: multiplications and additions
+    of the products, of which int8 leaves the attention's output projection as it is, and numbers that go through
+    norms."""
     tokens = images * (config.image_size // config.patch_size) ** 2
     hidden, inner, layers = config.hidden_size, config.intermediate_size, config.num_hidden_layers
     patch = config.num_channels * config.patch_size**2
@@ -52,13 +64,25 @@ def work(config, images):
 
 
 def run(*command):
-    return json.loads(subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True).stdout)
+    return json.loads(
+        subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True).stdout
+    )
 
 
 def of_fovea(options, precision):
     """Milliseconds of each part."""
-    done = run(options.programs / "bin/encoder_bench", options.model, "--batch", options.batch, "--precision", precision,
-               "--threads", options.threads, "--seconds", 0)
+    done = run(
+        options.programs / "bin/encoder_bench",
+        options.model,
+        "--batch",
+        options.batch,
+        "--precision",
+        precision,
+        "--threads",
+        options.threads,
+        "--seconds",
+        0,
+    )
     result = done["results"][0]
     parts = collections.Counter()
     for place, share in result["operators"].items():
@@ -80,7 +104,9 @@ def of_openvino(options, precision):
             # The pooling head's nodes are few and small: its products and attention stay with the layers'.
             parts[OPENVINO_PARTS.get(node.node_type, "between them")] += node.real_time.total_seconds() * 1e3
         calls.append(parts)
-    return {part: statistics.median(call[part] for call in calls) for part in PARTS if any(call[part] for call in calls)}
+    return {
+        part: statistics.median(call[part] for call in calls) for part in PARTS if any(call[part] for call in calls)
+    }
 
 
 def main():
@@ -101,8 +127,14 @@ def main():
         options.folder = folder
         for precision in options.precision.split(","):
             for name, engine in (("fovea", of_fovea), ("OpenVINO", of_openvino)):
-                rows.append({"precision": precision, "batch": options.batch, "engine": name,
-                             "milliseconds": dict(engine(options, precision))})
+                rows.append(
+                    {
+                        "precision": precision,
+                        "batch": options.batch,
+                        "engine": name,
+                        "milliseconds": dict(engine(options, precision)),
+                    }
+                )
     told = {"threads": options.threads, "ceilings": ceilings, "work": work(config, options.batch), "rows": rows}
     machine.hand_over({"machine": machine.describe(options.programs / "bin/fovea"), "cpu_times": told}, options.json)
 

@@ -1,27 +1,27 @@
-"""Measures which layers may run in 8 bits, and in which types: cosines to fp32 per choice, by rounding tensors in torch.
+"""Measures which layers may run in 8 bits, and in which types: cosines to fp32 per choice, by rounding tensors in
+torch.
 
     python3 bench/eight_bit_accuracy.py MODEL... [--photos examples/photos] [--choices WORD] [--json FILE]
 
 Every choice runs transformers' model in bf16 and rounds the inputs and weights of the places it names. It answers which
 choice is accurate enough before a kernel for it exists; the accuracy of the engine itself is measured by
-tests/model/test_parity.py. Weights have a scale per row and are rounded to the nearest, or compensated: a column compensates
-for the errors of those before it (GPTQ, arXiv:2210.17323), on other pieces of the photos than are tested.
+tests/model/test_parity.py. Weights have a scale per row and are rounded to the nearest, or compensated: a column
+compensates for the errors of those before it (GPTQ, arXiv:2210.17323), on other pieces of the photos than are tested.
 
-MXFP8 (OCP Microscaling Formats v1.0) is e4m3 with a power of two for each 32 numbers of a row, in weights and inputs: nothing
-is calibrated. "mxfp8" takes the least power with which none of the 32 saturates (arXiv:2506.08027), "mxfp8 floor" the one of
-the specification's example, with which the largest may."""
+MXFP8 (OCP Microscaling Formats v1.0) is e4m3 with a power of two for each 32 numbers of a row, in weights and inputs:
+nothing is calibrated. "mxfp8" takes the least power with which none of the 32 saturates (arXiv:2506.08027), "mxfp8
+floor" the one of the specification's example, with which the largest may."""
 
 import argparse
 import json
 import pathlib
 import sys
 
+import machine
 import numpy
 import PIL.Image
 import torch
 from transformers import SiglipVisionModel
-
-import machine
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LARGEST = {"e4m3": 448.0, "int8": 127.0}
@@ -35,8 +35,9 @@ GELU_OFFSET = 96  # of GELU's results as int8: most integers are for positive va
 
 
 def place(weights=None, inputs=None, compensated=False, balanced=False):
-    """weights: e4m3, int8, mxfp8; inputs: e4m3 or int8, with `row` scales or one static scale, `gelu` with an offset; or mxfp8;
-    balanced: columns are scaled so that they reach as far among the inputs as among the weights (arXiv:2211.10438)."""
+    """weights: e4m3, int8, mxfp8; inputs: e4m3 or int8, with `row` scales or one static scale, `gelu` with an offset;
+    or mxfp8; balanced: columns are scaled so that they reach as far among the inputs as among the weights
+    (arXiv:2211.10438)."""
     return {"weights": weights, "inputs": inputs, "compensated": compensated, "balanced": balanced}
 
 
@@ -57,17 +58,22 @@ CHOICES = {
     "e4m3 compensated": same("e4m3", "e4m3", True),
     "e4m3 compensated, out bf16": same("e4m3", "e4m3", True, but={"out": place()}),
     "int8 row": same("int8", "int8 row"),
-    "int8 row compensated, fc2 and out static": same(*NORMED, but={
-        "out": place("int8", "int8", True), "fc2": place("int8", "int8", True)}),
+    "int8 row compensated, fc2 and out static": same(
+        *NORMED, but={"out": place("int8", "int8", True), "fc2": place("int8", "int8", True)}
+    ),
     "int8 row, fc2 static, out bf16": same("int8", "int8 row", but={"out": place(), "fc2": place("int8", "int8")}),
-    "int8 row compensated, fc2 static, out bf16": same(*NORMED, but={
-        "out": place(), "fc2": place("int8", "int8", True)}),
-    "int8 row compensated, fc2 less 96, out bf16": same(*NORMED, but={
-        "out": place(), "fc2": place("int8", "int8 gelu", True)}),
-    "int8 row balanced, fc2 less 96, out bf16": same(*NORMED, True, but={
-        "out": place(), "fc2": place("int8", "int8 gelu", True)}),
-    "int8 row balanced, fc2 e4m3, out bf16": same(*NORMED, True, but={
-        "out": place(), "fc2": place("e4m3", "e4m3", True)}),
+    "int8 row compensated, fc2 static, out bf16": same(
+        *NORMED, but={"out": place(), "fc2": place("int8", "int8", True)}
+    ),
+    "int8 row compensated, fc2 less 96, out bf16": same(
+        *NORMED, but={"out": place(), "fc2": place("int8", "int8 gelu", True)}
+    ),
+    "int8 row balanced, fc2 less 96, out bf16": same(
+        *NORMED, True, but={"out": place(), "fc2": place("int8", "int8 gelu", True)}
+    ),
+    "int8 row balanced, fc2 e4m3, out bf16": same(
+        *NORMED, True, but={"out": place(), "fc2": place("e4m3", "e4m3", True)}
+    ),
     "mxfp8": same("mxfp8", "mxfp8"),
     "mxfp8 floor": same("mxfp8 floor", "mxfp8 floor"),
     "mxfp8, out bf16": same("mxfp8", "mxfp8", but={"out": place()}),
@@ -167,7 +173,8 @@ class Linear(torch.nn.Module):
 
 
 class Patches(Linear):
-    """The patch embedding: of pixels as they are, which 8 bits hold and bf16 less 127.5 too, unless its place rounds them."""
+    """The patch embedding: of pixels as they are, which 8 bits hold and bf16 less 127.5 too, unless its place rounds
+    them."""
 
     def __init__(self, convolution, how):
         super().__init__(convolution, how)
@@ -190,9 +197,14 @@ def with_choice(path, choice, pixels, device):
     linears, together = [], []
     for layer in getattr(model, "vision_model", model).encoder.layers:  # some versions of transformers nest it
         attention, mlp = layer.self_attn, layer.mlp
-        for owner, name, at in [(attention, "q_proj", "qkv"), (attention, "k_proj", "qkv"),
-                                (attention, "v_proj", "qkv"), (attention, "out_proj", "out"),
-                                (mlp, "fc1", "fc1"), (mlp, "fc2", "fc2")]:
+        for owner, name, at in [
+            (attention, "q_proj", "qkv"),
+            (attention, "k_proj", "qkv"),
+            (attention, "v_proj", "qkv"),
+            (attention, "out_proj", "out"),
+            (mlp, "fc1", "fc1"),
+            (mlp, "fc2", "fc2"),
+        ]:
             linears.append(Linear(getattr(owner, name), choice.get(at, place())))
             setattr(owner, name, linears[-1])
         qkv = torch.cat([linear.weight for linear in linears[-6:-3]])
@@ -219,7 +231,9 @@ def pieces(photos, count, seed):
 
 
 def pixels_of(images, side):
-    arrays = [numpy.asarray(i.resize((side, side), PIL.Image.BILINEAR), dtype=numpy.float32) / 127.5 - 1 for i in images]
+    arrays = [
+        numpy.asarray(i.resize((side, side), PIL.Image.BILINEAR), dtype=numpy.float32) / 127.5 - 1 for i in images
+    ]
     return torch.from_numpy(numpy.stack(arrays)).permute(0, 3, 1, 2)
 
 
@@ -239,13 +253,22 @@ def study(path, options, device):
             model = with_choice(path, choice, calibration, device)
             cosine = torch.nn.functional.cosine_similarity(model(tested).pooler_output.float(), expected)
             whole = cosine[: len(photos)]
-            rows.append({
-                "model": pathlib.Path(path).name, "choice": name,
-                "photos_mean": whole.mean().item(), "photos_minimum": whole.min().item(),
-                "all_mean": cosine.mean().item(), "all_minimum": cosine.min().item(),
-            })
-            print(f"{rows[-1]['model']:20} {name:44} photos: mean {whole.mean():.5f} minimum {whole.min():.5f}; "
-                  f"with pieces: {cosine.mean():.5f} {cosine.min():.5f}", file=sys.stderr, flush=True)
+            rows.append(
+                {
+                    "model": pathlib.Path(path).name,
+                    "choice": name,
+                    "photos_mean": whole.mean().item(),
+                    "photos_minimum": whole.min().item(),
+                    "all_mean": cosine.mean().item(),
+                    "all_minimum": cosine.min().item(),
+                }
+            )
+            print(
+                f"{rows[-1]['model']:20} {name:44} photos: mean {whole.mean():.5f} minimum {whole.min():.5f}; "
+                f"with pieces: {cosine.mean():.5f} {cosine.min():.5f}",
+                file=sys.stderr,
+                flush=True,
+            )
     return rows
 
 

@@ -3,17 +3,18 @@
     python3 bench/features.py --model MODEL [--device cuda] [--images 1000] [--layer penultimate] [--precision bf16,int8]
                               [--batch 256] [--repeats 3] [--fovea build/release/bin/fovea] [--json FILE]
 
-Photos are made from the samples (bench/photos.py). `fovea preprocess` makes the model's pixels of them, which both sides take,
-so that values differ by arithmetic alone: each token is compared with transformers' in fp32 on the same device. `fp32` (on the
-CPU alone) passes when no number is off by more than 2e-5 of its token's norm; `bf16` when the least cosine of all tokens is
-0.9995, or its distance from 1 at most twice that of transformers' bf16; int8, calibrated with the sample photos in a copy of the
-model, is told. Figures of a comparison that did not pass are not measured, and the exit code is 1.
+Photos are made from the samples (bench/photos.py). `fovea preprocess` makes the model's pixels of them, which both
+sides take, so that values differ by arithmetic alone: each token is compared with transformers' in fp32 on the same
+device. `fp32` (on the CPU alone) passes when no number is off by more than 2e-5 of its token's norm; `bf16` when the
+least cosine of all tokens is 0.9995, or its distance from 1 at most twice that of transformers' bf16; int8, calibrated
+with the sample photos in a copy of the model, is told. Figures of a comparison that did not pass are not measured, and
+the exit code is 1.
 
-Rates, of four times as many images, each the best of --repeats: `features_images_per_second` of `Encoder.features` on decoded pixels [images, height, width, 3]
-with the result left on the device as f16; `photos_images_per_second` the same on the JPEG files; `written_images_per_second` of
-`fovea embed --features` on the JPEG files, which the program itself reports, and of the whole command; `transformers_*` of its
-bf16 model (fp32 on the CPU) on float pixels that are on the device already, without and with copying the result to the host as f16; `compiled_*` the same
-of torch.compile."""
+Rates, of four times as many images, each the best of --repeats: `features_images_per_second` of `Encoder.features` on
+decoded pixels [images, height, width, 3] with the result left on the device as f16; `photos_images_per_second` the same
+on the JPEG files; `written_images_per_second` of `fovea embed --features` on the JPEG files, which the program itself
+reports, and of the whole command; `transformers_*` of its bf16 model (fp32 on the CPU) on float pixels that are on the
+device already, without and with copying the result to the host as f16; `compiled_*` the same of torch.compile."""
 
 import argparse
 import json
@@ -25,13 +26,12 @@ import sys
 import tempfile
 import time
 
-import numpy
-import torch
-from transformers import SiglipVisionModel
-
 import fovea
 import machine
+import numpy
 import photos as made
+import torch
+from transformers import SiglipVisionModel
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FP32_LIMIT = 2e-5
@@ -45,14 +45,17 @@ def log(*words):
 
 
 class Transformers:
-    """transformers' model, whose layers end where the features are; or torch.compile's of it, for the batch size alone."""
+    """transformers' model, whose layers end where the features are; or torch.compile's of it, for the batch size
+    alone."""
 
     def __init__(self, options, dtype, compiled=False):
         self.layer, self.device, self.dtype = options.layer, options.device, dtype
         model = SiglipVisionModel.from_pretrained(options.model, dtype=dtype, attn_implementation="sdpa")
         self.model = model.eval().to(options.device)
         if compiled:
-            self.model = torch.compile(self.model, mode="max-autotune" if options.device == "cuda" else "default", dynamic=False)
+            self.model = torch.compile(
+                self.model, mode="max-autotune" if options.device == "cuda" else "default", dynamic=False
+            )
 
     def values(self, pixels):
         """What it takes of uint8 [images, height, width, 3]."""
@@ -71,7 +74,9 @@ class Transformers:
         whole = min(len(pixels) // batch, 4) * batch or len(pixels)  # of one size, which a compiled model has
         parts = [self.values(pixels[at : min(at + batch, whole)]) for at in range(0, whole, batch)]
         images = sum(map(len, parts))
-        host = torch.empty((batch, *self.features(parts[0]).shape[1:]), dtype=torch.float16, pin_memory=self.device == "cuda")
+        host = torch.empty(
+            (batch, *self.features(parts[0]).shape[1:]), dtype=torch.float16, pin_memory=self.device == "cuda"
+        )
 
         def run(copies):
             start = time.perf_counter()
@@ -136,8 +141,23 @@ def program_rates(options, model, precision, files, folder):
     rates, wholes = [], []
     for turn in range(options.repeats):
         out = folder / f"written-{turn}"
-        command = [options.fovea, "embed", f"@{names}", "-m", model, "--device", options.device, "--precision", precision,
-                   "--features", options.layer, "--progress", "json", "-o", out]
+        command = [
+            options.fovea,
+            "embed",
+            f"@{names}",
+            "-m",
+            model,
+            "--device",
+            options.device,
+            "--precision",
+            precision,
+            "--features",
+            options.layer,
+            "--progress",
+            "json",
+            "-o",
+            out,
+        ]
         start = time.perf_counter()
         done = subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True)
         wholes.append(len(files) / (time.perf_counter() - start))
@@ -163,15 +183,22 @@ def calibrated(options, folder):
     for file in pathlib.Path(options.model).iterdir():
         if not file.name.startswith("calibration-"):
             os.symlink(file.resolve(), model / file.name)
-    subprocess.run(list(map(str, [options.fovea, "calibrate", model, made.SAMPLES, "--precision", "int8"])), check=True,
-                   capture_output=True, text=True)
+    subprocess.run(
+        list(map(str, [options.fovea, "calibrate", model, made.SAMPLES, "--precision", "int8"])),
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     return model
 
 
 def measure(options, folder):
     files = made.make_photos(folder / "photos", options.images)
     array = folder / "pixels.npy"
-    subprocess.run(list(map(str, [options.fovea, "preprocess", folder / "photos", "-m", options.model, "-o", array, "--quiet"])), check=True)
+    subprocess.run(
+        list(map(str, [options.fovea, "preprocess", folder / "photos", "-m", options.model, "-o", array, "--quiet"])),
+        check=True,
+    )
     pixels = numpy.load(array)
     exact, rows, failed = Transformers(options, torch.float32), [], False
     peer, peer_figures = None, None
@@ -190,12 +217,19 @@ def measure(options, folder):
                 peer_figures = compared(options, pixels, exact, lambda a, b: peer.features(peer.values(pixels[a:b])))
         # Of all images at once, as a reader has them; f16 is what is offered, f32 what arithmetic gives.
         wide = torch.from_dlpack(encoder.features(pixels, options.layer, dtype="f32"))
-        figures = compared(options, pixels, exact, lambda a, b: wide[a:b])
+        figures = compared(options, pixels, exact, lambda a, b, wide=wide: wide[a:b])
         half = torch.from_dlpack(encoder.features(pixels, options.layer))
         same = bool(torch.equal(half, wide.half()))
-        row = {"precision": precision, "device": encoder.device, "layer": options.layer, "images": len(pixels),
-               "shape": list(half.shape[1:]), **figures, "f16_is_f32_rounded": same,
-               "passes": passes(precision, figures, peer_figures) and same}
+        row = {
+            "precision": precision,
+            "device": encoder.device,
+            "layer": options.layer,
+            "images": len(pixels),
+            "shape": list(half.shape[1:]),
+            **figures,
+            "f16_is_f32_rounded": same,
+            "passes": passes(precision, figures, peer_figures) and same,
+        }
         del wide, half
         rows.append(row)
         if not row["passes"]:
@@ -203,25 +237,37 @@ def measure(options, folder):
             log(f"{precision}: the features are off: {figures}")
             continue
         many_pixels, many_files = list(pixels) * TIMES, files * TIMES
-        row["features_images_per_second"] = best_rate(len(many_pixels), options.repeats, lambda: encoder.features(many_pixels, options.layer))
-        row["photos_images_per_second"] = best_rate(len(many_files), options.repeats, lambda: encoder.features(many_files, options.layer))
+        row["features_images_per_second"] = best_rate(
+            len(many_pixels), options.repeats, lambda: encoder.features(many_pixels, options.layer)
+        )
+        row["photos_images_per_second"] = best_rate(
+            len(many_files), options.repeats, lambda: encoder.features(many_files, options.layer)
+        )
         encoder.close()
         row |= program_rates(options, model, precision, many_files, folder)
-        log(f"{precision}: least cosine {row['cosine_least']:.6f}, {row['features_images_per_second']:.0f} images/s on the device, "
-            f"{row['photos_images_per_second']:.0f} from files, {row['written_images_per_second']:.0f} written")
+        log(
+            f"{precision}: least cosine {row['cosine_least']:.6f}, {row['features_images_per_second']:.0f} images/s on the device, "
+            f"{row['photos_images_per_second']:.0f} from files, {row['written_images_per_second']:.0f} written"
+        )
     found = {"model": pathlib.Path(options.model).name, "layer": options.layer, "images": len(pixels), "rows": rows}
     if peer is not None:
         alone, copied = peer.rates(pixels, options.batch, options.repeats)
-        found |= {"transformers_dtype": str(peer.dtype).removeprefix("torch."), "transformers_images_per_second": alone,
-                  "transformers_copied_images_per_second": copied, "transformers_batch": options.batch}
+        found |= {
+            "transformers_dtype": str(peer.dtype).removeprefix("torch."),
+            "transformers_images_per_second": alone,
+            "transformers_copied_images_per_second": copied,
+            "transformers_batch": options.batch,
+        }
         if peer_figures:
             found["transformers_figures"] = peer_figures
         log(f"transformers {found['transformers_dtype']}: {alone:.0f} images/s, {copied:.0f} copied to the host")
         try:
-            alone, copied = Transformers(options, peer.dtype, compiled=True).rates(pixels, options.batch, options.repeats)
+            alone, copied = Transformers(options, peer.dtype, compiled=True).rates(
+                pixels, options.batch, options.repeats
+            )
             found |= {"compiled_images_per_second": alone, "compiled_copied_images_per_second": copied}
             log(f"torch.compile: {alone:.0f} images/s, {copied:.0f} copied to the host")
-        except Exception as reason:  # noqa: BLE001: whatever a compiler raises
+        except Exception as reason:  # whatever a compiler raises
             found["compiled_skipped"] = (str(reason).splitlines() or [type(reason).__name__])[0][:200]
     return found, failed or peer is None
 

@@ -13,9 +13,8 @@ RUNS = 5
 
 
 def main() -> None:
-    import torch
-
     import fovea.ops
+    import torch
     from fovea import _kernels
 
     sizes = [int(word) for word in sys.argv[1:]]

@@ -1,17 +1,19 @@
-"""How near embeddings are to transformers in fp32, by precision, over hundreds of photos that are hard; torch in bf16 beside.
+"""How near embeddings are to transformers in fp32, by precision, over hundreds of photos that are hard; torch in bf16
+beside.
 
     python3 bench/gpu_accuracy.py MODEL... [--photos FOLDER | --seed 1 --each 6] [--device cuda] [--precision bf16,int8,fp8]
                                   [--bf16-layers 2,4] [--fovea build/release/bin/fovea] [--json FILE]
     python3 bench/gpu_accuracy.py --write FOLDER [--seed 1] [--each 6]
 
-MODEL is a folder, or PRESET@SEED for random weights that `fovea init` makes. The photos are those of bench/hard_photos, made
-on the spot; a machine without scikit-image is given a folder that --write left elsewhere. Any other folder works too: photos
-in folders of their own are told apart by the folders' names.
+MODEL is a folder, or PRESET@SEED for random weights that `fovea init` makes. The photos are those of bench/hard_photos,
+made on the spot; a machine without scikit-image is given a folder that --write left elsewhere. Any other folder works
+too: photos in folders of their own are told apart by the folders' names.
 
-For each engine and precision: mean, 1st percentile and minimum of the photos' cosines to fp32, and recall@10: of each photo's
-ten nearest among the others by fp32, the share that is also among its ten nearest here. The 8-bit precisions are calibrated
-twice: on examples/photos, and each half of the photos on some of the other half, as many as `fovea calibrate` looks at.
---bf16-layers N,... adds a row to each of them per N: calibrated on examples/photos, with the first N layers left in bf16."""
+For each engine and precision: mean, 1st percentile and minimum of the photos' cosines to fp32, and recall@10: of each
+photo's ten nearest among the others by fp32, the share that is also among its ten nearest here. The 8-bit precisions
+are calibrated twice: on examples/photos, and each half of the photos on some of the other half, as many as `fovea
+calibrate` looks at. --bf16-layers N,... adds a row to each of them per N: calibrated on examples/photos, with the first
+N layers left in bf16."""
 
 import argparse
 import json
@@ -21,13 +23,12 @@ import sys
 import tempfile
 import time
 
-import numpy
-import torch
-from transformers import SiglipVisionModel
-
 import hard_photos
 import machine
+import numpy
 import runs
+import torch
+from transformers import SiglipVisionModel
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NEIGHBOURS = 10
@@ -65,8 +66,10 @@ def figures(cosines, recalls, kinds):
     kinds = numpy.array(kinds)
     by_kind = {str(kind): round(float(cosines[kinds == kind].mean()), 6) for kind in numpy.unique(kinds)}
     return {
-        "cosine_mean": float(cosines.mean()), "cosine_percentile_1": float(numpy.percentile(cosines, 1)),
-        "cosine_min": float(cosines.min()), "recall_at_10": float(recalls.mean()),
+        "cosine_mean": float(cosines.mean()),
+        "cosine_percentile_1": float(numpy.percentile(cosines, 1)),
+        "cosine_min": float(cosines.min()),
+        "recall_at_10": float(recalls.mean()),
         "kinds": dict(sorted(by_kind.items(), key=lambda item: item[1])),
     }
 
@@ -104,8 +107,21 @@ class Fovea:
         """Embeddings [photos, d], not normalised."""
         out = self.work / "out.npy"
         out.unlink(missing_ok=True)
-        run(self.options.fovea, "embed", self.list, "-m", model, "--quiet", "--device", self.options.device,
-            "--precision", precision, "--no-normalize", "-o", out)
+        run(
+            self.options.fovea,
+            "embed",
+            self.list,
+            "-m",
+            model,
+            "--quiet",
+            "--device",
+            self.options.device,
+            "--precision",
+            precision,
+            "--no-normalize",
+            "-o",
+            out,
+        )
         return numpy.load(out).astype(numpy.float64)
 
     def calibrated(self, model, name, source, bf16_layers=0):
@@ -117,8 +133,18 @@ class Fovea:
                 if not file.name.startswith("calibration-"):
                     (folder / file.name).symlink_to(file)
             wanted = ",".join(name for name in EIGHT_BITS if name in self.options.precision.split(","))
-            run(self.options.fovea, "calibrate", folder, source, "--precision", wanted, "--images", CALIBRATION_PHOTOS,
-                "--bf16-layers", bf16_layers)
+            run(
+                self.options.fovea,
+                "calibrate",
+                folder,
+                source,
+                "--precision",
+                wanted,
+                "--images",
+                CALIBRATION_PHOTOS,
+                "--bf16-layers",
+                bf16_layers,
+            )
         return folder
 
 
@@ -160,13 +186,21 @@ def study(model, name, options, photos, kinds, work):
     truth = by_torch(model, pixels, torch.float32, "eager", options.device)
 
     def row(engine, precision, found, calibration="", bf16_layers=0):
-        told = {"model": name, "engine": engine, "precision": precision, "calibration": calibration,
-                "bf16_layers": bf16_layers} | found
+        told = {
+            "model": name,
+            "engine": engine,
+            "precision": precision,
+            "calibration": calibration,
+            "bf16_layers": bf16_layers,
+        } | found
         worst = ", ".join(f"{kind} {cosine:.5f}" for kind, cosine in list(found["kinds"].items())[:3])
         calibration += f", {bf16_layers} layers bf16" if bf16_layers else ""
-        print(f"{name:28} {engine:12} {precision:5} {calibration:32} mean {found['cosine_mean']:.5f} 1st percentile "
-              f"{found['cosine_percentile_1']:.5f} minimum {found['cosine_min']:.5f} recall@10 {found['recall_at_10']:.4f}"
-              f"  worst: {worst}  ({time.monotonic() - started:.0f} s)", flush=True)
+        print(
+            f"{name:28} {engine:12} {precision:5} {calibration:32} mean {found['cosine_mean']:.5f} 1st percentile "
+            f"{found['cosine_percentile_1']:.5f} minimum {found['cosine_min']:.5f} recall@10 {found['recall_at_10']:.4f}"
+            f"  worst: {worst}  ({time.monotonic() - started:.0f} s)",
+            flush=True,
+        )
         return told
 
     for attention in ("eager", "sdpa"):
@@ -208,11 +242,18 @@ def main():
     parser.add_argument("--seed", type=int, default=1, help="of the photos that are made")
     parser.add_argument("--each", type=int, default=hard_photos.EACH, help="photos of a kind that are made")
     parser.add_argument("--precision", help="default: all that the device may have")
-    parser.add_argument("--bf16-layers", default=[], type=lambda text: [int(part) for part in text.split(",")], metavar="N,...",
-                        help="rows for the 8-bit precisions with the first N layers left in bf16")
+    parser.add_argument(
+        "--bf16-layers",
+        default=[],
+        type=lambda text: [int(part) for part in text.split(",")],
+        metavar="N,...",
+        help="rows for the 8-bit precisions with the first N layers left in bf16",
+    )
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     parser.add_argument("--fovea", default=str(ROOT / "build/release/bin/fovea"))
-    parser.add_argument("--json", type=pathlib.Path, help="rows of other models that this program left in it for these photos stay")
+    parser.add_argument(
+        "--json", type=pathlib.Path, help="rows of other models that this program left in it for these photos stay"
+    )
     options = parser.parse_args()
     options.precision = options.precision or {"cuda": "bf16,int8,fp8", "cpu": "fp32,bf16"}[options.device]
     options.failed = False

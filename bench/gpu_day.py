@@ -2,10 +2,12 @@
 
     python3 bench/gpu_day.py --out FILE.json [--fovea build/release/bin/fovea] [--model FOLDER] [--seeds 3] [--seconds 3600] [STEP...]
 
-Steps: check (every card against float64, and its mutants), capture (what this GPU computes of the cards' small cases, with which the emulator
-is compared bit for bit), kernels (every card beside cuBLASLt and cuDNN, MXFP8's products among them), sanitizers, profiles, gates, bench (the encoder by
-batch size and precision), peers (torch, torch.compile). Without --model one is made and calibrated. The file is written again after each step, so that
-what was measured stays when the machine goes; a step that failed, or left no result, says so in it, and the others go on. Exit code 1: a step failed."""
+Steps: check (every card against float64, and its mutants), capture (what this GPU computes of the cards' small cases,
+with which the emulator is compared bit for bit), kernels (every card beside cuBLASLt and cuDNN, MXFP8's products among
+them), sanitizers, profiles, gates, bench (the encoder by batch size and precision), peers (torch, torch.compile).
+Without --model one is made and calibrated. The file is written again after each step, so that what was measured stays
+when the machine goes; a step that failed, or left no result, says so in it, and the others go on. Exit code 1: a step
+failed."""
 
 import argparse
 import base64
@@ -32,9 +34,13 @@ def run(command, seconds):
     command = [str(part) for part in command]
     print("+", " ".join(command), file=sys.stderr, flush=True)
     try:
-        done = subprocess.run(command, cwd=ROOT, timeout=seconds, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        done = subprocess.run(
+            command, cwd=ROOT, timeout=seconds, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
     except subprocess.TimeoutExpired as error:
-        return f"no end within {seconds:.0f} s", (error.stdout or b"").decode(errors="replace").splitlines()[-KEPT_LINES:]
+        return f"no end within {seconds:.0f} s", (error.stdout or b"").decode(errors="replace").splitlines()[
+            -KEPT_LINES:
+        ]
     except OSError as error:
         return str(error), []
     print(done.stdout, file=sys.stderr)
@@ -75,7 +81,16 @@ def section(name):
     def step(options, folder):
         file = folder / f"{name}.json"
         model = ["--model", options.model] if name in OF_MODELS else []
-        command = [sys.executable, HERE / "run_gpu.py", "--json", file, "--fovea", options.fovea, "--seconds", options.seconds]
+        command = [
+            sys.executable,
+            HERE / "run_gpu.py",
+            "--json",
+            file,
+            "--fovea",
+            options.fovea,
+            "--seconds",
+            options.seconds,
+        ]
         code, said = run([*command, *model, name], options.seconds)
         figures = document(file) or {}
         figures.pop("machine", None)
@@ -90,11 +105,15 @@ def make_model(options):
     """One of random weights, calibrated for int8 and fp8; or why there is none."""
     folder = ROOT / "build/bench/gpu-day-model"
     if not (folder / "config.json").exists():
-        code, said = run([options.fovea, "init", "--preset", "base-patch16-224", "--seed", "0", "-o", folder], options.seconds)
+        code, said = run(
+            [options.fovea, "init", "--preset", "base-patch16-224", "--seed", "0", "-o", folder], options.seconds
+        )
         if code:
             return None, said
     if not (folder / "calibration-fp8.safetensors").exists():
-        code, said = run([options.fovea, "calibrate", folder, ROOT / "examples/photos", "--precision", "int8,fp8"], options.seconds)
+        code, said = run(
+            [options.fovea, "calibrate", folder, ROOT / "examples/photos", "--precision", "int8,fp8"], options.seconds
+        )
         if code:
             return None, said
     return folder, []
@@ -134,7 +153,11 @@ def main():
                 code, said, found = steps[name](options, pathlib.Path(folder))
                 code = code or missing(found)
         failed |= bool(code)
-        day["steps"][name] = {"seconds": round(time.monotonic() - start, 1), "exit": code or 0, "said": said if code else []} | found
+        day["steps"][name] = {
+            "seconds": round(time.monotonic() - start, 1),
+            "exit": code or 0,
+            "said": said if code else [],
+        } | found
         save(options, day)
         print(f"{name}: {'failed: ' + str(code) if code else 'done'}", file=sys.stderr, flush=True)
     print(f"send back {os.path.relpath(options.out)}")

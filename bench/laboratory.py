@@ -1,5 +1,5 @@
-"""What `fovea kernel profile|profile --gate|compare|evolve|sanitize` and `python -m fovea.judge` left below bench/results/<machine>/,
-as tables of docs/performance.md. Of the same measurement the newest counts."""
+"""What `fovea kernel profile|profile --gate|compare|evolve|sanitize` and `python -m fovea.judge` left below
+bench/results/<machine>/, as tables of docs/performance.md. Of the same measurement the newest counts."""
 
 import pathlib
 import sys
@@ -8,7 +8,7 @@ import planted as causes
 from runs import parsed, run_of
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "kernels"))
-import variants  # noqa: E402
+import variants
 
 MOST_NAMES = 10  # of kernels, in a sentence
 SANITIZERS = ("synccheck", "racecheck", "memcheck", "initcheck")
@@ -95,19 +95,36 @@ def newest(entries: list[tuple]) -> list:
 
 
 def profiles(found: list[dict]) -> str:
-    shown = newest([((one["card"], one["case"], one["kernel"], one.get("level") or "", words(one.get("parameters") or {})), one) for one in found])
+    shown = newest(
+        [
+            ((one["card"], one["case"], one["kernel"], one.get("level") or "", words(one.get("parameters") or {})), one)
+            for one in found
+        ]
+    )
     rows = []
     for one in shown:
         chief = sorted(one["stalls"].items(), key=lambda stall: -stall[1])[:3]
         names = [name for name in ("tensor", "matrix_units", "dram", "l2", "occupancy") if name in one["figures"]]
         chosen = ", ".join(filter(None, [one.get("level") or one.get("plan"), words(one.get("parameters") or {})]))
-        rows.append([one["card"], one["case"], chosen, figure("seconds", one["seconds"]),
-                     ", ".join(f"{name.replace('_', ' ')} {figure(name, one['figures'][name])}" for name in names),
-                     ", ".join(f"{cell(name).replace('_', ' ')} {share:.0%}" for name, share in chief),
-                     "<br>".join(f"{cell(finding['means'])} ({words({name: figure(name, value) for name, value in finding['seen'].items()})})"
-                                 for finding in one["findings"]) or "-", one["when"]])
+        rows.append(
+            [
+                one["card"],
+                one["case"],
+                chosen,
+                figure("seconds", one["seconds"]),
+                ", ".join(f"{name.replace('_', ' ')} {figure(name, one['figures'][name])}" for name in names),
+                ", ".join(f"{cell(name).replace('_', ' ')} {share:.0%}" for name, share in chief),
+                "<br>".join(
+                    f"{cell(finding['means'])} ({words({name: figure(name, value) for name, value in finding['seen'].items()})})"
+                    for finding in one["findings"]
+                )
+                or "-",
+                one["when"],
+            ]
+        )
     return "### Profiles\n\n`fovea kernel profile`: what warps wait for, by ncu, and the rules that fired.\n\n" + table(
-        ["card", "case", "level or plan, parameters", "time", "busy", "warps wait for", "findings", "measured"], rows)
+        ["card", "case", "level or plan, parameters", "time", "busy", "warps wait for", "findings", "measured"], rows
+    )
 
 
 # What a gate's model says of the problem; the other limits say that the design is as intended.
@@ -116,41 +133,87 @@ OF_THE_PROBLEM = ("seconds", "matrix_units", "fma", "dram_bytes_per_second", "dr
 
 def gates(found: list[dict]) -> str:
     # Without levels a case has the launcher's choice, and what was measured in its place.
-    shown = newest([((level["card"], level["case"], level["level"] or level["kernel"]), (level, one["when"]))
-                    for one in found for level in one["levels"]])
+    shown = newest(
+        [
+            ((level["card"], level["case"], level["level"] or level["kernel"]), (level, one["when"]))
+            for one in found
+            for level in one["levels"]
+        ]
+    )
     rows, others = [], {}
     for level, when in shown:
         if not level["gates"]:
-            rows.append([level["card"], level["case"], level["level"], "seconds", "-", figure("seconds", level["seconds"]), "", "-", when])
+            rows.append(
+                [
+                    level["card"],
+                    level["case"],
+                    level["level"],
+                    "seconds",
+                    "-",
+                    figure("seconds", level["seconds"]),
+                    "",
+                    "-",
+                    when,
+                ]
+            )
         for gate in level["gates"]:
             if gate["passed"] and gate["figure"] not in OF_THE_PROBLEM:
                 others[gate["figure"]] = others.get(gate["figure"], 0) + 1
                 continue
-            rows.append([level["card"], level["case"], level["level"] or "-", gate["figure"].replace("_", " "),
-                         f"{gate['sense'].replace('_', ' ')} {figure(gate['figure'], gate['limit'])}",
-                         figure(gate["figure"], gate["reading"]), "passed" if gate["passed"] else "MISSED", cell(gate["model"]), when])
-    missed = [f"{level['card']} {level['level']} ({level['case']}, {level['kernel']})".replace("  ", " ")
-              for level, _ in shown if not level["passed"]]
-    told = f"{len(shown) - len(missed)} of {len(shown)} kernels reach all of their gates." + (f" Not: {', '.join(missed)}." if missed else "")
+            rows.append(
+                [
+                    level["card"],
+                    level["case"],
+                    level["level"] or "-",
+                    gate["figure"].replace("_", " "),
+                    f"{gate['sense'].replace('_', ' ')} {figure(gate['figure'], gate['limit'])}",
+                    figure(gate["figure"], gate["reading"]),
+                    "passed" if gate["passed"] else "MISSED",
+                    cell(gate["model"]),
+                    when,
+                ]
+            )
+    missed = [
+        f"{level['card']} {level['level']} ({level['case']}, {level['kernel']})".replace("  ", " ")
+        for level, _ in shown
+        if not level["passed"]
+    ]
+    told = f"{len(shown) - len(missed)} of {len(shown)} kernels reach all of their gates." + (
+        f" Not: {', '.join(missed)}." if missed else ""
+    )
     if others:
         named = ", ".join(f"{name.replace('_', ' ')} ({count})" for name, count in sorted(others.items()))
         told += f" The table leaves out what was reached of: {named}; `fovea kernel report bench/results` has all."
     return f"### Gates\n\n`fovea kernel profile --gate`. {told}\n\n" + table(
-        ["card", "case", "level", "figure", "limit", "reading", "", "why this limit", "measured"], rows)
+        ["card", "case", "level", "figure", "limit", "reading", "", "why this limit", "measured"], rows
+    )
 
 
 def comparisons(found: list[dict]) -> str:
     shown = newest([((one.get("card") or "", one["a"]["what"], one["b"]["what"]), one) for one in found])
-    rows = [[one.get("card") or "-", cell(one["a"]["what"]), cell(one["b"]["what"]), one["verdict"], f"{one['ratio']:.4f}",
-             " to ".join(f"{end:.4f}" for end in one.get("interval", [])) or "-", str(one.get("rounds", "-")), one["when"]] for one in shown]
-    return "### Comparisons\n\n`fovea kernel compare`: A and B in turns on one GPU; the ratio is B's time to A's.\n\n" + table(
-        ["card", "A", "B", "B is", "ratio", "interval", "pairs", "measured"], rows)
+    rows = [
+        [
+            one.get("card") or "-",
+            cell(one["a"]["what"]),
+            cell(one["b"]["what"]),
+            one["verdict"],
+            f"{one['ratio']:.4f}",
+            " to ".join(f"{end:.4f}" for end in one.get("interval", [])) or "-",
+            str(one.get("rounds", "-")),
+            one["when"],
+        ]
+        for one in shown
+    ]
+    return (
+        "### Comparisons\n\n`fovea kernel compare`: A and B in turns on one GPU; the ratio is B's time to A's.\n\n"
+        + table(["card", "A", "B", "B is", "ratio", "interval", "pairs", "measured"], rows)
+    )
 
 
 def first_of(counters: list[dict]) -> list[dict]:
     """What the kernel does differently, and what follows, as compare sorts each; some of both."""
     work = [counter for counter in counters if counter["work"]][:3]
-    return work + [counter for counter in counters if not counter["work"]][:5 - len(work)]
+    return work + [counter for counter in counters if not counter["work"]][: 5 - len(work)]
 
 
 def planted(found: list[dict]) -> str:
@@ -159,14 +222,28 @@ def planted(found: list[dict]) -> str:
     for cause in sorted({cause for cause, _ in shown}):
         profile, compared = shown.get((cause, "profile")), shown.get((cause, "compare"))
         fired = [finding["rule"] for finding in profile["findings"]] if profile else []
-        moved = [f"{counter['name']} {figure(counter['name'], counter['a'])} to {figure(counter['name'], counter['b'])}"
-                 for counter in first_of((compared or {}).get("counters", []))]
-        rows.append([cause, causes.CAUSES[cause].rule, "; ".join(fired) or "-", compared["verdict"] if compared else "-",
-                     f"{compared['ratio']:.3f}" if compared else "-", cell("; ".join(moved)).replace("_", " ") or "-",
-                     (compared or profile)["when"]])
-    return ("### Planted causes\n\n`bench/planted.py`: a known cause of slowness, what `fovea kernel profile` says of it, and what "
-            "`fovea kernel compare` says of it beside the kernel without it.\n\n") + table(
-        ["cause", "the rule that names it", "rules that fired", "verdict", "ratio", "what moved first", "measured"], rows)
+        moved = [
+            f"{counter['name']} {figure(counter['name'], counter['a'])} to {figure(counter['name'], counter['b'])}"
+            for counter in first_of((compared or {}).get("counters", []))
+        ]
+        rows.append(
+            [
+                cause,
+                causes.CAUSES[cause].rule,
+                "; ".join(fired) or "-",
+                compared["verdict"] if compared else "-",
+                f"{compared['ratio']:.3f}" if compared else "-",
+                cell("; ".join(moved)).replace("_", " ") or "-",
+                (compared or profile)["when"],
+            ]
+        )
+    return (
+        "### Planted causes\n\n`bench/planted.py`: a known cause of slowness, what `fovea kernel profile` says of it, and what "
+        "`fovea kernel compare` says of it beside the kernel without it.\n\n"
+    ) + table(
+        ["cause", "the rule that names it", "rules that fired", "verdict", "ratio", "what moved first", "measured"],
+        rows,
+    )
 
 
 def verdicts(found: list[dict]) -> str:
@@ -175,15 +252,29 @@ def verdicts(found: list[dict]) -> str:
         said = [run["verdict"] for run in one["runs"]]
         ratios = sorted(run["ratio"] for run in one["runs"])
         truth = one["truth"] + (f" by {one['percent']:.2f}%" if "percent" in one else "")
-        rows.append([one["card"], one["what"], truth, str(len(said)),
-                     words({verdict: said.count(verdict) for verdict in sorted(set(said))}) or "-",
-                     f"{ratios[0]:.4f} to {ratios[-1]:.4f}" if ratios else "-", one["when"]])
+        rows.append(
+            [
+                one["card"],
+                one["what"],
+                truth,
+                str(len(said)),
+                words({verdict: said.count(verdict) for verdict in sorted(set(said))}) or "-",
+                f"{ratios[0]:.4f} to {ratios[-1]:.4f}" if ratios else "-",
+                one["when"],
+            ]
+        )
     return "### Verdicts on known differences\n\n`fovea kernel compare`, run after run.\n\n" + table(
-        ["card", "B is", "true verdict", "runs", "verdicts", "ratios", "measured"], rows)
+        ["card", "B is", "true verdict", "runs", "verdicts", "ratios", "measured"], rows
+    )
 
 
 def evolution(found: list[dict]) -> str:
-    shown = newest([((one["card"], one["case"], one.get("level") or "", one["population"], str(one["proposer"])), one) for one in found])
+    shown = newest(
+        [
+            ((one["card"], one["case"], one.get("level") or "", one["population"], str(one["proposer"])), one)
+            for one in found
+        ]
+    )
     rows = []
     for one in shown:
         tried = one["candidates"]
@@ -191,20 +282,50 @@ def evolution(found: list[dict]) -> str:
         speeds = sorted(candidate["speed_up"] for candidate in valid if candidate.get("speed_up"))
         # The fastest reading of all may lie within the spread of the best that was kept, and be nobody's choice.
         confirmed = one["confirmation"] if one.get("confirmation", {}).get("valid") else None
-        chosen = [candidate for candidate in valid
-                  if (candidate["number"] == confirmed["number"] if confirmed else candidate["kept"])]
+        chosen = [
+            candidate
+            for candidate in valid
+            if (candidate["number"] == confirmed["number"] if confirmed else candidate["kept"])
+        ]
         best = max(chosen, key=lambda candidate: candidate.get("speed_up") or 0, default={})
         first, again = best.get("speed_up"), confirmed and confirmed["speed_up"]
         middle = (speeds[(len(speeds) - 1) // 2] + speeds[len(speeds) // 2]) / 2 if speeds else 0
         proposer = [] if one["proposer"] == ["built-in"] else one["proposer"]
-        rows.append([one["card"], one["case"], one.get("level") or "-", f"`{pathlib.Path(proposer[-1]).name}`" if proposer else one["population"], str(len(tried)),
-                     f"{len(valid) / len(tried):.0%}" if tried else "-", f"{middle:.3f}x" if speeds else "-",
-                     f"{first:.3f}x" if first else "-", f"{again:.3f}x" if again else "-",
-                     cell(words(best["parameters"])) if best else "-", number(sum(candidate["cost_seconds"] for candidate in tried)),
-                     cell(one["end"].get("words") or one["end"]["why"]) if "end" in one else "it was interrupted", one["when"]])
+        rows.append(
+            [
+                one["card"],
+                one["case"],
+                one.get("level") or "-",
+                f"`{pathlib.Path(proposer[-1]).name}`" if proposer else one["population"],
+                str(len(tried)),
+                f"{len(valid) / len(tried):.0%}" if tried else "-",
+                f"{middle:.3f}x" if speeds else "-",
+                f"{first:.3f}x" if first else "-",
+                f"{again:.3f}x" if again else "-",
+                cell(words(best["parameters"])) if best else "-",
+                number(sum(candidate["cost_seconds"] for candidate in tried)),
+                cell(one["end"].get("words") or one["end"]["why"]) if "end" in one else "it was interrupted",
+                one["when"],
+            ]
+        )
     return "### Evolution\n\n`fovea kernel evolve`: candidates beside what the launcher chooses.\n\n" + table(
-        ["card", "case", "level", "population or proposer", "candidates", "valid", "median speed-up", "best", "the best again", "its parameters",
-         "seconds", "why it ended", "measured"], rows)
+        [
+            "card",
+            "case",
+            "level",
+            "population or proposer",
+            "candidates",
+            "valid",
+            "median speed-up",
+            "best",
+            "the best again",
+            "its parameters",
+            "seconds",
+            "why it ended",
+            "measured",
+        ],
+        rows,
+    )
 
 
 def newest_runs(found: list[dict]) -> list[tuple[dict, dict]]:
@@ -233,27 +354,67 @@ def sanitizers(found: list[dict]) -> str:
     rows = []
     for tool in SANITIZERS:
         of_tool = [run for run, _ in runs if run["tool"] == tool]
-        rows.append([tool, str(len(of_tool)), f"{len(shipped & names[tool])}/{len(shipped)}",
-                     str(sum(run["errors"] for run in of_tool)), number(sum(run["seconds"] for run in of_tool)),
-                     ", ".join(dict.fromkeys(one["when"] for run, one in runs if run["tool"] == tool)) or "-"])
+        rows.append(
+            [
+                tool,
+                str(len(of_tool)),
+                f"{len(shipped & names[tool])}/{len(shipped)}",
+                str(sum(run["errors"] for run in of_tool)),
+                number(sum(run["seconds"] for run in of_tool)),
+                ", ".join(dict.fromkeys(one["when"] for run, one in runs if run["tool"] == tool)) or "-",
+            ]
+        )
     missing = sorted(shipped - set.intersection(*names.values()))
-    named = ", ".join(f"`{name}`" for name in missing) if len(missing) <= MOST_NAMES else f"{len(missing)} of {len(shipped)} kernels"
+    named = (
+        ", ".join(f"`{name}`" for name in missing)
+        if len(missing) <= MOST_NAMES
+        else f"{len(missing)} of {len(shipped)} kernels"
+    )
     told = f"\nNot launched under every tool: {named}.\n" if missing else ""
-    return (f"### compute-sanitizer\n\n`fovea kernel sanitize`: kernels that ship for "
-            f"{', '.join(f'sm_{arch}' for arch in sorted(archs))}, on small problems, by all plans.\n\n") + table(
-        ["tool", "cards", "kernels launched", "errors", "seconds, several runs at once", "measured"], rows) + told
+    return (
+        (
+            f"### compute-sanitizer\n\n`fovea kernel sanitize`: kernels that ship for "
+            f"{', '.join(f'sm_{arch}' for arch in sorted(archs))}, on small problems, by all plans.\n\n"
+        )
+        + table(["tool", "cards", "kernels launched", "errors", "seconds, several runs at once", "measured"], rows)
+        + told
+    )
 
 
 def hostile(found: list[dict]) -> str:
     rows = []
-    for one, when in newest([(misdeed["how"], (misdeed, one["when"])) for one in found for misdeed in one["misdeeds"]]):
+    for one, when in newest([(misdeed["how"], (misdeed, run["when"])) for run in found for misdeed in run["misdeeds"]]):
         reasons = "; ".join(f"{invalid['failed_at']}: {invalid['why']}" for invalid in one["invalid"])
-        rows.append([one["how"], str(len(one["invalid"])), foreign(reasons) or "-", str(len(one["valid_after"])),
-                     cell("; ".join(one["ended"])) or "-", str(one["exit_code"]), number(one["seconds"]),
-                     "passed" if one["passed"] else "FAILED", when])
-    return ("### Hostile proposers\n\n`fovea kernel evolve` on the GPU with a proposer that misbehaves once: it hangs, writes garbage, or proposes "
-            "a kernel that never ends.\n\n") + table(
-        ["misdeed", "invalid candidates", "reason", "valid ones after it", "why it ended", "exit code", "seconds", "", "measured"], rows)
+        rows.append(
+            [
+                one["how"],
+                str(len(one["invalid"])),
+                foreign(reasons) or "-",
+                str(len(one["valid_after"])),
+                cell("; ".join(one["ended"])) or "-",
+                str(one["exit_code"]),
+                number(one["seconds"]),
+                "passed" if one["passed"] else "FAILED",
+                when,
+            ]
+        )
+    return (
+        "### Hostile proposers\n\n`fovea kernel evolve` on the GPU with a proposer that misbehaves once: it hangs, writes garbage, or proposes "
+        "a kernel that never ends.\n\n"
+    ) + table(
+        [
+            "misdeed",
+            "invalid candidates",
+            "reason",
+            "valid ones after it",
+            "why it ended",
+            "exit code",
+            "seconds",
+            "",
+            "measured",
+        ],
+        rows,
+    )
 
 
 def gate_planted(found: list[dict]) -> str:
@@ -261,17 +422,40 @@ def gate_planted(found: list[dict]) -> str:
     gates, choice = one["gates"], one["choice"]
 
     def of_gates(what: str, card: str, run: dict) -> list[str]:
-        missed = [f"{level['level'] or level['kernel']}: {'; '.join(level['missed'])}" for level in run["levels"] if level["missed"]]
+        missed = [
+            f"{level['level'] or level['kernel']}: {'; '.join(level['missed'])}"
+            for level in run["levels"]
+            if level["missed"]
+        ]
         return [card, what, str(run["exit_code"]), cell("<br>".join(missed)) or "-"]
 
-    text = ("### Gates and a planted slow-down\n\n`fovea kernel profile --gate`, and which kernel attention runs by the record of it "
-            f"(`FOVEA_GATE_RECORD`). Measured {one['when']}.\n\n") + table(
+    text = (
+        "### Gates and a planted slow-down\n\n`fovea kernel profile --gate`, and which kernel attention runs by the record of it "
+        f"(`FOVEA_GATE_RECORD`). Measured {one['when']}.\n\n"
+    ) + table(
         ["card", "sources", "exit code", "missed"],
-        [of_gates("the program's", gates["card"], gates["before"]), of_gates(gates["what"], gates["card"], gates["after"]),
-         of_gates(choice["what"], f"{choice['card']} {choice['case']}", choice["gates"])])
-    rows = [[record, run.get("level", "-"), f"`{run['kernel']}`" if run else "-", str(run.get("runs", "-")), str(len(run.get("notices", []))),
-             cell("; ".join(run.get("notices", []))) or "-"] for record, run in (("none", choice["before"]), ("with that slow-down", choice["after"]))]
-    return text + "\n" + table(["record", "level that runs", "kernel", "runs in one process", "notices", "what they say"], rows)
+        [
+            of_gates("the program's", gates["card"], gates["before"]),
+            of_gates(gates["what"], gates["card"], gates["after"]),
+            of_gates(choice["what"], f"{choice['card']} {choice['case']}", choice["gates"]),
+        ],
+    )
+    rows = [
+        [
+            record,
+            run.get("level", "-"),
+            f"`{run['kernel']}`" if run else "-",
+            str(run.get("runs", "-")),
+            str(len(run.get("notices", []))),
+            cell("; ".join(run.get("notices", []))) or "-",
+        ]
+        for record, run in (("none", choice["before"]), ("with that slow-down", choice["after"]))
+    ]
+    return (
+        text
+        + "\n"
+        + table(["record", "level that runs", "kernel", "runs in one process", "notices", "what they say"], rows)
+    )
 
 
 def with_spread(figures: dict) -> str:
@@ -285,17 +469,35 @@ def with_spread(figures: dict) -> str:
 
 def judgements(found: list[dict]) -> str:
     shown = newest([((pathlib.Path(one["task"]).name, pathlib.Path(one["answer"]).name), one) for one in found])
-    rows = [[f"`{pathlib.Path(one['task']).name}`", f"`{pathlib.Path(one['answer']).name}`", one["verdict"],
-             cell("; ".join(one["reasons"])) or "-",
-             with_spread(one.get("figures", {})), one["when"]]
-            for one in shown]
-    return ("### Foreign kernels\n\n`python -m fovea.judge`: verdicts on answers in KernelBench's form. The speed-up is over Model; spreads are from the "
-            "first to the third quartile of the times, and AMBIGUOUS means that the times differ by no more.\n\n") + table(
-        ["task", "answer", "verdict", "reasons", "speed-up", "measured"], rows)
+    rows = [
+        [
+            f"`{pathlib.Path(one['task']).name}`",
+            f"`{pathlib.Path(one['answer']).name}`",
+            one["verdict"],
+            cell("; ".join(one["reasons"])) or "-",
+            with_spread(one.get("figures", {})),
+            one["when"],
+        ]
+        for one in shown
+    ]
+    return (
+        "### Foreign kernels\n\n`python -m fovea.judge`: verdicts on answers in KernelBench's form. The speed-up is over Model; spreads are from the "
+        "first to the third quartile of the times, and AMBIGUOUS means that the times differ by no more.\n\n"
+    ) + table(["task", "answer", "verdict", "reasons", "speed-up", "measured"], rows)
 
 
-SECTIONS = {"gates": gates, "profile": profiles, "planted": planted, "verdicts": verdicts, "compare": comparisons, "ledger": evolution, "judge": judgements,
-            "sanitizers": sanitizers, "hostile": hostile, "gate_planted": gate_planted}
+SECTIONS = {
+    "gates": gates,
+    "profile": profiles,
+    "planted": planted,
+    "verdicts": verdicts,
+    "compare": comparisons,
+    "ledger": evolution,
+    "judge": judgements,
+    "sanitizers": sanitizers,
+    "hostile": hostile,
+    "gate_planted": gate_planted,
+}
 
 
 def section(found: dict[str, list[dict]]) -> str:

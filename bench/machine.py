@@ -37,7 +37,19 @@ def _memory_gib() -> float:
 
 def _versions() -> dict:
     found = {"python": platform.python_version()}
-    for package in ("torch", "torchvision", "torchao", "transformers", "onnxruntime", "openvino", "nncf", "pillow", "numpy", "faiss-cpu", "usearch"):
+    for package in (
+        "torch",
+        "torchvision",
+        "torchao",
+        "transformers",
+        "onnxruntime",
+        "openvino",
+        "nncf",
+        "pillow",
+        "numpy",
+        "faiss-cpu",
+        "usearch",
+    ):
         try:
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
@@ -46,10 +58,16 @@ def _versions() -> dict:
 
 
 def gpu() -> dict:
-    """Name, driver, and clocks and power of CUDA's first device as they are now, from nvidia-smi; empty without a GPU."""
+    """Name, driver, and clocks and power of CUDA's first device as they are now, from nvidia-smi; empty without a
+    GPU."""
     fields = {
-        "name": "name", "driver": "driver_version", "sm_clock_mhz": "clocks.sm", "memory_clock_mhz": "clocks.mem",
-        "max_sm_clock_mhz": "clocks.max.sm", "power_limit_w": "power.limit", "memory_mib": "memory.total",
+        "name": "name",
+        "driver": "driver_version",
+        "sm_clock_mhz": "clocks.sm",
+        "memory_clock_mhz": "clocks.mem",
+        "max_sm_clock_mhz": "clocks.max.sm",
+        "power_limit_w": "power.limit",
+        "memory_mib": "memory.total",
     }
     first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
     if not first:
@@ -63,8 +81,8 @@ def gpu() -> dict:
 
 
 def commit(program=PROGRAM) -> str:
-    """The commit that the measured program was built from, with "-modified" where its sources were others, as the program says
-    itself; "unknown" when it does not. bench/report.py shows no result but of a commit of this history."""
+    """The commit that the measured program was built from, with "-modified" where its sources were others, as the
+    program says itself; "unknown" when it does not. bench/report.py shows no result but of a commit of this history."""
     try:
         said = subprocess.run([str(program), "--version"], check=True, capture_output=True, text=True).stdout
     except (OSError, subprocess.CalledProcessError):

@@ -1,14 +1,16 @@
-"""Measures a NaFlex model's encoder beside transformers, which pads its images: same weights, sizes and batches, in turns.
+"""Measures a NaFlex model's encoder beside transformers, which pads its images: same weights, sizes and batches, in
+turns.
 
     python3 bench/naflex.py MODEL [--device cpu] [--precision fp32,bf16] [--batch 1,8,32] [--rounds 3] [--seconds 3]
                             [--threads 0] [--attention sdpa,eager] [--no-compile] [--fovea build/release/bin/fovea] [--json FILE]
 
-Images have the proportions of photos, those that `fovea bench` takes (src/image/target_size.cpp), in its order. Before anything
-is timed, Fovea's embeddings of such photos, and transformers' in the type that is timed, are compared with transformers' in
-fp32 on the CPU. Both engines are timed without decoding, from patches in the host's memory to embeddings there: transformers'
-are float patches, padded to max_num_patches, with their mask, from page-locked memory. On a GPU `device_images_per_second` is
-the network alone, without the copies. torch.compile is that of transformers' first attention, for each batch size alone. An engine that is
-left out is listed with its reason, as Fovea is for --device cuda with --precision fp32."""
+Images have the proportions of photos, those that `fovea bench` takes (src/image/target_size.cpp), in its order. Before
+anything is timed, Fovea's embeddings of such photos, and transformers' in the type that is timed, are compared with
+transformers' in fp32 on the CPU. Both engines are timed without decoding, from patches in the host's memory to
+embeddings there: transformers' are float patches, padded to max_num_patches, with their mask, from page-locked memory.
+On a GPU `device_images_per_second` is the network alone, without the copies. torch.compile is that of transformers'
+first attention, for each batch size alone. An engine that is left out is listed with its reason, as Fovea is for
+--device cuda with --precision fp32."""
 
 import argparse
 import json
@@ -19,13 +21,12 @@ import sys
 import tempfile
 import time
 
+import machine
 import numpy
 import torch
 from PIL import Image
 from transformers import Siglip2VisionModel
 from transformers.models.siglip2.image_processing_pil_siglip2 import Siglip2ImageProcessorPil
-
-import machine
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SIZES = ((1600, 1200), (1200, 1600), (1500, 1000), (1000, 1500), (1600, 900), (900, 1600), (1200, 1200), (2400, 800))
@@ -106,7 +107,17 @@ class Fovea:
         self.options, self.precision = options, precision
 
     def run(self, *command):
-        given = [str(part) for part in (self.options.fovea, *command, "--device", self.options.device, "--threads", self.options.threads)]
+        given = [
+            str(part)
+            for part in (
+                self.options.fovea,
+                *command,
+                "--device",
+                self.options.device,
+                "--threads",
+                self.options.threads,
+            )
+        ]
         done = subprocess.run(given, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(done.stderr.strip())
@@ -114,13 +125,37 @@ class Fovea:
 
     def embed(self, photos, folder):
         out = folder / f"{self.precision}.npy"
-        self.run("embed", photos, "-m", self.options.model, "--precision", self.precision, "--no-normalize",
-                 "--dtype", "f32", "--quiet", "--overwrite", "-o", out)
+        self.run(
+            "embed",
+            photos,
+            "-m",
+            self.options.model,
+            "--precision",
+            self.precision,
+            "--no-normalize",
+            "--dtype",
+            "f32",
+            "--quiet",
+            "--overwrite",
+            "-o",
+            out,
+        )
         return numpy.load(out)
 
     def rate(self, batch, seconds):
-        found = json.loads(self.run("bench", self.options.model, "--precision", self.precision, "--batch-size", batch,
-                                    "--seconds", seconds, "--json"))["figures"][0]
+        found = json.loads(
+            self.run(
+                "bench",
+                self.options.model,
+                "--precision",
+                self.precision,
+                "--batch-size",
+                batch,
+                "--seconds",
+                seconds,
+                "--json",
+            )
+        )["figures"][0]
         return found["images_per_second"], found.get("device_images_per_second") or None
 
 
@@ -174,7 +209,9 @@ def measure(options, folder):
         engines, cosines = engines_of(options, precision, rows), {}
         for name, engine in list(engines.items()):
             try:
-                found = engine.embed(photos, folder) if name == "fovea" else engine.embed(engine.inputs(images, len(SIZES)))
+                found = (
+                    engine.embed(photos, folder) if name == "fovea" else engine.embed(engine.inputs(images, len(SIZES)))
+                )
                 cosines[name] = cosine(found, truth)
                 if not cosines[name] >= MINIMUM_COSINE[precision]:
                     raise RuntimeError(f"its embeddings are off: cosine {cosines[name]}")
@@ -190,16 +227,24 @@ def measure(options, folder):
                     log(f"{precision} batch {batch}: {name} {rates[name][-1][0]:.2f} images/s")
             median = {name: statistics.median(rate for rate, _ in found) for name, found in rates.items()}
             for name, found in rates.items():
-                row = {"precision": precision, "batch": batch, "engine": name, "images_per_second": median[name],
-                       "rounds": [rate for rate, _ in found], "minimum_cosine": cosines[name]}
+                row = {
+                    "precision": precision,
+                    "batch": batch,
+                    "engine": name,
+                    "images_per_second": median[name],
+                    "rounds": [rate for rate, _ in found],
+                    "minimum_cosine": cosines[name],
+                }
                 if all(alone is not None for _, alone in found):
                     row["device_images_per_second"] = statistics.median(alone for _, alone in found)
                 rows.append(row)
             peers = [name for name in median if name != "fovea"]
             if "fovea" in median and peers:
                 best = max(peers, key=median.get)
-                log(f"{precision} batch {batch}: fovea {median['fovea']:.2f} images/s, {median['fovea'] / median[best]:.2f} times "
-                      f"{best}'s {median[best]:.2f}")
+                log(
+                    f"{precision} batch {batch}: fovea {median['fovea']:.2f} images/s, {median['fovea'] / median[best]:.2f} times "
+                    f"{best}'s {median[best]:.2f}"
+                )
     return {
         "model": pathlib.Path(options.model).name,
         "device": options.device,
@@ -220,7 +265,9 @@ def main():
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--threads", type=int, default=0, help="of both engines; 0: one per CPU")
     parser.add_argument("--attention", default="sdpa,eager", help="transformers' implementations")
-    parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True, help="torch.compile's beside them")
+    parser.add_argument(
+        "--compile", action=argparse.BooleanOptionalAction, default=True, help="torch.compile's beside them"
+    )
     parser.add_argument("--fovea", default=str(ROOT / "build/release/bin/fovea"))
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()

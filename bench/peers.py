@@ -1,12 +1,14 @@
-"""Measures what other software reaches on the GPU: cuBLASLt through torch, transformers, torch.compile, torchao in 8 bits.
+"""Measures what other software reaches on the GPU: cuBLASLt through torch, transformers, torch.compile, torchao in 8
+bits.
 
     python3 bench/peers.py [--model MODEL] [--sections gemm,encoder] [--batch 1024,256,32,8,1]
                            [--shapes patch_embed,qkv] [--no-compile] [--fovea PROGRAM] [--json FILE]
 
-Data is random, and outputs are compared with fp32 before anything is timed. Times are medians of device events over inputs of
-at least twice the L2 cache. `python -m fovea.bench_attention` measures the peers of attention. A peer that fails, or that is left out, is listed with its reason.
-What was measured is saved after each peer, so that a run that ends early keeps it; those that it did not reach are listed, too.
-It needs torch with CUDA; the encoder section also needs transformers and a model folder."""
+Data is random, and outputs are compared with fp32 before anything is timed. Times are medians of device events over
+inputs of at least twice the L2 cache. `python -m fovea.bench_attention` measures the peers of attention. A peer that
+fails, or that is left out, is listed with its reason. What was measured is saved after each peer, so that a run that
+ends early keeps it; those that it did not reach are listed, too. It needs torch with CUDA; the encoder section also
+needs transformers and a model folder."""
 
 import argparse
 import json
@@ -14,10 +16,9 @@ import pathlib
 import statistics
 import sys
 
+import machine
 import torch
 import torch._inductor.config
-
-import machine
 
 E4M3 = torch.float8_e4m3fn
 E4M3_MAX = 448.0
@@ -65,7 +66,7 @@ def record(results, section, case, peer, call, check, limit, timer=device_second
         if "flop" in work:
             row["tflops"] = work["flop"] / row["seconds"] * 1e-12
         log(f"{section} {case}: {peer} {row['seconds'] * 1e6:.1f} us")
-    except Exception as reason:  # noqa: BLE001: whatever a peer raises for what it does not support
+    except Exception as reason:  # whatever a peer raises for what it does not support
         row["skipped"] = str(reason).splitlines()[0][:200] if str(reason) else type(reason).__name__
         log(f"{section} {case}: skipped {peer}: {row['skipped']}")
     results.setdefault(section, []).append(row)
@@ -136,19 +137,30 @@ class Gemm:
 
     def peers(self):
         compiled = torch.compile(
-            lambda: self.unfused_epilogue(self.mm8(self.bias), True), mode="max-autotune-no-cudagraphs", dynamic=False)
+            lambda: self.unfused_epilogue(self.mm8(self.bias), True), mode="max-autotune-no-cudagraphs", dynamic=False
+        )
         compiled16 = torch.compile(
-            lambda: self.unfused_epilogue(self.mm16(self.bias), False), mode="max-autotune-no-cudagraphs", dynamic=False)
+            lambda: self.unfused_epilogue(self.mm16(self.bias), False), mode="max-autotune-no-cudagraphs", dynamic=False
+        )
         return {  # name: (call, e4m3 operands, whether the call does the whole operator, compiled)
             "cublaslt e4m3": (self.mm8, True, False, False),
             "cublaslt e4m3 + bias": (lambda: self.mm8(self.bias), True, self.rest == "bias", False),
             "cublaslt e4m3 row-wise + bias": (lambda: self.mm8(self.bias, True), True, self.rest == "bias", False),
-            "cublaslt e4m3 + bias, rest unfused": (lambda: self.unfused_epilogue(self.mm8(self.bias), True), True, True, False),
+            "cublaslt e4m3 + bias, rest unfused": (
+                lambda: self.unfused_epilogue(self.mm8(self.bias), True),
+                True,
+                True,
+                False,
+            ),
             "torch.compile e4m3": (compiled, True, True, True),
             "cublaslt bf16": (self.mm16, False, False, False),
             "cublaslt bf16 + bias": (lambda: self.mm16(self.bias), False, self.rest == "bias", False),
             "cublaslt bf16 + bias, rest unfused": (
-                lambda: self.unfused_epilogue(self.mm16(self.bias), False), False, True, False),
+                lambda: self.unfused_epilogue(self.mm16(self.bias), False),
+                False,
+                True,
+                False,
+            ),
             "torch.compile bf16": (compiled16, False, True, True),
         }
 
@@ -160,7 +172,9 @@ def gemms(results, shapes, compile_too):
         gemm = Gemm(name)
         for peer, (call, e4m3, whole, compiled) in gemm.peers().items():
             if compiled and not compile_too:
-                results.setdefault("gemm", []).append({"case": name, "peer": peer, "skipped": "torch.compile was left out"})
+                results.setdefault("gemm", []).append(
+                    {"case": name, "peer": peer, "skipped": "torch.compile was left out"}
+                )
                 continue
 
             def check(call=call, e4m3=e4m3, whole=whole, peer=peer, gemm=gemm):
@@ -178,8 +192,8 @@ def gemms(results, shapes, compile_too):
 
 
 def quantized(model, precision):
-    """The bf16 model with torchao's 8-bit products in the layers of its encoder: a scale for each row of what a layer reads, found while it runs,
-    and one for each column of the weights."""
+    """The bf16 model with torchao's 8-bit products in the layers of its encoder: a scale for each row of what a layer
+    reads, found while it runs, and one for each column of the weights."""
     from torchao.quantization import (
         Float8DynamicActivationFloat8WeightConfig,
         Int8DynamicActivationInt8WeightConfig,
@@ -187,13 +201,16 @@ def quantized(model, precision):
         quantize_,
     )
 
-    config = {"int8": lambda: Int8DynamicActivationInt8WeightConfig(version=2),
-              "fp8": lambda: Float8DynamicActivationFloat8WeightConfig(granularity=PerRow())}[precision]()
+    config = {
+        "int8": lambda: Int8DynamicActivationInt8WeightConfig(version=2),
+        "fp8": lambda: Float8DynamicActivationFloat8WeightConfig(granularity=PerRow()),
+    }[precision]()
     quantize_(model.encoder if hasattr(model, "encoder") else model.vision_model.encoder, config)
     return model
 
 
-# What a peer is called, its precision, how far the least cosine may be from 1, and whether it is compiled: for each size alone.
+# What a peer is called, its precision, how far the least cosine may be from 1, and whether it is compiled: for each
+# size alone.
 ENCODERS = (
     ("transformers eager", "bf16", 1e-3, False),
     ("torch.compile max-autotune", "bf16", 1e-3, True),
@@ -221,9 +238,16 @@ def encoders(results, model_path, batches, compile_too, save):
         return 1 - torch.nn.functional.cosine_similarity(got, expected[: len(got)]).min().item()
 
     rows = results["encoder"] = [
-        {"case": f"{precision} batch {batch}", "peer": peer, "batch": batch, "precision": precision,
-         "skipped": "torch.compile was left out" if compiled and not compile_too else "the run ended before it"}
-        for batch in batches for peer, precision, _, compiled in ENCODERS]
+        {
+            "case": f"{precision} batch {batch}",
+            "peer": peer,
+            "batch": batch,
+            "precision": precision,
+            "skipped": "torch.compile was left out" if compiled and not compile_too else "the run ended before it",
+        }
+        for batch in batches
+        for peer, precision, _, compiled in ENCODERS
+    ]
     save()
     for place, (batch, (peer, precision, limit, compiled)) in enumerate((b, one) for b in batches for one in ENCODERS):
         if compiled and not compile_too:
@@ -232,7 +256,9 @@ def encoders(results, model_path, batches, compile_too, save):
         found, engine = {}, []  # the engine is made by the first call, so that what it fails with is told
 
         def run(x, engine=engine, precision=precision, compiled=compiled):
-            with torch.inference_mode() if precision == "bf16" else torch.no_grad():  # torchao's tensors know no inference mode
+            with (
+                torch.inference_mode() if precision == "bf16" else torch.no_grad()
+            ):  # torchao's tensors know no inference mode
                 if not engine:
                     model = SiglipVisionModel.from_pretrained(model_path, dtype=torch.bfloat16).eval().cuda()
                     model = quantized(model, precision) if precision != "bf16" else model
@@ -241,9 +267,16 @@ def encoders(results, model_path, batches, compile_too, save):
                 return engine[0](x)
 
         settings = torch._inductor.config.save_config()  # torchao changes some, which are none of torch.compile's
-        record(found, "encoder", rows[place]["case"], peer, lambda run=run, values=values: run(values),
-               lambda run=run, values=values: off(run, values), limit,
-               timer=lambda call, n=30 if batch < 64 else 8: device_seconds(call, n))
+        record(
+            found,
+            "encoder",
+            rows[place]["case"],
+            peer,
+            lambda run=run, values=values: run(values),
+            lambda run=run, values=values: off(run, values),
+            limit,
+            timer=lambda call, n=30 if batch < 64 else 8: device_seconds(call, n),
+        )
         rows[place] = {key: value for key, value in rows[place].items() if key != "skipped"} | found["encoder"][0]
         if "seconds" in rows[place]:
             rows[place]["images_per_second"] = batch / rows[place]["seconds"]

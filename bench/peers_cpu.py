@@ -7,10 +7,10 @@ pixels and threads, in the same run, in turns.
                                [--json FILE]
 
 OpenVINO runs in both of its forms: one request at a time on all threads (latency), and as many requests at once as it
-thinks best (throughput); and each with one model for all batch sizes, and with one compiled for each ("static"). Fovea, too, takes one batch at a
-time, and as many as OpenVINO takes in one call. torch.compile has static shapes, onnxruntime one model for all batch sizes. OpenVINO's int8 is NNCF's
-quantization for transformers, calibrated on --photos; Fovea's is what `fovea calibrate MODEL examples/photos --precision
-int8` left in the model's folder before.
+thinks best (throughput); and each with one model for all batch sizes, and with one compiled for each ("static"). Fovea,
+too, takes one batch at a time, and as many as OpenVINO takes in one call. torch.compile has static shapes, onnxruntime
+one model for all batch sizes. OpenVINO's int8 is NNCF's quantization for transformers, calibrated on --photos; Fovea's
+is what `fovea calibrate MODEL examples/photos --precision int8` left in the model's folder before.
 
 Before anything is timed, every engine's embeddings of the same pixels are compared with transformers' in fp32. Each
 round times each engine once; the figure is the median of the rounds, and --rounds 0 times nothing. --quality also
@@ -28,16 +28,15 @@ import sys
 import tempfile
 import time
 
+import gpu_accuracy
+import hard_photos
+import machine
 import numpy
 import torch
 import torch._dynamo
 import torch._inductor.config
 from PIL import Image
 from transformers import SiglipVisionConfig, SiglipVisionModel
-
-import gpu_accuracy
-import hard_photos
-import machine
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MINIMUM_COSINE = {"fp32": 0.99999, "bf16": 0.999, "int8": 0.95}
@@ -115,8 +114,14 @@ def exported(model_folder, folder):
 
     path = os.path.join(folder, "model.onnx")
     torch.onnx.export(
-        Pooled().eval(), (torch.zeros(2, 3, side, side),), path, input_names=["values"], output_names=["pooled"],
-        dynamic_shapes=({0: torch.export.Dim("batch", min=1, max=1024)},), dynamo=True, verbose=False,
+        Pooled().eval(),
+        (torch.zeros(2, 3, side, side),),
+        path,
+        input_names=["values"],
+        output_names=["pooled"],
+        dynamic_shapes=({0: torch.export.Dim("batch", min=1, max=1024)},),
+        dynamo=True,
+        verbose=False,
     )
     return path
 
@@ -132,7 +137,8 @@ class Onnx(Peer):
         session = onnxruntime.SessionOptions()
         session.intra_op_num_threads = options.threads
         self.session = onnxruntime.InferenceSession(
-            exported(options.model, options.folder), session, providers=["CPUExecutionProvider"])
+            exported(options.model, options.folder), session, providers=["CPUExecutionProvider"]
+        )
 
     def embed(self, values):
         return self.session.run(None, {"values": values})[0]
@@ -148,14 +154,17 @@ def quantized(model_folder, folder, photos):
     model = openvino.Core().read_model(exported(model_folder, folder))
     values = values_of(pixels_of(hard_photos.read(photos)[0], model.inputs[0].partial_shape[2].get_length()))
     return nncf.quantize(
-        model, nncf.Dataset([image[None] for image in values]), subset_size=len(values),
-        model_type=nncf.ModelType.TRANSFORMER, fast_bias_correction=True,
+        model,
+        nncf.Dataset([image[None] for image in values]),
+        subset_size=len(values),
+        model_type=nncf.ModelType.TRANSFORMER,
+        fast_bias_correction=True,
     )
 
 
 class OpenVino(Peer):
-    """OpenVINO on the exported model; `hint` is LATENCY or THROUGHPUT, `properties` are more of its settings. `static`: it is compiled
-    for each batch size alone."""
+    """OpenVINO on the exported model; `hint` is LATENCY or THROUGHPUT, `properties` are more of its settings. `static`:
+    it is compiled for each batch size alone."""
 
     def __init__(self, options, precision, hint, static=False, **properties):
         import openvino
@@ -171,11 +180,17 @@ class OpenVino(Peer):
         else:
             model = core.read_model(exported(options.model, options.folder))
         self.source = model
-        self.compile = lambda source: core.compile_model(source, "CPU", {
-            "PERFORMANCE_HINT": hint, "INFERENCE_NUM_THREADS": options.threads,
-            # Beside 8-bit products it computes in what is fastest here.
-            "INFERENCE_PRECISION_HINT": "f32" if precision == "fp32" or not bf16 else "bf16",
-        } | properties)
+        self.compile = lambda source: core.compile_model(
+            source,
+            "CPU",
+            {
+                "PERFORMANCE_HINT": hint,
+                "INFERENCE_NUM_THREADS": options.threads,
+                # Beside 8-bit products it computes in what is fastest here.
+                "INFERENCE_PRECISION_HINT": "f32" if precision == "fp32" or not bf16 else "bf16",
+            }
+            | properties,
+        )
         self.take(CHECKED_IMAGES)
         if self.throughput:
             self.requests = self.model.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS")
@@ -233,9 +248,20 @@ class Fovea:
 
     def rate(self, pixels, seconds):
         """Of encoder_bench, on as many images: it makes pixels of its own."""
-        done = json.loads(self.run(
-            self.options.bench, self.options.model, "--batch", self.requests * len(pixels),
-            "--precision", self.precision, "--threads", self.options.threads, "--seconds", seconds))
+        done = json.loads(
+            self.run(
+                self.options.bench,
+                self.options.model,
+                "--batch",
+                self.requests * len(pixels),
+                "--precision",
+                self.precision,
+                "--threads",
+                self.options.threads,
+                "--seconds",
+                seconds,
+            )
+        )
         result = done["results"][0]
         self.details[len(pixels)] = result | {"device": done["device"], "load_seconds": done["load_seconds"]}
         return result["images_per_second"]
@@ -273,11 +299,21 @@ class Quality:
             found.append(engine.embed_pixels(whole)[: len(pixels)].astype(numpy.float64))
         row = gpu_accuracy.figures(*gpu_accuracy.compare(self.truth, numpy.concatenate(found)), self.kinds)
         calibration = os.path.relpath(self.options.photos.resolve(), ROOT) if precision == "int8" else ""
-        self.rows.append({"model": self.options.model.name, "engine": name, "precision": precision,
-                          "calibration": calibration, "bf16_layers": 0} | row)
-        print(f"{precision} {name}: cosine mean {row['cosine_mean']:.5f}, 1st percentile "
-              f"{row['cosine_percentile_1']:.5f}, minimum {row['cosine_min']:.5f}; recall@10 {row['recall_at_10']:.4f}",
-              flush=True)
+        self.rows.append(
+            {
+                "model": self.options.model.name,
+                "engine": name,
+                "precision": precision,
+                "calibration": calibration,
+                "bf16_layers": 0,
+            }
+            | row
+        )
+        print(
+            f"{precision} {name}: cosine mean {row['cosine_mean']:.5f}, 1st percentile "
+            f"{row['cosine_percentile_1']:.5f}, minimum {row['cosine_min']:.5f}; recall@10 {row['recall_at_10']:.4f}",
+            flush=True,
+        )
 
 
 def left_out(rows, name, precision, reason):
@@ -287,12 +323,13 @@ def left_out(rows, name, precision, reason):
 
 
 def attempt(engines, precision, rows, what):
-    """What `what(name, engine)` returns of each engine. One that fails is left out of `engines` from then on, and a row says why."""
+    """What `what(name, engine)` returns of each engine. One that fails is left out of `engines` from then on, and a row
+    says why."""
     found = {}
     for name, engine in list(engines.items()):
         try:
             found[name] = what(name, engine)
-        except Exception as reason:  # noqa: BLE001: whatever a peer's export or compiler raises
+        except Exception as reason:  # whatever a peer's export or compiler raises
             left_out(rows, name, precision, reason)
             del engines[name]
     return found
@@ -321,7 +358,9 @@ def measure(options):
         engines = attempt(makers, precision, results, lambda _, make: make(options, precision))
         cosines = attempt(engines, precision, results, minimum_cosine)
         if quality:
-            distinct = {name: engine for name, engine in engines.items() if "throughput" not in name and "static" not in name}
+            distinct = {
+                name: engine for name, engine in engines.items() if "throughput" not in name and "static" not in name
+            }
             attempt(distinct, precision, results, lambda name, engine: quality.add(name, engine, precision))
         requests = max((engine.requests for engine in engines.values()), default=1)
         if requests == 1 and engines.pop("fovea throughput", None):
@@ -340,8 +379,13 @@ def measure(options):
             medians = {name: statistics.median(found) for name, found in rates.items()}
             for name, engine in engines.items():
                 row = {
-                    "precision": precision, "batch": batch, "engine": name, "images_per_second": medians[name],
-                    "requests": engine.requests, "rounds": rates[name], "minimum_cosine": cosines[name],
+                    "precision": precision,
+                    "batch": batch,
+                    "engine": name,
+                    "images_per_second": medians[name],
+                    "requests": engine.requests,
+                    "rounds": rates[name],
+                    "minimum_cosine": cosines[name],
                 }
                 if isinstance(engine, Fovea):
                     row["details"] = engine.details[batch]
@@ -353,8 +397,11 @@ def measure(options):
                 peers = [name for name in others if not name.startswith("fovea")]
                 if own in medians and peers:
                     best = max(peers, key=medians.get)
-                    print(f"{precision} batch {batch}: {own} {medians[own]:.2f} images/s, "
-                          f"{medians[own] / medians[best]:.2f} x {best} {medians[best]:.2f}", flush=True)
+                    print(
+                        f"{precision} batch {batch}: {own} {medians[own]:.2f} images/s, "
+                        f"{medians[own] / medians[best]:.2f} x {best} {medians[best]:.2f}",
+                        flush=True,
+                    )
     return results, quality
 
 
@@ -377,7 +424,11 @@ def main():
     torch.set_num_threads(options.threads)
     with tempfile.TemporaryDirectory(prefix="peers-") as options.folder:
         results, quality = measure(options)
-    result = {"machine": machine.describe(options.bench.with_name("fovea")), "threads": options.threads, "results": results}
+    result = {
+        "machine": machine.describe(options.bench.with_name("fovea")),
+        "threads": options.threads,
+        "results": results,
+    }
     if quality:
         result["accuracy"] = {"corpus": quality.corpus, "rows": quality.rows}
     machine.hand_over(result, options.json)

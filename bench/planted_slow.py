@@ -49,7 +49,9 @@ EDITS = {
 
 def write_sources(folder: pathlib.Path, clocks: int, kernels: tuple[str, ...] = tuple(EDITS)) -> None:
     """The files that differ, of these kernels; what is not in the folder the program has itself."""
-    edits = {path: EDITS[path] for path in kernels} | {WARP: ("\n}  // namespace fovea::ptx\n", SPIN.format(clocks=clocks))}
+    edits = {path: EDITS[path] for path in kernels} | {
+        WARP: ("\n}  // namespace fovea::ptx\n", SPIN.format(clocks=clocks))
+    }
     for path, (old, new) in edits.items():
         text = (ROOT / path).read_text()
         assert text.count(old) == 1, f"{path} has changed: {old!r} is there {text.count(old)} times"

@@ -1,12 +1,13 @@
-"""The pictures of docs/performance.md, docs/plots/*.svg, drawn from the committed results; bench/report.py writes and checks them.
+"""The pictures of docs/performance.md, docs/plots/*.svg, drawn from the committed results; bench/report.py writes and
+checks them.
 
-Plain SVG, 700 units wide, for light and dark pages. Colours are Okabe and Ito's, which colour-blind readers can tell apart; what a
-colour says is also written beside it. Titles are findings: their figures are computed here, too."""
+Plain SVG, 700 units wide, for light and dark pages. Colours are Okabe and Ito's, which colour-blind readers can tell
+apart; what a colour says is also written beside it. Titles are findings: their figures are computed here, too."""
 
 import math
 from html import escape
 
-import sections
+import gpu_sections
 
 WIDTH = 700
 STYLE = """\
@@ -55,7 +56,9 @@ class Picture:
         self.lines.append(f'<polyline points="{steps}" class="{kind}"/>')
 
     def dot(self, x: float, y: float, colour: str, says: str):
-        self.lines.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" class="dot {colour}"><title>{escape(says)}</title></circle>')
+        self.lines.append(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" class="dot {colour}"><title>{escape(says)}</title></circle>'
+        )
 
     def label(self, x: float, y: float, words: str, kind: str, taken: list[tuple], box: tuple):
         """Beside a dot, on the first side where nothing else is; `taken` are rectangles, to which this adds its own."""
@@ -65,21 +68,26 @@ class Picture:
 
         def free(one: tuple) -> bool:
             inside = one[0] >= box[0] and one[2] <= box[2] + 8 and one[1] >= box[1] - 8 and one[3] <= box[3]
-            return inside and not any(one[0] < o[2] and o[0] < one[2] and one[1] < o[3] and o[1] < one[3] for o in taken)
+            return inside and not any(
+                one[0] < o[2] and o[0] < one[2] and one[1] < o[3] and o[1] < one[3] for o in taken
+            )
 
         place = next(filter(free, rectangles), rectangles[0])
         taken.append(place)
         self.text(place[0], place[3] - 2, words, kind)
 
     def bar(self, x: float, y: float, width: float, height: float, colour: str):
-        self.lines.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="2" class="fill {colour}"/>')
+        self.lines.append(
+            f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="2" class="fill {colour}"/>'
+        )
 
     def __str__(self) -> str:
         return "\n".join([*self.lines, "</svg>"]) + "\n"
 
 
 class LogAxes:
-    """A field of a picture with logarithmic scales: `box` is left, top, right and bottom; ranges are (least, largest)."""
+    """A field of a picture with logarithmic scales: `box` is left, top, right and bottom; ranges are (least,
+    largest)."""
 
     def __init__(self, picture: Picture, box: tuple[float, float, float, float], x_range, y_range):
         self.picture, self.box, self.ranges = picture, box, (x_range, y_range)
@@ -128,17 +136,25 @@ def rate(value: float) -> str:
 
 
 def encoder_on_gpu(name: str, run: dict, machine: dict) -> Picture:
-    """Images per second by batch size, by the GPU's own time, with pixels in its memory; factors are of all batch sizes that both sides have."""
+    """Images per second by batch size, by the GPU's own time, with pixels in its memory; factors are of all batch sizes
+    that both sides have."""
     lines: dict[tuple[str, str], dict[int, float]] = {}
-    for row in sections.gpu_encoder_rows(run["ours"], run["peers"]):
-        lines.setdefault((row["engine"].removesuffix(" max-autotune"), row["precision"]), {})[row["batch"]] = row["rate"]
+    for row in gpu_sections.gpu_encoder_rows(run["ours"], run["peers"]):
+        lines.setdefault((row["engine"].removesuffix(" max-autotune"), row["precision"]), {})[row["batch"]] = row[
+            "rate"
+        ]
     told, at = [], set()
     for precision in ("bf16", "int8"):
         ours = lines.get(("fovea", precision), {})
-        for theirs in dict.fromkeys((precision, "bf16")):  # 8 bits also beside what peers do without them, which may be faster
+        for theirs in dict.fromkeys(
+            (precision, "bf16")
+        ):  # 8 bits also beside what peers do without them, which may be faster
             rivals = {engine: line for (engine, of), line in lines.items() if of == theirs and engine != "fovea"}
-            found = {batch: rate / max(line.get(batch, 0) for line in rivals.values()) for batch, rate in ours.items()
-                     if any(batch in line for line in rivals.values())}
+            found = {
+                batch: rate / max(line.get(batch, 0) for line in rivals.values())
+                for batch, rate in ours.items()
+                if any(batch in line for line in rivals.values())
+            }
             if found:
                 at |= set(found)
                 best = max(rivals, key=lambda engine: max(rivals[engine].values())).split()[0]
@@ -151,8 +167,12 @@ def encoder_on_gpu(name: str, run: dict, machine: dict) -> Picture:
     note = f"base-patch16-224{sizes}; all of one run, {machine['date']} at {machine['commit'][:12]}."
     picture = Picture(title, note, 440)
     rates = [value for line in lines.values() for value in line.values()]
-    axes = LogAxes(picture, (88, 70, 428, 385), (1, max(batches[-1], 2)),
-                   (10 ** math.floor(math.log10(min(rates))), 10 ** math.ceil(math.log10(max(rates) / 5)) * 5))
+    axes = LogAxes(
+        picture,
+        (88, 70, 428, 385),
+        (1, max(batches[-1], 2)),
+        (10 ** math.floor(math.log10(min(rates))), 10 ** math.ceil(math.log10(max(rates) / 5)) * 5),
+    )
     decades = range(int(math.log10(axes.ranges[1][0])), 6)
     steps = [step * 10**decade for decade in decades for step in (1, 2, 5) if step * 10**decade <= axes.ranges[1][1]]
     axes.ticks(batches, steps, "images per batch", "images per second, pixels on the GPU")
@@ -173,13 +193,29 @@ def encoder_on_gpu(name: str, run: dict, machine: dict) -> Picture:
 
 # The kernels that the encoder runs, one card after another, with their names in the picture.
 ROOFLINE = {
-    "8 bits": ("orange", {
-        "patch_embed_u8": "patches", "gemm_qkv_int8": "QKV", "gemm_out_int8": "output projection",
-        "gemm_fc1_int8": "FC1", "gemm_fc2_int8": "FC2"}),
-    "bf16": ("blue", {
-        "patch_embed_bf16": "patches", "gemm_qkv_norm": "norm + QKV", "gemm_out_bf16": "output projection",
-        "gemm_fc1_norm": "norm + FC1", "gemm_fc2_bf16": "FC2",
-        "attention": "attention", "layer_norm_i8": "LayerNorm to int8", "pool": "pooling head"}),
+    "8 bits": (
+        "orange",
+        {
+            "patch_embed_u8": "patches",
+            "gemm_qkv_int8": "QKV",
+            "gemm_out_int8": "output projection",
+            "gemm_fc1_int8": "FC1",
+            "gemm_fc2_int8": "FC2",
+        },
+    ),
+    "bf16": (
+        "blue",
+        {
+            "patch_embed_bf16": "patches",
+            "gemm_qkv_norm": "norm + QKV",
+            "gemm_out_bf16": "output projection",
+            "gemm_fc1_norm": "norm + FC1",
+            "gemm_fc2_bf16": "FC2",
+            "attention": "attention",
+            "layer_norm_i8": "LayerNorm to int8",
+            "pool": "pooling head",
+        },
+    ),
 }
 
 
@@ -188,11 +224,16 @@ ZOOM = (200, 1700), (500, 1900)  # FLOP per byte and TFLOP/s of the enlarged par
 
 def roofline(name: str, kernels: dict, date: str) -> Picture:
     """TFLOP/s over FLOP per byte, below the rates that the same run measured."""
-    copy, ceilings = kernels["copy_bytes_per_second"] * 1e-12, {"bf16": kernels["bf16_flops"] * 1e-12, "8 bits": kernels["e4m3_flops"] * 1e-12}
+    copy, ceilings = (
+        kernels["copy_bytes_per_second"] * 1e-12,
+        {"bf16": kernels["bf16_flops"] * 1e-12, "8 bits": kernels["e4m3_flops"] * 1e-12},
+    )
     largest: dict = {}
     for figure in kernels["figures"]:
         known = largest.get(figure["card"])
-        if not known or known["flops"] < figure["flops"] and figure["card"] != "attention":  # its first is the encoder's
+        if (
+            not known or known["flops"] < figure["flops"] and figure["card"] != "attention"
+        ):  # its first is the encoder's
             largest[figure["card"]] = figure
     points = []
     for kind, (colour, cards) in ROOFLINE.items():
@@ -228,7 +269,9 @@ def roofline(name: str, kernels: dict, date: str) -> Picture:
         at = ZOOM[0][0] * (top / copy / ZOOM[0][0]) ** (step / 39)
         taken.append((zoom.x(at) - 3, zoom.y(at * copy) - 3, zoom.x(at) + 3, zoom.y(at * copy) + 3))
     for intensity, reached, share, colour, label in points:
-        picture.dot(whole.x(intensity), whole.y(reached), colour, f"{label}: {reached:,.1f} TFLOP/s, {share:.0%} of the roof")
+        picture.dot(
+            whole.x(intensity), whole.y(reached), colour, f"{label}: {reached:,.1f} TFLOP/s, {share:.0%} of the roof"
+        )
         if intensity <= ZOOM[0][0]:
             picture.text(whole.x(intensity) + 9, whole.y(reached) + 5, f"{label} {share:.0%}")
     for (_, reached, share, colour, label), (x, y) in sorted(zip(products, dots, strict=True), reverse=True):
@@ -238,28 +281,56 @@ def roofline(name: str, kernels: dict, date: str) -> Picture:
 
 
 def encoder_on_cpus(machines: dict[str, tuple[list[dict], dict]]) -> Picture:
-    """A row per machine, precision and form in which Fovea has a peer, with a dot for each batch size: the ratio to the best peer of that run."""
+    """A row per machine, precision and form in which Fovea has a peer, with a dot for each batch size: the ratio to the
+    best peer of that run."""
     groups = []
     for name, (entries, machine) in machines.items():
         entries = [entry for entry in entries if "skipped" not in entry]
-        for precision, engine in sorted({(entry["precision"], entry["engine"]) for entry in entries if entry["engine"].startswith("fovea")}):
+        for precision, engine in sorted(
+            {(entry["precision"], entry["engine"]) for entry in entries if entry["engine"].startswith("fovea")}
+        ):
             many, ratios, peers = engine == "fovea throughput", {}, {}
             for ours in (entry for entry in entries if (entry["precision"], entry["engine"]) == (precision, engine)):
-                rivals = [entry for entry in entries if not entry["engine"].startswith("fovea") and (many or entry.get("requests", 1) == 1)
-                          and (entry["precision"], entry["batch"]) == (precision, ours["batch"])]
+                rivals = [
+                    entry
+                    for entry in entries
+                    if not entry["engine"].startswith("fovea")
+                    and (many or entry.get("requests", 1) == 1)
+                    and (entry["precision"], entry["batch"]) == (precision, ours["batch"])
+                ]
                 if rivals:
-                    ratios[ours["batch"]] = ours["images_per_second"] / max(entry["images_per_second"] for entry in rivals)
+                    ratios[ours["batch"]] = ours["images_per_second"] / max(
+                        entry["images_per_second"] for entry in rivals
+                    )
                     peers |= {entry["engine"].split()[0]: None for entry in rivals}
             if ratios:
-                groups.append((f"{name}, {precision}{', many batches' if many else ''}", ratios, f"beside {', '.join(peers)}", machine["date"]))
+                groups.append(
+                    (
+                        f"{name}, {precision}{', many batches' if many else ''}",
+                        ratios,
+                        f"beside {', '.join(peers)}",
+                        machine["date"],
+                    )
+                )
     every = [ratio for _, ratios, _, _ in groups for ratio in ratios.values()]
-    title = f"On CPUs, Fovea is {min(every):.2f} to {max(every):.2f}x the best peer of the same run" if every else "On CPUs, without peers"
+    title = (
+        f"On CPUs, Fovea is {min(every):.2f} to {max(every):.2f}x the best peer of the same run"
+        if every
+        else "On CPUs, without peers"
+    )
     dates = " and ".join(sorted({date for *_, date in groups}))
     bottom = 76 + 40 * len(groups)
-    picture = Picture(title, f"base-patch16-224; a dot for each batch size, left of 1 Fovea is slower. {dates}.", bottom + 50)
+    picture = Picture(
+        title, f"base-patch16-224; a dot for each batch size, left of 1 Fovea is slower. {dates}.", bottom + 50
+    )
     low, high = min([0.8, *every]) * 0.97, max([1.25, *every]) * 1.03
     axes = LogAxes(picture, (390, 66, 680, bottom), (low, high), (1, 10))
-    axes.ticks([tick for tick in (0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 3) if low < tick < high], [], "Fovea's rate to that of its best peer", "")
+    axes.ticks(
+        [tick for tick in (0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 3) if low < tick < high],
+        [],
+        "Fovea's rate to that of its best peer",
+        "",
+    )
     axes.line([(1, 1), (1, 10)], "roof ink")
     for number, (label, ratios, peers, _) in enumerate(groups):
         y = 84 + 40 * number

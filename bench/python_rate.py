@@ -3,11 +3,11 @@
     python3 bench/python_rate.py --model MODEL [--images 2000] [--device cuda] [--precision bf16] [--repeats 3]
                                  [--fovea build/release/bin/fovea] [--json FILE]
 
-`*_images_per_second` come from two runs of different length, so that start-up and the last batch cancel. The shorter run is
-so long that the program cannot decode all of it while it loads the model; the longer one is so long that the variation of
-start-up, a tenth of a second, hardly matters. `call` is one call of embed with so many images on a loaded model, `reported` is
-the rate that the program itself prints for them, and `process` is a whole program that imports, loads, embeds and saves. Each
-figure is the best of --repeats."""
+`*_images_per_second` come from two runs of different length, so that start-up and the last batch cancel. The shorter
+run is so long that the program cannot decode all of it while it loads the model; the longer one is so long that the
+variation of start-up, a tenth of a second, hardly matters. `call` is one call of embed with so many images on a loaded
+model, `reported` is the rate that the program itself prints for them, and `process` is a whole program that imports,
+loads, embeds and saves. Each figure is the best of --repeats."""
 
 import argparse
 import json
@@ -18,10 +18,9 @@ import sys
 import tempfile
 import time
 
-import numpy
-
 import fovea
 import machine
+import numpy
 from gpu_system import listed, make_photos
 from system import ROOT, Run
 

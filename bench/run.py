@@ -31,9 +31,13 @@ def beside_peers(name: str, key: str, options) -> list | dict:
     """What a script that measures the encoder beside its peers stores under `key`."""
     if "int8" in options.precisions:
         fovea = ROOT / "build/release/bin/fovea"
-        info = json.loads(subprocess.run([fovea, "info", options.model, "--json"], check=True, stdout=subprocess.PIPE).stdout)
+        info = json.loads(
+            subprocess.run([fovea, "info", options.model, "--json"], check=True, stdout=subprocess.PIPE).stdout
+        )
         if not any(path.endswith("/calibration-int8.safetensors") for path in info["calibrations"]):
-            subprocess.run([fovea, "calibrate", options.model, ROOT / "examples/photos", "--precision", "int8"], check=True)
+            subprocess.run(
+                [fovea, "calibrate", options.model, ROOT / "examples/photos", "--precision", "int8"], check=True
+            )
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         script(name, options.model, "--precision", options.precisions, "--json", file.name)
         return json.load(file)[key]

@@ -24,7 +24,8 @@ def parsed(text: str):
 
 
 def filed(path: pathlib.Path | None) -> dict:
-    """The document of an earlier run; empty where there is none, and of a file that was made for one that has yet to be measured."""
+    """The document of an earlier run; empty where there is none, and of a file that was made for one that has yet to be
+    measured."""
     return json.loads(text) if path and path.exists() and (text := path.read_text()) else {}
 
 
@@ -34,7 +35,8 @@ def in_order(paths) -> list[pathlib.Path]:
 
 
 def newest(folder: pathlib.Path) -> dict[str, tuple]:
-    """The newest result of each section of a machine, and the machine as it was then. The encoder's on a GPU has the peers of its own run."""
+    """The newest result of each section of a machine, and the machine as it was then. The encoder's on a GPU has the
+    peers of its own run."""
     found = {}
     for path in in_order(folder.glob("*.json")):
         result = parsed(path.read_text())

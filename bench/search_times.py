@@ -1,15 +1,16 @@
-"""Times exact searches in one collection, Fovea's beside those of faiss, usearch and numpy, all in one run and in turns:
+"""Times exact searches in one collection, Fovea's beside those of faiss, usearch and numpy, all in one run and in
+turns:
 
     python3 bench/search_times.py FOLDER [--rows 10000000] [--dimension 768] [--batches 1,16,256] [--repeats 5] [-k 10]
                                   [--programs build/release] [--peers NAMES] [--json FILE] [--device cuda]
 
-FOLDER is where the collection is, or is made: random unit rows in f16, as `fovea embed` writes them. Peers have all rows
-in memory, one part of them a core, as far as the memory reaches: what does not fit maps the files (f16), or is left out
-with the reason (f32). What Fovea and they find is compared with scores in float64, of the first queries of each batch.
+FOLDER is where the collection is, or is made: random unit rows in f16, as `fovea embed` writes them. Peers have all
+rows in memory, one part of them a core, as far as the memory reaches: what does not fit maps the files (f16), or is
+left out with the reason (f32). What Fovea and they find is compared with scores in float64, of the first queries of
+each batch.
 
-With --device cuda, Fovea on the GPU beside torch there, which has all rows in f16 (a product, then topk), and Fovea on the
-CPU. torch makes the rows then, and the scores in float64.
-"""
+With --device cuda, Fovea on the GPU beside torch there, which has all rows in f16 (a product, then topk), and Fovea on
+the CPU. torch makes the rows then, and the scores in float64."""
 
 import argparse
 import concurrent.futures
@@ -23,9 +24,8 @@ import time
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # each core has a part of the rows, and a thread for it
 
-import numpy  # noqa: E402
-
-import machine  # noqa: E402
+import machine
+import numpy
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SHARD_ROWS = 1 << 20
@@ -90,7 +90,11 @@ def make_collection(options):
     if others := {path.name for path in options.folder.glob("embeddings-*.npy")} - known:
         sys.exit(f"{options.folder}: has other shards than {options.rows} rows make: {', '.join(sorted(others))}")
     with concurrent.futures.ThreadPoolExecutor(options.threads) as pool:
-        list(pool.map(lambda shard: make_shard(options.folder, *shard, options.dimension, options.device == "cuda"), shards))
+        list(
+            pool.map(
+                lambda shard: make_shard(options.folder, *shard, options.dimension, options.device == "cuda"), shards
+            )
+        )
     return [numpy.load(options.folder / name, mmap_mode="r") for name in sorted(known)]
 
 
@@ -177,16 +181,28 @@ class ColdProgram:
     """`fovea similar`, from its start to its end."""
 
     def __init__(self, options):
-        self.command = [str(options.programs / "bin/fovea"), "similar", "--in", str(options.folder), "-k", str(options.k),
-                        "--threads", str(options.threads), "--json"]
+        self.command = [
+            str(options.programs / "bin/fovea"),
+            "similar",
+            "--in",
+            str(options.folder),
+            "-k",
+            str(options.k),
+            "--threads",
+            str(options.threads),
+            "--json",
+        ]
 
     def search(self, queries, path):
         start = time.perf_counter()
         done = subprocess.run([*self.command, str(path)], check=True, capture_output=True, text=True)
         seconds = time.perf_counter() - start
         found = [query["matches"] for query in json.loads(done.stdout)["queries"]]
-        return (seconds, numpy.array([[match["row"] for match in matches] for matches in found]),
-                numpy.array([[match["score"] for match in matches] for matches in found]))
+        return (
+            seconds,
+            numpy.array([[match["row"] for match in matches] for matches in found]),
+            numpy.array([[match["score"] for match in matches] for matches in found]),
+        )
 
     def close(self):
         pass
@@ -266,7 +282,9 @@ class Usearch:
         from usearch.index import MetricKind, search
 
         self.k, self.threads, self.arrays = options.k, options.threads, arrays
-        self.one = lambda array, queries: search(array, queries, self.k, MetricKind.IP, exact=True, threads=self.threads)
+        self.one = lambda array, queries: search(
+            array, queries, self.k, MetricKind.IP, exact=True, threads=self.threads
+        )
 
     def search(self, queries, path):
         queries = queries.astype(numpy.float16)
@@ -275,7 +293,9 @@ class Usearch:
         first = 0
         for array in self.arrays:
             matches = self.one(array, queries)
-            found.append((-numpy.atleast_2d(matches.distances), numpy.atleast_2d(matches.keys).astype(numpy.int64) + first))
+            found.append(
+                (-numpy.atleast_2d(matches.distances), numpy.atleast_2d(matches.keys).astype(numpy.int64) + first)
+            )
             first += len(array)
         return time.perf_counter() - start, merge(found, self.k), None
 
@@ -388,9 +408,17 @@ def engines_of(options, rows, skipped):
         yield f"numpy, f16 {where}, converted", lambda: Numpy(options, arrays)
     name = "faiss IndexScalarQuantizer fp16"
     if "faiss" in peers and fits(name, full / 2):
-        yield name, lambda: Faiss(
-            options, rows, lambda faiss, d: faiss.IndexScalarQuantizer(
-                d, faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT), False)
+        yield (
+            name,
+            lambda: Faiss(
+                options,
+                rows,
+                lambda faiss, d: faiss.IndexScalarQuantizer(
+                    d, faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT
+                ),
+                False,
+            ),
+        )
     name = "faiss IndexFlatIP, f32"
     if "faiss" in peers and fits(name, full + full / options.threads):
         yield name, lambda: Faiss(options, rows, lambda faiss, d: faiss.IndexFlatIP(d), True)
@@ -449,20 +477,45 @@ def main():
             found_rows, scores = found[name]
             want_rows, want_scores = wanted[size]
             checked = found_rows[:CHECKED]
-            equal = float(numpy.mean([len(set(a) & set(b)) / options.k for a, b in zip(checked, want_rows, strict=True)]))
-            row = {"engine": name, "queries": size, "seconds": statistics.median(times[name]), "least_seconds": min(times[name]),
-                   "rows_shared_with_float64": equal}
+            equal = float(
+                numpy.mean([len(set(a) & set(b)) / options.k for a, b in zip(checked, want_rows, strict=True)])
+            )
+            row = {
+                "engine": name,
+                "queries": size,
+                "seconds": statistics.median(times[name]),
+                "least_seconds": min(times[name]),
+                "rows_shared_with_float64": equal,
+            }
             if scores is not None:
                 row["is_exact"] = same_answers(checked, scores[:CHECKED], want_rows, want_scores)
             results.append(row)
             print(json.dumps(row), file=sys.stderr)
-    opened = {name: {"open_seconds": engine.open_seconds, "first_search_seconds": engine.first_seconds}
-              for name, engine in engines.items() if isinstance(engine, Fovea)}
+    opened = {
+        name: {"open_seconds": engine.open_seconds, "first_search_seconds": engine.first_seconds}
+        for name, engine in engines.items()
+        if isinstance(engine, Fovea)
+    }
     for engine in engines.values():
         engine.close()
-    told = {"checked_queries": CHECKED, "rows": rows.count, "dimension": rows.dimension, "k": options.k, "threads": options.threads, "device": options.device, "opened": opened,
-            "results": results, "skipped": skipped}
-    machine.hand_over({"machine": machine.describe(options.programs / "bin/fovea"), "search_times_gpu" if options.device == "cuda" else "search_times": [told]}, options.json)
+    told = {
+        "checked_queries": CHECKED,
+        "rows": rows.count,
+        "dimension": rows.dimension,
+        "k": options.k,
+        "threads": options.threads,
+        "device": options.device,
+        "opened": opened,
+        "results": results,
+        "skipped": skipped,
+    }
+    machine.hand_over(
+        {
+            "machine": machine.describe(options.programs / "bin/fovea"),
+            "search_times_gpu" if options.device == "cuda" else "search_times": [told],
+        },
+        options.json,
+    )
     if not all(row.get("is_exact", True) for row in results):
         sys.exit("Fovea's results differ from float64's")
 

@@ -1,4 +1,5 @@
-"""What `fovea kernel bench` says of the cards' speed gates and of earlier times: for results, and for the page made of them."""
+"""What `fovea kernel bench` says of the cards' speed gates and of earlier times: for results, and for the page made of
+them."""
 
 import contextlib
 import json
@@ -14,7 +15,8 @@ MOST_NAMES = 10  # of cases, in a sentence
 
 @contextlib.contextmanager
 def earlier_results(own: pathlib.Path):
-    """What --against takes: a folder of the earlier results of this GPU, without the file that the run writes itself."""
+    """What --against takes: a folder of the earlier results of this GPU, without the file that the run writes
+    itself."""
     name = machine.gpu().get("name")
     with tempfile.TemporaryDirectory() as folder:
         for path in sorted(RESULTS.glob("*/*.json")):
@@ -25,10 +27,12 @@ def earlier_results(own: pathlib.Path):
 
 
 def summary(kernels: dict) -> dict:
-    """Of the section `kernels` of a result: how many cases have speed gates, the gates that they miss, and what became slower."""
+    """Of the section `kernels` of a result: how many cases have speed gates, the gates that they miss, and what became
+    slower."""
     asked = [figure for figure in kernels["figures"] if figure.get("gates")]
     missed = [
-        {"card": figure["card"], "case": figure.get("case", "")} | {key: gate[key] for key in ("peer", "reading", "limit")}
+        {"card": figure["card"], "case": figure.get("case", "")}
+        | {key: gate[key] for key in ("peer", "reading", "limit")}
         for figure in asked
         for gate in figure["gates"]
         if not gate["passed"]
@@ -62,7 +66,10 @@ def told(kernels: dict) -> str:
             reasons: dict[str, list[str]] = {}
             for change in found["not_judged"]:
                 reasons.setdefault(change["reason"], []).append(change["what"])
-            told = [f"{', '.join(names) if len(names) <= MOST_NAMES else f'{len(names)} cases'}, {why}" for why, names in reasons.items()]
+            told = [
+                f"{', '.join(names) if len(names) <= MOST_NAMES else f'{len(names)} cases'}, {why}"
+                for why, names in reasons.items()
+            ]
             text += f" Not judged: {'; '.join(told)}."
         text += "\n"
     return text

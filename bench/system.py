@@ -23,9 +23,7 @@ class Run:
 
     def __init__(self, *arguments: object):
         started = time.perf_counter()
-        process = subprocess.Popen(
-            [str(a) for a in arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-        )
+        process = subprocess.Popen([str(a) for a in arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         talk = process.stderr.read()
         _, status, usage = os.wait4(process.pid, 0)
         self.seconds = time.perf_counter() - started
@@ -84,14 +82,17 @@ def cold_start(fovea: str, model: str, precision: str, work: pathlib.Path) -> di
     """First embedding of a fresh process, weights in the page cache, beyond one image's compute."""
     photo = SAMPLES / "cat.jpg"
     runs = [
-        Run(fovea, "embed", photo, "-m", model, "--precision", precision, "--quiet", "--overwrite",
-            "-o", work / "one").seconds
+        Run(
+            fovea, "embed", photo, "-m", model, "--precision", precision, "--quiet", "--overwrite", "-o", work / "one"
+        ).seconds
         for _ in range(6)
     ][1:]  # the first brings the weights into the page cache
     report = json.loads(
         subprocess.run(
             [fovea, "bench", "-m", model, "--precision", precision, "--batch-size", "1", "--json"],
-            check=True, capture_output=True, text=True,
+            check=True,
+            capture_output=True,
+            text=True,
         ).stdout
     )
     compute = report["figures"][0]["median_seconds"]
@@ -108,8 +109,20 @@ def memory(fovea: str, model: str, precision: str, counts: list[int], work: path
     """Peak resident memory of `embed --synthetic N --batch-size 32`, by N."""
     peaks = {
         str(count): Run(
-            fovea, "embed", "--synthetic", count, "--batch-size", "32", "-m", model, "--precision",
-            precision, "--quiet", "--overwrite", "-o", work / "memory"
+            fovea,
+            "embed",
+            "--synthetic",
+            count,
+            "--batch-size",
+            "32",
+            "-m",
+            model,
+            "--precision",
+            precision,
+            "--quiet",
+            "--overwrite",
+            "-o",
+            work / "memory",
         ).peak_mib
         for count in counts
     }

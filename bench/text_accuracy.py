@@ -1,11 +1,11 @@
-"""Measures what each precision costs texts: embeddings and neighbours beside those of transformers in fp32, and its bf16.
+"""Measures what each precision costs texts: embeddings and neighbours beside those of transformers in fp32, and its
+bf16.
 
     python3 bench/text_accuracy.py MODEL [--device cuda] [--texts 1000] [--seed 1] [--program FOVEA] [--json FILE]
 
-Texts are sentences drawn from the corpus of the small tokenizer (src/text/small_corpus.cpp), cut and joined at random, so
-that they have few and many words in fifteen scripts. int8 is calibrated with 256 others of them, in a copy of the model.
-bench/texts.py times them.
-"""
+Texts are sentences drawn from the corpus of the small tokenizer (src/text/small_corpus.cpp), cut and joined at random,
+so that they have few and many words in fifteen scripts. int8 is calibrated with 256 others of them, in a copy of the
+model. bench/texts.py times them."""
 
 import argparse
 import json
@@ -15,11 +15,10 @@ import shutil
 import subprocess
 import tempfile
 
+import machine
 import numpy
 import torch
 from transformers import Siglip2Tokenizer, SiglipModel
-
-import machine
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TOKENS = 64
@@ -50,8 +49,22 @@ def fovea(program, model, texts, device, precision, folder):
     lists = folder / "texts.jsonl"
     lists.write_text("".join(json.dumps(text) + "\n" for text in texts))
     out = folder / "texts.npy"
-    command = [program, "embed", "--text", f"@{lists}", "-m", model, "--device", device, "--precision", precision, "--no-normalize",
-               "--quiet", "-o", out]
+    command = [
+        program,
+        "embed",
+        "--text",
+        f"@{lists}",
+        "-m",
+        model,
+        "--device",
+        device,
+        "--precision",
+        precision,
+        "--no-normalize",
+        "--quiet",
+        "-o",
+        out,
+    ]
     subprocess.run(command, check=True, capture_output=True, text=True)
     return numpy.load(out).astype(numpy.float64)
 
@@ -70,7 +83,9 @@ def compared(got, want):
     cosines = (unit(got) * unit(want)).sum(1)
     shared = [len(set(a) & set(b)) for a, b in zip(neighbours(got), neighbours(want), strict=True)]
     return {
-        "mean": cosines.mean(), "first_percentile": numpy.percentile(cosines, 1), "least": cosines.min(),
+        "mean": cosines.mean(),
+        "first_percentile": numpy.percentile(cosines, 1),
+        "least": cosines.min(),
         "recall_at_10": float(numpy.mean(shared)) / NEIGHBOURS,
     }
 
@@ -88,7 +103,9 @@ def main():
     texts, others = all_texts[256:], all_texts[:256]
     model = SiglipModel.from_pretrained(options.model).eval()
     tokenizer = Siglip2Tokenizer.from_pretrained(options.model)
-    rows = [tokenizer(" ".join(text.split()), add_special_tokens=False)["input_ids"][: TOKENS - 1] + [1] for text in texts]
+    rows = [
+        tokenizer(" ".join(text.split()), add_special_tokens=False)["input_ids"][: TOKENS - 1] + [1] for text in texts
+    ]
     ids = torch.tensor([row + [0] * (TOKENS - len(row)) for row in rows])
     want = reference(model, ids, options.device, torch.float32)
     results = {}
@@ -99,15 +116,25 @@ def main():
         shutil.copytree(options.model, copy)
         (folder / "others.jsonl").write_text("".join(json.dumps(text) + "\n" for text in others))
         photos = sorted((ROOT / "examples/photos").glob("*.jpg"))
-        subprocess.run([options.program, "calibrate", copy, *photos, "--precision", "int8", "--text", f"@{folder}/others.jsonl"],
-                       check=True, capture_output=True)
+        subprocess.run(
+            [options.program, "calibrate", copy, *photos, "--precision", "int8", "--text", f"@{folder}/others.jsonl"],
+            check=True,
+            capture_output=True,
+        )
         for precision in ("bf16", "int8"):
-            results[f"fovea {precision}"] = compared(fovea(options.program, copy, texts, options.device, precision, folder), want)
+            results[f"fovea {precision}"] = compared(
+                fovea(options.program, copy, texts, options.device, precision, folder), want
+            )
     machine.hand_over(
         {
             "machine": machine.describe(options.program) | ({"gpu": found} if (found := machine.gpu()) else {}),
-            "text_accuracy": {"model": options.model.name, "device": options.device, "texts": len(texts), "seed": options.seed,
-                              "precisions": results},
+            "text_accuracy": {
+                "model": options.model.name,
+                "device": options.device,
+                "texts": len(texts),
+                "seed": options.seed,
+                "precisions": results,
+            },
         },
         options.json,
     )

@@ -72,9 +72,13 @@ def other_seeds():
     yield "image", "large-numbers.heic", heif_files.grid(tile, 4, 1, hvcc=long)
     yield "image", "alpha.avif", heif_files.avif(photo.convert("LA"))
     yield "image", "canon.cr2", camera_files.cr2(jpeg, (16, 16), jpeg)
-    tiff = camera_files.tiff([
-        camera_files.Directory(camera_files.jpeg_preview(jpeg, 16, 16) | {274: (3, 6), 50706: (1, bytes([1, 4, 0, 0]))})
-    ])
+    tiff = camera_files.tiff(
+        [
+            camera_files.Directory(
+                camera_files.jpeg_preview(jpeg, 16, 16) | {274: (3, 6), 50706: (1, bytes([1, 4, 0, 0]))}
+            )
+        ]
+    )
     yield "image", "adobe.dng", tiff
     yield "image", "olympus.orf", b"IIRO" + tiff[4:]
     yield "image", "fuji.raf", b"FUJIFILMCCD-RAW " + jpeg + tiff
@@ -159,7 +163,9 @@ def result_seeds():
             kind = "ledger" if path.suffix == ".jsonl" else document.get("kind", "bench")
             if kind == "bench":
                 document = {key: document[key] for key in ("machine", "kernels") if key in document}
-            text = "l" + "".join(json.dumps(one) + "\n" for one in document) if kind == "ledger" else json.dumps(document)
+            text = (
+                "l" + "".join(json.dumps(one) + "\n" for one in document) if kind == "ledger" else json.dumps(document)
+            )
             says_something = kind != "bench" or document.get("kernels", {}).get("figures")
             if kind not in seen and says_something and len(text) <= 4 * LARGEST:
                 seen.add(kind)

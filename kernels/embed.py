@@ -80,7 +80,13 @@ def main() -> None:
     ptx = pathlib.Path(f"{out}.ptx.zst")
     ptx_label = f"fovea_ptx_of_{function}"
     if places:
-        assembly += ["  .balign 64", f"  .global {ptx_label}", f"  .hidden {ptx_label}", f"{ptx_label}:", f'  .incbin "{ptx}"']
+        assembly += [
+            "  .balign 64",
+            f"  .global {ptx_label}",
+            f"  .hidden {ptx_label}",
+            f"{ptx_label}:",
+            f'  .incbin "{ptx}"',
+        ]
         declarations += f"extern const char {ptx_label}[];\n"
     for file in map(pathlib.Path, files):
         if is_emulators(file, members):
@@ -108,9 +114,7 @@ def main() -> None:
                 f"       .packed = bytes({label}, {packed_size}), .unpacked_bytes = {size}{made_from}{fields}}},\n"
             )
             rows.append((order[kernel.name], arch, is_ptx, row))
-    pathlib.Path(f"{out}.S").write_text(
-        "\n".join([*assembly, '  .section .note.GNU-stack,"",@progbits']) + "\n"
-    )
+    pathlib.Path(f"{out}.S").write_text("\n".join([*assembly, '  .section .note.GNU-stack,"",@progbits']) + "\n")
     table = "".join(row for *_, row in sorted(rows))
     pathlib.Path(f"{out}.cpp").write_text(f"""// Made by kernels/embed.py.
 #include "gpu/device/kernel_image.hpp"

@@ -71,9 +71,9 @@ LAB_OPERATIONS = (("e4m3", "position", "bf16"),)
 
 @dataclasses.dataclass(frozen=True)
 class Tile:
-    """`consumers` warpgroups that multiply (of pairs, that finish products), `columns` of a tile, `stages` of the ring, and `vector` columns that
-    a lane stores at once; `k_blocks` of 128 bytes of K that a panel holds at most (0: none); `ahead` groups of
-    columns whose addends are fetched early; `raster`, the order of the tiles (gemm_params.hpp)."""
+    """`consumers` warpgroups that multiply (of pairs, that finish products), `columns` of a tile, `stages` of the ring,
+    and `vector` columns that a lane stores at once; `k_blocks` of 128 bytes of K that a panel holds at most (0: none);
+    `ahead` groups of columns whose addends are fetched early; `raster`, the order of the tiles (gemm_params.hpp)."""
 
     design: str
     consumers: int
@@ -176,4 +176,6 @@ def kernels() -> Iterator[Kernel]:
         targets = BLACKWELL if operation[0] in ("u8s8", "s8s8") else BLACKWELL_FAMILY
         for tile in pair_tiles(operation[0], operation[2]):
             panel = f"_k{tile.k_blocks}" if tile.k_blocks > 0 else ""
-            yield kernel_of(operation, tile, f"gemm_sm100_{tile.design}_{words}_{tile.columns}{panel}", "sm100", targets)
+            yield kernel_of(
+                operation, tile, f"gemm_sm100_{tile.design}_{words}_{tile.columns}{panel}", "sm100", targets
+            )

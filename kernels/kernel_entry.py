@@ -61,8 +61,8 @@ def code_of(target: str) -> str:
 
 
 def source_of(target: str, targets: tuple[str, ...]) -> str:
-    """What the target is compiled from: PTX from the unit, "cu"; machine code from PTX, either what the driver gets as well,
-    so that the compiler's first half runs once for several, or what is kept for the emulator alone."""
+    """What the target is compiled from: PTX from the unit, "cu"; machine code from PTX, either what the driver gets as
+    well, so that the compiler's first half runs once for several, or what is kept for the emulator alone."""
     if code_of(target) == "kPtx":
         return "cu"
     shared = [other for other in targets if code_of(other) == "kPtx" and arch_of(other) <= arch_of(target)]

@@ -3,10 +3,9 @@
 
 usage: variants.py FOLDER
 
-Writes what the build needs into FOLDER: units/NAME.cu, a file of entry points for each start of the
-compiler; units.cmake, the units and what each is compiled to; and include/kernels/{kernel_list,variants}.hpp, what the host
-names kernels by and plans with. A kernel is added here and nowhere else.
-"""
+Writes what the build needs into FOLDER: units/NAME.cu, a file of entry points for each start of the compiler;
+units.cmake, the units and what each is compiled to; and include/kernels/{kernel_list,variants}.hpp, what the host names
+kernels by and plans with. A kernel is added here and nowhere else."""
 
 from __future__ import annotations
 
@@ -57,7 +56,8 @@ ELEMENTS = {"bf16": "Bf16", "f16": "F16"}
 
 @dataclasses.dataclass(frozen=True)
 class Attention:
-    """A kernel of attention: `values` are the members of its tuning struct in kernels/attention/attention_params.hpp."""
+    """A kernel of attention: `values` are the members of its tuning struct in
+    kernels/attention/attention_params.hpp."""
 
     name: str
     values: tuple[int, ...]
@@ -127,7 +127,12 @@ ATTENTION = {
     "single_pass": ("sm90_single_pass", "Sm90Params", "__launch_bounds__({cfg}::kThreads, 1)", SINGLE_PASS),
     "online": ("sm90_online", "Sm90Params", "__launch_bounds__({cfg}::kThreads, 1)", ONLINE),
     "mma": ("mma_attention", "PortableParams", "__launch_bounds__({cfg}::kThreads, {cfg}::kTuning.ctas_per_sm)", MMA),
-    "mma_small": ("mma_small", "PortableParams", "__launch_bounds__({cfg}::kThreads, {cfg}::kTuning.ctas_per_sm)", MMA_SMALL),
+    "mma_small": (
+        "mma_small",
+        "PortableParams",
+        "__launch_bounds__({cfg}::kThreads, {cfg}::kTuning.ctas_per_sm)",
+        MMA_SMALL,
+    ),
     "scalar": ("scalar", "PortableParams", "__maxnreg__({cfg}::kRegisters)", SCALAR),
 }
 
@@ -182,16 +187,26 @@ def other_kernels() -> Iterator[Kernel]:
     for operand, is_f32 in (("bf16", 0), ("f32", 1)):
         for chunks in (3, 5, 8):
             yield file_kernel(
-                f"layer_norm_{operand}_{chunks}", "norm/layer_norm.cu", ALL_GPUS, FOVEA_INPUT_F32=is_f32, FOVEA_CHUNKS=chunks
+                f"layer_norm_{operand}_{chunks}",
+                "norm/layer_norm.cu",
+                ALL_GPUS,
+                FOVEA_INPUT_F32=is_f32,
+                FOVEA_CHUNKS=chunks,
             )
     # For tensor cores that take scales of blocks.
     for chunks in (3, 5, 8):
         yield file_kernel(
-            f"layer_norm_mxfp8_{chunks}", "norm/layer_norm_mxfp8.cu", ("sm_100",), FOVEA_INPUT_F32=0, FOVEA_CHUNKS=chunks
+            f"layer_norm_mxfp8_{chunks}",
+            "norm/layer_norm_mxfp8.cu",
+            ("sm_100",),
+            FOVEA_INPUT_F32=0,
+            FOVEA_CHUNKS=chunks,
         )
     # What a LayerNorm does to each row, for the matrix kernels that do it themselves.
     for chunks in (3, 5, 8):
-        yield file_kernel(f"row_norm_bf16_{chunks}", "norm/row_norm.cu", (*HOPPER, "sm_100"), FOVEA_INPUT_F32=0, FOVEA_CHUNKS=chunks)
+        yield file_kernel(
+            f"row_norm_bf16_{chunks}", "norm/row_norm.cu", (*HOPPER, "sm_100"), FOVEA_INPUT_F32=0, FOVEA_CHUNKS=chunks
+        )
     # The pooling head. scores: by how many columns of 32 a warp has at most; linear: for few rows and for many.
     for blocks in (3, 6):
         yield file_kernel(f"pool_scores_{blocks}", "pool/scores.cu", ALL_GPUS, FOVEA_BLOCKS=blocks)

@@ -1,5 +1,6 @@
 """What a wheel bundles of the machine that builds it: which packages the libraries are of, whether the distribution has
-security updates of them that this machine lacks, and the list of them that the wheel carries. repair_wheel.py uses it."""
+security updates of them that this machine lacks, and the list of them that the wheel carries. repair_wheel.py uses
+it."""
 
 from __future__ import annotations
 
@@ -72,7 +73,9 @@ def check_updates(packages: list[Package], may_be_outdated: bool) -> None:
     if not updates:
         print(f"bundled libraries: no security update of {len(packages)} packages is pending")
         return
-    behind = "; ".join(f"{p.name} {p.version} (security update: {updates[p.name]})" for p in packages if p.name in updates)
+    behind = "; ".join(
+        f"{p.name} {p.version} (security update: {updates[p.name]})" for p in packages if p.name in updates
+    )
     if not may_be_outdated:
         raise SystemExit(
             f"the wheel would bundle libraries with pending security updates: {behind}. Run `apt-get install --only-upgrade "

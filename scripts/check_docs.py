@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Checks that the paths named in the documents exist, and that no sentence has a figure of speed of its own. tests/docs/ runs their commands.
+"""Checks that the paths named in the documents exist, and that no sentence has a figure of speed of its own.
+tests/docs/ runs their commands.
 
-Measured figures are in docs/performance.md, which is generated, and in the ledger, docs/experiments.md; CONTRIBUTING.md says why. A number with a unit in another
-document is a limit, a default or a threshold, and its paragraph or table names the source that has it: <!-- in lab/profile/rules.cpp -->. The number is looked for
-there. What a test writes into a document stands between <!-- held by tests/lab/prediction_test.cpp --> and <!-- to here -->."""
+Measured figures are in docs/performance.md, which is generated, and in the ledger, docs/experiments.md; CONTRIBUTING.md
+says why. A number with a unit in another document is a limit, a default or a threshold, and its paragraph or table
+names the source that has it: <!-- in lab/profile/rules.cpp -->. The number is looked for there. What a test writes into a
+document stands between <!-- held by tests/lab/prediction_test.cpp --> and <!-- to here -->."""
 
 import pathlib
 import re
@@ -17,7 +19,9 @@ LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 WITH_FIGURES = ("docs/performance.md", "docs/experiments.md", "docs/cli.md")
 RATES = r"(?:images|photos|texts|queries|rows|[KMGT]i?B)(?:/s\b| (?:per|a) second)|T(?:FL)?OP/s|[GM]Hz\b|W\b|pJ\b"
 TIMES = r"(?:ns|us|µs|ms|s|seconds?|min|minutes?|h|hours?)\b"
-FIGURE = re.compile(rf"(?<![\w.,/*^-])(\d[\d,]*(?:\.\d+)?)(?:x\b| ?%| (?:{TIMES}|{RATES})| times (?:as (?:fast|slow|long|many|much)|faster|slower|more|less))")
+FIGURE = re.compile(
+    rf"(?<![\w.,/*^-])(\d[\d,]*(?:\.\d+)?)(?:x\b| ?%| (?:{TIMES}|{RATES})| times (?:as (?:fast|slow|long|many|much)|faster|slower|more|less))"
+)
 NUMBER = re.compile(r"(?<![\w.])\d[\d',]*(?:\.\d+)?(?:e[+-]?\d+)?", re.I)
 SOURCE = re.compile(r"<!-- in ([\w./, -]+?) -->")
 HELD = re.compile(r"<!-- (?:held by (\S+)|bench/report\.py writes from here) -->\n.*?<!-- to here -->", re.S)
@@ -30,8 +34,11 @@ def numbers(text: str) -> list[float]:
 
 def figures(name: str, text: str) -> list[str]:
     """What is wrong with the figures of a document."""
-    wrong = [f"{name}: {path} holds nothing of {name}" for path in HELD.findall(text)
-             if path and (not (ROOT / path).is_file() or pathlib.Path(name).stem not in (ROOT / path).read_text().lower())]
+    wrong = [
+        f"{name}: {path} holds nothing of {name}"
+        for path in HELD.findall(text)
+        if path and (not (ROOT / path).is_file() or pathlib.Path(name).stem not in (ROOT / path).read_text().lower())
+    ]
     text = HELD.sub("", text)
     text = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
     for block in re.split(r"\n\s*\n|\n(?=- |\d+\. )", text):
@@ -45,8 +52,12 @@ def figures(name: str, text: str) -> list[str]:
         for figure in found:
             value = float(figure.replace(",", ""))
             if not any(abs(value * scale - number) <= 1e-9 * max(number, 1e-3) for scale in SCALES for number in known):
-                where = f"is not in {', '.join(sources)}" if sources else "has no source: measured figures belong into docs/performance.md, which is generated"
-                wrong.append(f"{name}: {figure} in \"{' '.join(block.split())[:70]}...\" {where}")
+                where = (
+                    f"is not in {', '.join(sources)}"
+                    if sources
+                    else "has no source: measured figures belong into docs/performance.md, which is generated"
+                )
+                wrong.append(f'{name}: {figure} in "{" ".join(block.split())[:70]}..." {where}')
     return wrong
 
 

@@ -2,7 +2,7 @@
 """Checks that sources include only what the tables of docs/architecture.md allow, that no folders include each other in
 a circle, and that no source is too long.
 
-    python3 scripts/check_includes.py [ROOT]    ROOT: the tree to check, this one by default
+python3 scripts/check_includes.py [ROOT]    ROOT: the tree to check, this one by default
 """
 
 import fnmatch
@@ -120,7 +120,9 @@ class Tree:
             walk.append(next(end for end in left[walk[-1]] if end in left))
         circle = walk[walk.index(walk[-1]) :] if walk else []
         for start, end in zip(circle, circle[1:], strict=False):
-            self.problems.append(f"{self.arrows[start][end]}: {start} includes {end}, in the circle {' -> '.join(circle)}")
+            self.problems.append(
+                f"{self.arrows[start][end]}: {start} includes {end}, in the circle {' -> '.join(circle)}"
+            )
 
     def problem_in(self, line: str, path: pathlib.Path, row: str, place: str, number: int) -> str:
         if row == "include/fovea" and re.match(r"\s*#\s*if", line):
@@ -147,7 +149,9 @@ class Tree:
 
 
 def main() -> int:
-    tree = Tree(pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent.parent)
+    tree = Tree(
+        pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent.parent
+    )
     tree.check_rows()
     sources = [p for p in tree.files if p.suffix in (*SUFFIXES, ".py")]
     for path in sources:

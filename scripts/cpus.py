@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Prints how many threads this process may use, as the engine counts them (src/core/control_group.hpp): those of its CPU
-affinity, or what the quota of its control groups is worth. Scripts, tests and benchmarks ask here."""
+"""Prints how many threads this process may use, as the engine counts them (src/core/control_group.hpp): those of its
+CPU affinity, or what the quota of its control groups is worth. Scripts, tests and benchmarks ask here."""
 
 import math
 import os

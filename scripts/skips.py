@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Tells why tests were skipped, and fails when a package is missing or more are skipped than a stage of scripts/test allows.
+"""Tells why tests were skipped, and fails when a package is missing or more are skipped than a stage of scripts/test
+allows.
 
-    scripts/skips.py MOST LOG...    LOG: what pytest -rs printed, or ctest's Testing/Temporary/LastTest.log
+scripts/skips.py MOST LOG...    LOG: what pytest -rs printed, or ctest's Testing/Temporary/LastTest.log
 """
 
 import collections
@@ -40,7 +41,9 @@ def main(most, *logs):
     print(f"{found.total()} tests were skipped; {most} may be")
     lost = {name[1] for reason in found if (name := MISSING.match(reason))} - optional()
     for name in sorted(lost):
-        print(f"scripts/setup installs what has the module {name}, which is missing, and whole modules of tests may need it")
+        print(
+            f"scripts/setup installs what has the module {name}, which is missing, and whole modules of tests may need it"
+        )
     return bool(lost) or found.total() > int(most)
 
 

@@ -34,10 +34,10 @@ def flags_of(build: pathlib.Path) -> dict[str, list[str]]:
     for entry in json.loads((build / "compile_commands.json").read_text()):
         command = shlex.split(entry["command"])
         at = command.index("-o")
-        del command[at:at + 2]
+        del command[at : at + 2]
         if "-include" in command:  # headers that GCC has precompiled
             at = command.index("-include")
-            del command[at:at + 2]
+            del command[at : at + 2]
         flags = [word for word in command if word not in ("-c", "-Winvalid-pch", entry["file"])]
         compiled = pathlib.Path(entry["file"])
         # Many sources that are compiled as one have its flags.
@@ -47,8 +47,7 @@ def flags_of(build: pathlib.Path) -> dict[str, list[str]]:
 
 
 def tidy(source: str) -> tuple[bool, str]:
-    done = subprocess.run([CLANG_TIDY, "--quiet", "-p", OUT, source],
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run([CLANG_TIDY, "--quiet", "-p", OUT, source], capture_output=True, text=True, check=False)
     noise = re.compile(r"^\d+ warnings? (and \d+ errors? )?generated\.\n", re.M)
     return done.returncode == 0, done.stdout + noise.sub("", done.stderr)
 
@@ -56,8 +55,9 @@ def tidy(source: str) -> tuple[bool, str]:
 def uses_its_names(text: str) -> bool:
     """Whether the source uses all names that it declares itself, because a group would hide unused ones."""
     code = re.sub(r"//.*", "", text)
-    return all(re.search(rf"(?<![\w:.>]){name}\b" if name else rf"\b{alias}::", code)
-               for name, alias in NAMES.findall(code))
+    return all(
+        re.search(rf"(?<![\w:.>]){name}\b" if name else rf"\b{alias}::", code) for name, alias in NAMES.findall(code)
+    )
 
 
 def grouped(sources: list[str], flags: dict[str, list[str]]) -> list[list[str]]:
@@ -95,9 +95,14 @@ def main() -> None:
             pathlib.Path(one).write_text("\n".join(pathlib.Path(source).read_text() for source in group))
             own_flags[one] = flags[group[0]]
         jobs.append((group, one))
-    (OUT / "compile_commands.json").write_text(json.dumps([
-        {"directory": str(build), "file": file, "arguments": [*words, "-c", file]} for file, words in own_flags.items()
-    ]))
+    (OUT / "compile_commands.json").write_text(
+        json.dumps(
+            [
+                {"directory": str(build), "file": file, "arguments": [*words, "-c", file]}
+                for file, words in own_flags.items()
+            ]
+        )
+    )
 
     def look(group: list[str], one: str) -> str:
         clean, text = tidy(one)

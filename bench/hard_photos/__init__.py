@@ -1,7 +1,8 @@
 """Photos that are hard for an encoder of few bits: hundreds of many kinds, the same for the same seed.
 
-Drawn (graphics), made of noise and light (scenes), and photographs as they go wrong (edits of examples/photos and of the
-sample images that scikit-image's wheel holds, which are also in it as they are). Each lies in a folder named after its kind."""
+Drawn (graphics), made of noise and light (scenes), and photographs as they go wrong (edits of examples/photos and of
+the sample images that scikit-image's wheel holds, which are also in it as they are). Each lies in a folder named after
+its kind."""
 
 import importlib.util
 import io
@@ -22,8 +23,24 @@ EACH = 6  # photos of a kind
 SIDES = range(256, 513, 32)  # of the longer side, pixels
 SHAPES = (1, 1, 4 / 3, 3 / 4, 3 / 2, 2 / 3, 16 / 9)  # width to height
 # Of scikit-image's samples: what examples/photos has too, and what is no image by itself.
-TAKEN = {"astronaut", "brick", "camera", "chelsea", "chessboard_RGB", "clock_motion", "coffee", "grass", "gravel", "hubble_deep_field",
-         "retina", "rocket", "multipage", "multipage_rgb", "no_time_for_that_tiny", "motorcycle_disp"}
+TAKEN = {
+    "astronaut",
+    "brick",
+    "camera",
+    "chelsea",
+    "chessboard_RGB",
+    "clock_motion",
+    "coffee",
+    "grass",
+    "gravel",
+    "hubble_deep_field",
+    "retina",
+    "rocket",
+    "multipage",
+    "multipage_rgb",
+    "no_time_for_that_tiny",
+    "motorcycle_disp",
+}
 LARGEST_PNG = 60_000  # bytes; what takes more is stored as JPEG
 
 
@@ -31,8 +48,10 @@ def samples():
     """The sample images of scikit-image, which lie in its package."""
     found = importlib.util.find_spec("skimage")
     if found is None:
-        raise SystemExit("scikit-image, whose sample images belong to the corpus, is not installed: write the corpus "
-                         "where it is (bench/gpu_accuracy.py --write FOLDER), and pass the folder with --photos")
+        raise SystemExit(
+            "scikit-image, whose sample images belong to the corpus, is not installed: write the corpus "
+            "where it is (bench/gpu_accuracy.py --write FOLDER), and pass the folder with --photos"
+        )
     folder = pathlib.Path(found.origin).parent / "data"
     files = [path for path in sorted(folder.iterdir()) if path.suffix in (".png", ".jpg") and path.stem not in TAKEN]
     faces = numpy.load(folder / "lfw_subset.npy")[:64]

@@ -29,7 +29,9 @@ def blurred(random, photo, _):
 def moved(random, photo, _):
     """The camera moved while it looked."""
     x, y = random.normal(0, 14, 2)
-    return gray(sum(values(ImageChops.offset(photo, round(x * t), round(y * t))) for t in numpy.linspace(0, 1, 12)) / 12)
+    return gray(
+        sum(values(ImageChops.offset(photo, round(x * t), round(y * t))) for t in numpy.linspace(0, 1, 12)) / 12
+    )
 
 
 def low_quality(random, photo, _):
@@ -68,7 +70,9 @@ def posterised(random, photo, _):
 
 
 def saturated(random, photo, _):
-    return ImageEnhance.Contrast(ImageEnhance.Color(photo).enhance(random.uniform(2, 5))).enhance(random.uniform(1.3, 2.5))
+    return ImageEnhance.Contrast(ImageEnhance.Color(photo).enhance(random.uniform(2, 5))).enhance(
+        random.uniform(1.3, 2.5)
+    )
 
 
 def underexposed(random, photo, _):
@@ -92,7 +96,9 @@ def edges(_, photo, __):
 
 
 def letterboxed(random, photo, _):
-    return ImageOps.expand(photo.resize((photo.width, max(8, photo.height // 2))), (0, photo.height // 4), colour(random, 0, 30))
+    return ImageOps.expand(
+        photo.resize((photo.width, max(8, photo.height // 2))), (0, photo.height // 4), colour(random, 0, 30)
+    )
 
 
 def collage(_, photo, other):
@@ -109,8 +115,14 @@ def upside_down(_, photo, __):
 def captioned(random, photo, _):
     photo, face = photo.copy(), font(photo.height * 0.12)
     for top in (0.02, 0.84):
-        ImageDraw.Draw(photo).text((photo.width * 0.05, photo.height * top), words(random, 3).upper(), (255, 255, 255), face,
-                                   stroke_width=2, stroke_fill=(0, 0, 0))
+        ImageDraw.Draw(photo).text(
+            (photo.width * 0.05, photo.height * top),
+            words(random, 3).upper(),
+            (255, 255, 255),
+            face,
+            stroke_width=2,
+            stroke_fill=(0, 0, 0),
+        )
     return photo
 
 
@@ -124,10 +136,28 @@ def double_exposed(_, photo, other):
 
 
 KINDS = {
-    "rotated": rotated, "cropped": cropped, "blurred": blurred, "moved": moved, "low-quality": low_quality,
-    "cast": cast, "monochrome": monochrome, "toned": toned, "inverted": inverted, "bilevel": bilevel,
-    "dithered": dithered, "posterised": posterised, "saturated": saturated, "underexposed": underexposed,
-    "overexposed": overexposed, "faded": faded, "noisy": noisy, "edges": edges, "letterboxed": letterboxed,
-    "collage": collage, "upside-down": upside_down, "captioned": captioned, "pixelated": pixelated,
+    "rotated": rotated,
+    "cropped": cropped,
+    "blurred": blurred,
+    "moved": moved,
+    "low-quality": low_quality,
+    "cast": cast,
+    "monochrome": monochrome,
+    "toned": toned,
+    "inverted": inverted,
+    "bilevel": bilevel,
+    "dithered": dithered,
+    "posterised": posterised,
+    "saturated": saturated,
+    "underexposed": underexposed,
+    "overexposed": overexposed,
+    "faded": faded,
+    "noisy": noisy,
+    "edges": edges,
+    "letterboxed": letterboxed,
+    "collage": collage,
+    "upside-down": upside_down,
+    "captioned": captioned,
+    "pixelated": pixelated,
     "double-exposed": double_exposed,
 }

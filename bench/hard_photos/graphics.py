@@ -1,4 +1,5 @@
-"""Pages, codes, charts, maps, screens: drawn pictures of high contrast. Each takes a generator of random numbers and a size."""
+"""Pages, codes, charts, maps, screens: drawn pictures of high contrast. Each takes a generator of random numbers and a
+size."""
 
 import numpy
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
@@ -62,8 +63,12 @@ def text_large(random, size):
     image, draw = canvas(size, background)
     ink = tuple(255 - value for value in background) if random.random() < 0.5 else WHITE
     for line in range(int(random.integers(1, 4))):
-        draw.text((size[0] * 0.05, size[1] * (0.08 + 0.3 * line)), words(random, 2), ink,
-                  font(size[1] * random.uniform(0.15, 0.28)))
+        draw.text(
+            (size[0] * 0.05, size[1] * (0.08 + 0.3 * line)),
+            words(random, 2),
+            ink,
+            font(size[1] * random.uniform(0.15, 0.28)),
+        )
     return image
 
 
@@ -80,7 +85,9 @@ def handwriting(random, size):
         steps = numpy.arange(12, size[0] * random.uniform(0.6, 0.97), 1.5)
         walk = numpy.cumsum(random.normal(0, 0.5, len(steps)))
         height = step * 0.3 * numpy.sin(walk + steps * 0.5) * (random.random(len(steps)).cumsum() % 7 < 6)
-        draw.line([(x, baseline - y) for x, y in zip(steps, height, strict=True)], (20, 20, 60), int(random.integers(1, 4)))
+        draw.line(
+            [(x, baseline - y) for x, y in zip(steps, height, strict=True)], (20, 20, 60), int(random.integers(1, 4))
+        )
     return image
 
 
@@ -312,7 +319,7 @@ def maze(random, size):
 def icon(random, size):
     image, draw = canvas(size, colour(random))
     x, y, radius = size[0] / 2, size[1] / 2, min(size) * random.uniform(0.25, 0.4)
-    for number in range(int(random.integers(1, 4))):
+    for _ in range(int(random.integers(1, 4))):
         corners = int(random.integers(3, 9))
         if random.random() < 0.4:
             draw.ellipse((x - radius, y - radius, x + radius, y + radius), colour(random))
@@ -349,15 +356,39 @@ def gradient(random, size):
 
 
 def flat(random, size):
-    return canvas(size, [BLACK, WHITE, (128, 128, 128)][random.integers(3)] if random.random() < 0.3 else colour(random))[0]
+    return canvas(
+        size, [BLACK, WHITE, (128, 128, 128)][random.integers(3)] if random.random() < 0.3 else colour(random)
+    )[0]
 
 
 KINDS = {
-    "text-page": text_page, "text-columns": text_columns, "text-large": text_large, "text-inverted": text_inverted,
-    "handwriting": handwriting, "silhouette": silhouette, "blobs": blobs, "checkerboard": checkerboard,
-    "stripes": stripes, "halftone": halftone, "moire": moire, "code-square": code_square, "code-bars": code_bars,
-    "chart-bars": chart_bars, "chart-lines": chart_lines, "chart-pie": chart_pie, "table": table, "map": street_map,
-    "screen": screen, "editor": editor, "line-drawing": line_drawing, "blueprint": blueprint,
-    "sheet-music": sheet_music, "maze": maze, "icon": icon, "flag": flag, "pixel-art": pixel_art,
-    "gradient": gradient, "flat": flat,
+    "text-page": text_page,
+    "text-columns": text_columns,
+    "text-large": text_large,
+    "text-inverted": text_inverted,
+    "handwriting": handwriting,
+    "silhouette": silhouette,
+    "blobs": blobs,
+    "checkerboard": checkerboard,
+    "stripes": stripes,
+    "halftone": halftone,
+    "moire": moire,
+    "code-square": code_square,
+    "code-bars": code_bars,
+    "chart-bars": chart_bars,
+    "chart-lines": chart_lines,
+    "chart-pie": chart_pie,
+    "table": table,
+    "map": street_map,
+    "screen": screen,
+    "editor": editor,
+    "line-drawing": line_drawing,
+    "blueprint": blueprint,
+    "sheet-music": sheet_music,
+    "maze": maze,
+    "icon": icon,
+    "flag": flag,
+    "pixel-art": pixel_art,
+    "gradient": gradient,
+    "flat": flat,
 }

@@ -2,7 +2,7 @@
 random numbers and a size."""
 
 import numpy
-from PIL import Image, ImageFilter
+from PIL import ImageFilter
 
 from .graphics import colour, gray, grid
 
@@ -71,7 +71,9 @@ def moonlit(random, size):
 def fog(random, size):
     level, depth = random.uniform(120, 225), random.uniform(4, 30)
     ridge = grid(size)[1] / size[1]
-    return tinted(0.6 * clouds(random, size, 1.8) + 0.4 * ridge, [level] * 3, numpy.array([level, level, level + 6]) - depth)
+    return tinted(
+        0.6 * clouds(random, size, 1.8) + 0.4 * ridge, [level] * 3, numpy.array([level, level, level + 6]) - depth
+    )
 
 
 def landscape(random, size):
@@ -87,8 +89,10 @@ def landscape(random, size):
 
 def ripples(random, size):
     x, y = grid(size)
-    values = sum(numpy.sin((x * numpy.cos(a) + y * numpy.sin(a)) * f + 4 * clouds(random, size, 2))
-                 for a, f in zip(random.uniform(0, 3.2, 4), random.uniform(0.05, 0.5, 4), strict=True))
+    values = sum(
+        numpy.sin((x * numpy.cos(a) + y * numpy.sin(a)) * f + 4 * clouds(random, size, 2))
+        for a, f in zip(random.uniform(0, 3.2, 4), random.uniform(0.05, 0.5, 4), strict=True)
+    )
     return tinted((values + 4) / 8, colour(random, 0, 90), colour(random, 140, 256))
 
 
@@ -119,8 +123,12 @@ def scan(random, size):
     picture = 200 / (1 + numpy.exp((numpy.hypot(x / 0.4, y / 0.45) - 1) * 40))
     for _ in range(int(random.integers(3, 9))):
         left, top = random.uniform(-0.25, 0.25, 2)
-        inside = 1 / (1 + numpy.exp((numpy.hypot((x - left) / random.uniform(0.04, 0.2),
-                                                 (y - top) / random.uniform(0.04, 0.2)) - 1) * 20))
+        inside = 1 / (
+            1
+            + numpy.exp(
+                (numpy.hypot((x - left) / random.uniform(0.04, 0.2), (y - top) / random.uniform(0.04, 0.2)) - 1) * 20
+            )
+        )
         picture += inside * random.uniform(-120, 80)
     return gray(picture * (0.9 + 0.2 * clouds(random, size, 0.7)))
 
@@ -154,8 +162,19 @@ def one_pixel_wide(random, size):
 
 
 KINDS = {
-    "noise-white": noise_white, "noise-pink": noise_pink, "cloudy-sky": cloudy_sky, "stars": stars,
-    "night-city": night_city, "moonlit": moonlit, "fog": fog, "landscape": landscape, "ripples": ripples,
-    "weave": weave, "mosaic": mosaic, "scan": scan, "spectrogram": spectrogram, "bokeh": bokeh,
+    "noise-white": noise_white,
+    "noise-pink": noise_pink,
+    "cloudy-sky": cloudy_sky,
+    "stars": stars,
+    "night-city": night_city,
+    "moonlit": moonlit,
+    "fog": fog,
+    "landscape": landscape,
+    "ripples": ripples,
+    "weave": weave,
+    "mosaic": mosaic,
+    "scan": scan,
+    "spectrogram": spectrogram,
+    "bokeh": bokeh,
     "one-pixel-wide": one_pixel_wide,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol, SupportsIndex, Union, get_args
+from typing import Any, Literal, Protocol, SupportsIndex, get_args
 
 Precision = Literal["auto", "fp32", "bf16", "int8", "fp8", "mxfp8"]
 TextClean = Literal["auto", "lower", "canonicalize", "none"]
@@ -36,7 +36,7 @@ class TorchType(Protocol):
     def itemsize(self) -> int: ...
 
 
-Device = Union[str, TorchDevice]
+Device = str | TorchDevice
 
 
 def integer(value: SupportsIndex, name: str, least: int, bits: int = 32, least_is: str = "") -> int:

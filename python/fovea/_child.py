@@ -31,9 +31,7 @@ _FORMS: dict[str, dict[str, Any]] = {
 }
 
 # A terminal would act on these, or a reader could not see them; and halves of characters, which nothing can write.
-_DECEPTIVE = re.compile(
-    r"[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
-)
+_DECEPTIVE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 
 
 def printable(text: str, longest: int = 1000) -> str:

@@ -328,15 +328,11 @@ class Collection:
         begin = integer(first, "first", 0, _LONG_BITS)
         number = max(self._rows - begin, 0) if count is None else integer(count, "count", 0, _LONG_BITS)
         if begin + number > self._rows:
-            raise IndexError(
-                f"there are no {number} rows from row {begin} on: the collection has {self._rows}"
-            )
+            raise IndexError(f"there are no {number} rows from row {begin} on: the collection has {self._rows}")
         rows = np.empty((number, self._dimension), np.float32)
         for start in range(0, number, _ROWS_PER_READ):
             part = rows[start : start + _ROWS_PER_READ]
-            library.fovea_collection_embeddings(
-                self._opened().pointer, begin + start, len(part), part.ctypes.data
-            )
+            library.fovea_collection_embeddings(self._opened().pointer, begin + start, len(part), part.ctypes.data)
         return rows
 
     def close(self) -> None:
@@ -373,9 +369,7 @@ class Collection:
         library.fovea_collection_source(self._opened().pointer, row, ctypes.byref(source), ctypes.byref(path))
         return text(source.value or b""), os.fsdecode(path.value or b"")
 
-    def _nearest(
-        self, vectors: npt.NDArray[np.float32], k: int, left_out: npt.NDArray[np.int64] | None
-    ) -> Nearest:
+    def _nearest(self, vectors: npt.NDArray[np.float32], k: int, left_out: npt.NDArray[np.int64] | None) -> Nearest:
         found = Nearest(np.empty((len(vectors), k), np.int64), np.empty((len(vectors), k), np.float64))
         handle = self._opened()
 

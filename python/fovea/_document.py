@@ -43,7 +43,9 @@ def _stream(file: str) -> int | None:
     return next(filter(is_written_by, numbers), None)
 
 
-def check(parser: argparse.ArgumentParser, file: str | None, overwrite: bool, inputs: Iterable[str | os.PathLike[str]] = ()) -> None:
+def check(
+    parser: argparse.ArgumentParser, file: str | None, overwrite: bool, inputs: Iterable[str | os.PathLike[str]] = ()
+) -> None:
     """Ends the program when `file` is one of its inputs, or holds something that Fovea did not write."""
     if file is not None and os.path.isdir(file):
         parser.error(f"--json: {file}: is a folder; name a file")
@@ -55,13 +57,18 @@ def check(parser: argparse.ArgumentParser, file: str | None, overwrite: bool, in
         begin = opened.read(256)
     head = "".join(begin.decode("utf-8", "replace").split())
     if b"\0" in begin or "\ufffd" in head[:-1]:  # the last letter may be cut
-        parser.error(f"--json: {file}: is no text but an image or other data, and no output replaces it; name another file")
+        parser.error(
+            f"--json: {file}: is no text but an image or other data, and no output replaces it; name another file"
+        )
     if head and not head.startswith(_BEGIN) and not overwrite:
-        parser.error(f"--json: {file}: exists, and is not JSON that Fovea wrote; name another file, or replace it with --overwrite")
+        parser.error(
+            f"--json: {file}: exists, and is not JSON that Fovea wrote; name another file, or replace it with --overwrite"
+        )
 
 
 def write(file: str, kind: str, fields: dict[str, object]) -> None:
-    """Writes {"kind": "fovea.<kind>", "version": 1} and the fields; a file appears whole, and a pipe or device is written to.
+    """Writes {"kind": "fovea.<kind>", "version": 1} and the fields; a file appears whole, and a pipe or device is
+    written to.
 
     "-" is the standard output.
     """

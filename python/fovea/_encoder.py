@@ -8,17 +8,17 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from typing import Any, Literal, NoReturn, SupportsIndex, Union
+from typing import Any, Literal, NoReturn, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
 from fovea import _images
 from fovea._arguments import (
-    Device,
-    Precision,
     TEXT_CLEANS,
     TOWERS,
+    Device,
+    Precision,
     TextClean,
     TorchType,
     Tower,
@@ -47,7 +47,7 @@ from fovea._library import EmbedOptions, EmbedTextsOptions, FeaturesOptions, lib
 from fovea._result import EmbeddedImage, FailedImage, Result
 from fovea._runs import Options, Rows, Run, Running, Window, WindowOfTexts, window_of_all, windows_of
 
-OnError = Union[Literal["raise", "nan"], Callable[[ImageError], Any]]
+OnError = Literal["raise", "nan"] | Callable[[ImageError], Any]
 
 # Images that `embed` computes in one run when it cannot take all at once.
 _LEAST_WINDOW = 256
@@ -126,8 +126,10 @@ class Encoder:
             None if calibration is None else path_text(calibration, "calibration"),
         )
         self._decode_threads = integer(decode_threads, "decode_threads", 0, least_is="one per CPU")
-        self._decode_memory = integer(decode_memory, "decode_memory", 0, _LONG_BITS, least_is="automatic")
-        self._max_pixels = integer(max_pixels, "max_pixels", 0, _LONG_BITS, least_is="Pillow's limit")
+        self._decode_limits = (
+            integer(decode_memory, "decode_memory", 0, _LONG_BITS, least_is="automatic"),
+            integer(max_pixels, "max_pixels", 0, _LONG_BITS, least_is="Pillow's limit"),
+        )
         library.fovea_encoder_load_calibrated(*arguments, ctypes.byref(handle))
         self._handle = handle
         self._lock = threading.Lock()  # the handle is not freed while it is being used
@@ -381,13 +383,11 @@ class Encoder:
         """
         name = layer_name(layer)
         number = 0 if batch_size is None else integer(batch_size, "batch_size", 1)
-        options = FeaturesOptions(feature_type(dtype), number, self._decode_threads, 0, self._decode_memory, self._max_pixels)
+        options = FeaturesOptions(feature_type(dtype), number, self._decode_threads, 0, *self._decode_limits)
         given = list(_images_of(images))
         window = window_of_all(given)
         if window is None:
-            window = Window(0)
-            for item in given:
-                window.add(item)
+            window = Window.of(given)
 
         def start(run: Run) -> ctypes.c_void_p:
             with self._using() as handle:
@@ -497,7 +497,7 @@ class Encoder:
 
     def _options(self, batch_size: SupportsIndex | None, normalize: bool, stop_at_failure: bool) -> EmbedOptions:
         images = 0 if batch_size is None else integer(batch_size, "batch_size", 1)
-        return EmbedOptions(images, self._decode_threads, bool(normalize), stop_at_failure, self._decode_memory, self._max_pixels)
+        return EmbedOptions(images, self._decode_threads, bool(normalize), stop_at_failure, *self._decode_limits)
 
     def _window(self, options: EmbedOptions) -> int:
         """Images of a window of `embed`: whole batches."""

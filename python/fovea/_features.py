@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import weakref
 from collections.abc import Callable
-from typing import Any, Literal, SupportsIndex, Union
+from typing import Any, Literal, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ from fovea._library import library
 from fovea._runs import Run, Window
 
 FeatureType = Literal["f16", "f32"]
-Layer = Union[Literal["last", "penultimate", "pooled"], SupportsIndex]
+Layer = Literal["last", "penultimate", "pooled"] | SupportsIndex
 
 # In the order of the engine's numbers.
 TYPES = ("f32", "f16")
@@ -40,10 +41,8 @@ def feature_type(value: FeatureType | npt.DTypeLike | TorchType) -> int:
     """The engine's number of "f16", numpy.float16, torch.float16 and the like."""
     name = value if isinstance(value, str) else str(value)
     if name not in _NAMES_OF_TYPES:
-        try:
+        with contextlib.suppress(TypeError):
             name = str(np.dtype(value))  # type: ignore[arg-type]
-        except TypeError:
-            pass
     if name not in _NAMES_OF_TYPES:
         raise ValueError(f'dtype must be "f16" or "f32", or one of numpy or torch that means them, not {value!r}')
     return _NAMES_OF_TYPES[name]
@@ -67,10 +66,9 @@ class Features:
     """Features of images: numbers [images, tokens, hidden], or [images, hidden] of the pooled ones, in the memory of
     the device that computed them.
 
-    `numpy.asarray` and `numpy()` give an array: a view where the device is the CPU, else a copy. `torch.from_dlpack` and
-    the like take it as it is, without a copy, on a GPU too; all work on it is done, so that no stream needs to wait.
-    The memory goes when the object and all that was made of it are gone, and not with the Encoder.
-    """
+    `numpy.asarray` and `numpy()` give an array: a view where the device is the CPU, else a copy. `torch.from_dlpack`
+    and the like take it as it is, without a copy, on a GPU too; all work on it is done, so that no stream needs to
+    wait. The memory goes when the object and all that was made of it are gone, and not with the Encoder."""
 
     def __init__(self, handle: ctypes.c_void_p) -> None:
         """Of an engine's object whose run has ended."""

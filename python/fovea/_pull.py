@@ -7,7 +7,7 @@ import os
 import queue
 import threading
 from collections.abc import Callable
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple
 
 from fovea._arguments import name_text
 from fovea._bar import progress_bar
@@ -33,7 +33,7 @@ class PullProgress(NamedTuple):
     notice: str
 
 
-Progress = Union[bool, Callable[[PullProgress], Any]]
+Progress = bool | Callable[[PullProgress], Any]
 
 
 def pull(name: str, *, revision: str | None = None, progress: Progress = False) -> str:

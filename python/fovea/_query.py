@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, SupportsIndex, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fovea._encoder import Encoder
 
 # Words; a row; an image; a vector.
-Query = Union[str, SupportsIndex, ImageLike, npt.NDArray[np.floating[Any]]]
+Query = str | SupportsIndex | ImageLike | npt.NDArray[np.floating[Any]]
 
 
 class Place(Protocol):

@@ -10,7 +10,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +41,7 @@ def _level_of_caller() -> int:
     return level
 
 
-Options = Union[EmbedOptions, EmbedTextsOptions]
+Options = EmbedOptions | EmbedTextsOptions
 
 
 class Window:
@@ -53,6 +53,13 @@ class Window:
         self._sources: list[Any] = []
         self._converted: list[_images.Image] = []
         self._bytes = 0
+
+    @classmethod
+    def of(cls, items: Iterable[Any]) -> Window:
+        window = cls(0)
+        for item in items:
+            window.add(item)
+        return window
 
     def __len__(self) -> int:
         return len(self._sources)
@@ -139,9 +146,10 @@ def windows_of(
     is_idle: Callable[[], bool] | None = None,
     make: Callable[[int], Window] = Window,
 ) -> Iterator[Window]:
-    """Takes images as windows are asked for, of `most` images; `make` makes them, from the first's number. With `is_idle`, which says whether the engine is, a
-    window is given early when it is; and when `images` raises, the images before come as a last window. Pixels are
-    copied: a camera refills its buffer for the next image while the engine still reads this one."""
+    """Takes images as windows are asked for, of `most` images; `make` makes them, from the first's number. With
+    `is_idle`, which says whether the engine is, a window is given early when it is; and when `images` raises, the
+    images before come as a last window. Pixels are copied: a camera refills its buffer for the next image while the
+    engine still reads this one."""
     window = make(0)
     given = -math.inf
     try:

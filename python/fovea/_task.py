@@ -112,7 +112,6 @@ class Task:
                 drawn[next(i for i, v in enumerate(drawn) if v is floats[0])] = first.view(floats[0].shape)
             return drawn
 
-
     def redrawn(self, seed: int, operands: Operands) -> Callable[[int], list[Any]]:
         """What gives the inputs of call n: new ones each time, in the memory of those before."""
 

@@ -92,7 +92,8 @@ def time_cold(
 
     Each call n has operands of its own, so that no earlier result is of use; `taken` gets its result at once. Both are
     outside of the time. On a GPU events stand around each call, and the L2 cache is written over before it. The GPU is
-    kept busy while the call is launched: else two processes would differ by how fast their Python is, not their kernels."""
+    kept busy while the call is launched: else two processes would differ by how fast their Python is, not their
+    kernels."""
     clock = time.perf_counter  # this one, whatever a call puts into its place
     started = clock()
     times: list[float] = []

@@ -234,8 +234,11 @@ def runs_by_default(q: torch.Tensor, k: torch.Tensor, causal: bool, level: str) 
     return level == _CPU or _kernels.choose(q, k, causal).level == level
 
 
-def difference_limit(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, exact: torch.Tensor) -> torch.Tensor:
-    """How far each element may be from `exact`, attention in float32: MAX_DIFF, or more where rounding alone costs more.
+def difference_limit(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, exact: torch.Tensor
+) -> torch.Tensor:
+    """How far each element may be from `exact`, attention in float32: MAX_DIFF, or more where rounding alone costs
+    more.
 
     A result of float16 is rounded to it, by up to half a unit in the last place: 0.98e-3 from 2 on, 1.95e-3 from 4 on.
     And tensor cores take the probabilities p in float16, each rounded by up to 2^-11 of itself, which changes the sum
@@ -367,7 +370,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--level", choices=fovea.ops.IMPLEMENTATIONS[1:], help="check only this level")
     parser.add_argument("--seeds", type=int, default=5, metavar="N", help="draws of each case (default: %(default)s)")
     parser.add_argument(
-        "--least-speedup", type=float, default=0.0, metavar="X", help="the least of torch's time over ours, headline cases"
+        "--least-speedup",
+        type=float,
+        default=0.0,
+        metavar="X",
+        help="the least of torch's time over ours, headline cases",
     )
     parser.add_argument(
         "--most-us",

@@ -52,6 +52,7 @@ _KERNELS = r"load_inline|load\(|triton\.jit|cpp_extension|torch\.ops\.|ctypes|cu
 #: A speed-up that deserves a second look.
 _MARVEL = 10.0
 
+
 @dataclasses.dataclass
 class Options:
     device: str = "cpu"
@@ -142,9 +143,9 @@ class Judge:
         for trial in trials:
             if not self._try(*trial):
                 return
-        if options.timing and not self.report.reasons:
-            if not self._time(seeds[-1] + 6) or not self._try("after timing", seeds[-1] + 5, "normal", False, ""):
-                return
+        timed = options.timing and not self.report.reasons
+        if timed and not (self._time(seeds[-1] + 6) and self._try("after timing", seeds[-1] + 5, "normal", False, "")):
+            return
         repeated = self._asked("the same inputs twice", "repeat", seed=first)
         if repeated and not repeated["same"]:
             self.report.notes.append("two calls on the same inputs differ in their bits")
@@ -284,7 +285,11 @@ def _lacking(error: str) -> str:
     from torch.utils import cpp_extension
 
     lacks = (
-        (not torch.cuda.is_available(), "a CUDA device that torch can use", r"NVIDIA driver|CUDA (enabled|GPUs)|active drivers"),
+        (
+            not torch.cuda.is_available(),
+            "a CUDA device that torch can use",
+            r"NVIDIA driver|CUDA (enabled|GPUs)|active drivers",
+        ),
         (cpp_extension.CUDA_HOME is None, "a CUDA compiler", r"CUDA_HOME|\bnvcc\b"),
         (not cpp_extension.is_ninja_available(), "ninja", r"Ninja is required"),
     )

@@ -20,8 +20,6 @@ import warnings
 
 import torch
 
-import fovea._library  # loads the engine first, before libraries of torch could replace those that it needs
-
 __all__ = ["IMPLEMENTATIONS", "attention", "attention_varlen", "layer_norm", "linear", "patch_embed"]
 
 #: The levels of attention, from the plainest to the fastest; "auto" takes the fastest that supports the

@@ -5,14 +5,13 @@ import pathlib
 import subprocess
 import sys
 
+import fovea
 import numpy as np
 import pytest
 
-import fovea
-
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.append(str(ROOT / "tests"))
-import clean_environment  # noqa: E402, F401
+import clean_environment  # noqa: F401
 
 
 @pytest.fixture(scope="session")
@@ -23,7 +22,8 @@ def device():
 
 @pytest.fixture(scope="session")
 def program():
-    """program(*arguments) -> CompletedProcess: runs `fovea` ($FOVEA_BIN, else the release build's); fails with its message."""
+    """program(*arguments) -> CompletedProcess: runs `fovea` ($FOVEA_BIN, else the release build's); fails with its
+    message."""
     path = pathlib.Path(os.environ.get("FOVEA_BIN", ROOT / "build/release/bin/fovea"))
     assert path.is_file(), f"{path} is not there: run scripts/build or set FOVEA_BIN"
 

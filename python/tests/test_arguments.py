@@ -3,10 +3,9 @@
 import io
 import pickle
 
+import fovea
 import numpy as np
 import pytest
-
-import fovea
 
 PIXELS = np.arange(50 * 40 * 3, dtype=np.uint8).reshape(50, 40, 3)
 
@@ -20,7 +19,9 @@ def test_integers_of_any_kind(encoder, given):
 def test_a_folder_of_calibrations_may_be_named(program, model, photos, tmp_path):
     program("calibrate", model, *photos[:2], "--calibration", tmp_path)
     assert fovea.load(model, "cpu", "int8", calibration=tmp_path).embed(photos[:1]).shape[0] == 1
-    with pytest.raises(fovea.Error, match="int8 needs a calibrated model .there is no .*/none/calibration-int8.safetensors"):
+    with pytest.raises(
+        fovea.Error, match="int8 needs a calibrated model .there is no .*/none/calibration-int8.safetensors"
+    ):
         fovea.load(model, "cpu", "int8", calibration=str(tmp_path / "none"))
     with pytest.raises(TypeError, match="calibration"):
         fovea.load(model, "cpu", "int8", calibration=3)

@@ -10,10 +10,9 @@ import sys
 import threading
 import time
 
+import fovea
 import numpy as np
 import pytest
-
-import fovea
 
 PIXELS = np.arange(50 * 40 * 3, dtype=np.uint8).reshape(50, 40, 3)
 

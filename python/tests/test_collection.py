@@ -3,7 +3,6 @@
 import json
 import multiprocessing
 import os
-import pathlib
 import pickle
 import signal
 import subprocess
@@ -11,10 +10,9 @@ import sys
 import threading
 import time
 
+import fovea
 import numpy as np
 import pytest
-
-import fovea
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +20,9 @@ def output(program, model, photos, tmp_path_factory):
     """What `fovea embed` wrote of the photos, in two shards of f16 and f32."""
     folder = tmp_path_factory.mktemp("output")
     for shard, dtype in enumerate(("f32", "f16")):
-        program("embed", *photos, "-m", model, "-o", folder / f"part-{shard}", "--shard", f"{shard}/2", "--dtype", dtype)
+        program(
+            "embed", *photos, "-m", model, "-o", folder / f"part-{shard}", "--shard", f"{shard}/2", "--dtype", dtype
+        )
     return [folder / "part-0", folder / "part-1"]
 
 
@@ -307,7 +307,12 @@ def test_messages_of_open(tmp_path, output, model):
     opened = fovea.open(output)
     opened.close()
     opened.close()
-    for call in (lambda: opened.search("a"), lambda: opened.photo(0), lambda: opened.encoder, lambda: opened.sources[0]):
+    for call in (
+        lambda: opened.search("a"),
+        lambda: opened.photo(0),
+        lambda: opened.encoder,
+        lambda: opened.sources[0],
+    ):
         with pytest.raises(fovea.Error, match="this Collection is closed"):
             call()
     with pytest.raises(TypeError, match="fovea.open"):
@@ -428,7 +433,10 @@ def start(code, *arguments):
 
 
 def test_ctrl_c_ends_a_search(large):
-    process = start("try:\n    opened.nearest(queries)\nexcept KeyboardInterrupt:\n    print(len(opened.nearest(queries[:2]).rows))\n", large)
+    process = start(
+        "try:\n    opened.nearest(queries)\nexcept KeyboardInterrupt:\n    print(len(opened.nearest(queries[:2]).rows))\n",
+        large,
+    )
     assert process.stdout.readline() == "begun\n"
     time.sleep(1)
     assert process.poll() is None, "the search is too short to be ended"
@@ -478,7 +486,11 @@ def test_other_threads_run_while_one_searches(large):
 
 def _in_child(opened, queue):
     said = []
-    for call in (lambda: opened.search("a"), lambda: opened.nearest(np.ones(opened.dimension)), lambda: opened.photo(0)):
+    for call in (
+        lambda: opened.search("a"),
+        lambda: opened.nearest(np.ones(opened.dimension)),
+        lambda: opened.photo(0),
+    ):
         try:
             call()
         except fovea.Error as error:

@@ -6,7 +6,6 @@ import os
 import threading
 
 import pytest
-
 from fovea import _document
 
 PHOTO = b"\xff\xd8\xff" + bytes(range(256))

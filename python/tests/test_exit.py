@@ -46,6 +46,7 @@ time.sleep(float(sys.argv[4]))
 print(time.monotonic(), flush=True)
 """
 
+
 def leave(code, model, device, exits):
     """Runs the code in several processes; all of them must end well, and soon after their last line."""
     ends = []

@@ -7,10 +7,9 @@ import sys
 import threading
 import weakref
 
+import fovea
 import numpy as np
 import pytest
-
-import fovea
 
 torch = pytest.importorskip("torch")
 

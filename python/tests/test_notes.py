@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from fovea import _library, _runs
 
 

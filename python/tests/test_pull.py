@@ -10,13 +10,12 @@ import sys
 import threading
 import time
 
-import pytest
-
 import fovea
+import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/hub"))
-from hub_server import COMMIT, Hub  # noqa: E402
+from hub_server import COMMIT, Hub
 
 
 @pytest.fixture
@@ -154,5 +153,5 @@ def test_no_message_that_python_shows_names_an_option_of_the_program():
         "folder_output.cpp: {}: {}; try `fovea check {} --repair`, choose another output or pass {}",
         "folder_output.cpp: --repair`, ",  # the end of such a command
         "tar_source.cpp: --hard-dereference, or extract it and name the folder",  # of tar
-        r'tar_source.cpp: is a symbolic link to \"{}\"; make the archive with tar --dereference, or extract it ',
+        r"tar_source.cpp: is a symbolic link to \"{}\"; make the archive with tar --dereference, or extract it ",
     }

@@ -9,11 +9,10 @@ import subprocess
 import sys
 import time
 
+import fovea
 import numpy as np
 import pytest
 from PIL import Image
-
-import fovea
 
 PIXELS = np.arange(50 * 40 * 3, dtype=np.uint8).reshape(50, 40, 3)
 
@@ -247,7 +246,8 @@ print(*used)
 
 
 def test_nothing_is_kept_of_images_of_many_sizes(model, device):
-    """What the C library has freed, it keeps in part, so the resident memory grows for a while: what is in use does not."""
+    """What the C library has freed, it keeps in part, so the resident memory grows for a while: what is in use does
+    not."""
     if not hasattr(ctypes.CDLL(None), "mallinfo2"):
         pytest.skip("needs glibc 2.33")
     process = subprocess.run(

@@ -5,16 +5,15 @@ import random
 import re
 import sys
 
+import fovea
 import numpy as np
 import pytest
-
-import fovea
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.append(str(ROOT / "tests/text"))
-from text_cases import collapse, texts  # noqa: E402
+from text_cases import collapse, texts
 
 FP32_LIMIT = 2e-5  # of the embedding's norm
 LOGIT_LIMIT = 1e-4
@@ -209,7 +208,8 @@ def test_the_pipeline_has_the_same_order(fp32, pipeline, photos, labels):
         assert all(order[i] >= order[i + 1] - LOGIT_LIMIT for i in range(len(order) - 1)), photo
         assert [score.logit for score in ours] == sorted(order, reverse=True)
         assert best == ours[0]
-        assert max(abs(row["score"] - dict((s.label, s.probability) for s in ours)[row["label"]]) for row in theirs) < 1e-4
+        probability = {score.label: score.probability for score in ours}
+        assert max(abs(row["score"] - probability[row["label"]]) for row in theirs) < 1e-4
 
 
 def test_templates_are_averaged_as_unit_vectors(encoder, photos):

@@ -5,9 +5,8 @@ import pathlib
 import subprocess
 import sys
 
-import pytest
-
 import fovea
+import pytest
 
 PACKAGE = pathlib.Path(fovea.__file__).parent
 HERE = pathlib.Path(__file__).parent

@@ -2,10 +2,9 @@
 
 import pathlib
 
+import fovea
 import numpy as np
 import pytest
-
-import fovea
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -201,5 +200,3 @@ def test_calls_do_not_see_earlier_ones(encoder, photos):
     encoder.embed(photos * 40, batch_size=16)
     encoder.embed(photos[:1])
     assert_same(encoder.embed(photos), first)
-
-

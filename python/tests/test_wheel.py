@@ -12,14 +12,13 @@ import sys
 import time
 import zipfile
 
+import fovea
 import numpy as np
 import pytest
 
-import fovea
-
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/hub"))
-from hub_server import Hub  # noqa: E402
+from hub_server import Hub
 
 if "site-packages" not in pathlib.Path(fovea.__file__).parts or not list(ROOT.glob("dist/fovea-*.whl")):
     pytest.skip("needs the wheel in dist/, installed: scripts/test wheel", allow_module_level=True)
@@ -130,7 +129,11 @@ def test_nothing_comes_from_the_machine_but_its_c_library(fresh):
 
 def test_no_library_is_looked_for_in_the_working_folder(fresh):
     """tests/cli/test_hardening.py looks at the build and at what it installs."""
-    paths = [fresh.packages / "fovea/bin/fovea", *fresh.packages.glob("fovea/*.so"), *fresh.packages.glob("fovea.libs/*")]
+    paths = [
+        fresh.packages / "fovea/bin/fovea",
+        *fresh.packages.glob("fovea/*.so"),
+        *fresh.packages.glob("fovea.libs/*"),
+    ]
     entries = []
     for path in paths:
         dynamic = subprocess.run(["readelf", "-dW", path], capture_output=True, text=True, check=True).stdout
@@ -144,7 +147,17 @@ def test_the_wheel_lists_what_it_bundles(fresh):
     parts = json.loads(bill.read_text())["components"]
     listed = {line["value"] for part in parts for line in part["properties"]}
     files = {re.sub(r"-[0-9a-f]{8}\.", ".", path.name) for path in fresh.packages.glob("fovea.libs/*")}
-    stand_ins = {"libbrotlidec", "libgssapi_krb5", "libidn2", "libjbig", "liblber-2", "libldap-2", "libpsl", "librtmp", "libssh2"}
+    stand_ins = {
+        "libbrotlidec",
+        "libgssapi_krb5",
+        "libidn2",
+        "libjbig",
+        "liblber-2",
+        "libldap-2",
+        "libpsl",
+        "librtmp",
+        "libssh2",
+    }
     assert listed <= files and {re.split(r"\.", name)[0] for name in files - listed} <= stand_ins
     assert all(part["version"] and part["licenses"] for part in parts)
     assert {"libpng16-16", "libcurl4"} <= {part["name"] for part in parts}

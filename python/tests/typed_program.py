@@ -9,11 +9,10 @@ import pathlib
 from collections.abc import Iterator, Sequence
 from typing import assert_type
 
+import fovea
 import numpy as np
 import numpy.typing as npt
 import torch
-
-import fovea
 from fovea.nn.functional import scaled_dot_product_attention
 from fovea.ops import attention
 
@@ -38,7 +37,9 @@ def load() -> fovea.Encoder:
     fovea.pull("org/name", progress="yes")  # type: ignore[arg-type]
     fovea.load(folder, "cpu", "int8", calibration=pathlib.Path("calibrations"))
     fovea.load(folder, first="words")  # type: ignore[arg-type]
-    return fovea.load(folder, "cpu", "bf16", threads=np.int64(2), decode_threads=1, decode_memory=1 << 30, first="texts")
+    return fovea.load(
+        folder, "cpu", "bf16", threads=np.int64(2), decode_threads=1, decode_memory=1 << 30, first="texts"
+    )
 
 
 def embed(encoder: fovea.Encoder) -> None:

@@ -1,4 +1,5 @@
-"""Writes the assembly by which libfovea.so's calls of image libraries go where codecs.cpp says (`codecs.cpp` tells why).
+"""Writes the assembly by which libfovea.so's calls of image libraries go where codecs.cpp says (`codecs.cpp` tells
+why).
 
     python forward_codecs.py CODECS OUTPUT
 

@@ -53,14 +53,20 @@ def test_searches_say_where_they_compute_and_compare(run_fovea, tiny, tmp_path, 
     photo = next(PHOTOS.glob("*.jpg"))
     for device in ("auto", "cpu"):
         words = run_fovea("search", "a cat", "a dog", "--in", out, "--device", device).stderr
-        assert re.search(r"^fovea: computing on cpu \(.+\), fp32, \d+ threads\nfovea: comparing on cpu \(.+\), \d+ threads$", words, re.M)
+        assert re.search(
+            r"^fovea: computing on cpu \(.+\), fp32, \d+ threads\nfovea: comparing on cpu \(.+\), \d+ threads$",
+            words,
+            re.M,
+        )
         row = run_fovea("similar", photo, "--in", out, "--device", device).stderr
         assert "comparing on cpu" in row and "computing on" not in row  # it is in the output
     assert run_fovea("search", "a cat", "--in", out, "-q").stderr == ""
     assert "computing on cpu" in run_fovea("heat", "-m", tiny, "a cat", photo, "--json", "--device", "cpu").stderr
 
     # A GPU is wanted from the 1025th query on, and here it cannot be used.
-    queries = numpy.random.default_rng(1).standard_normal((1100, numpy.load(out / "embeddings-00000.npy").shape[1]), "float32")
+    queries = numpy.random.default_rng(1).standard_normal(
+        (1100, numpy.load(out / "embeddings-00000.npy").shape[1]), "float32"
+    )
     numpy.save(tmp_path / "queries.npy", queries)
     arguments = ["similar", tmp_path / "queries.npy", "--in", out, "--json", "-k", "1"]
     result = run_fovea(*arguments, env=unusable_driver)
@@ -72,15 +78,18 @@ def test_searches_say_where_they_compute_and_compare(run_fovea, tiny, tmp_path, 
 
 
 def test_a_driver_that_is_too_old_ends_the_job_before_it_begins(run_fovea, tiny, tmp_path, unusable_driver):
-    result = run_fovea("embed", "-m", tiny, "-o", tmp_path / "out", PHOTOS, "--device", "cuda", code=1, env=unusable_driver)
+    result = run_fovea(
+        "embed", "-m", tiny, "-o", tmp_path / "out", PHOTOS, "--device", "cuda", code=1, env=unusable_driver
+    )
     assert "driver is too old" in result.stderr
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("slice", ["many", "-1", "3.5", ""])
 def test_a_slice_that_is_no_number_is_refused(run_fovea, tiny, tmp_path, slice):
-    result = run_fovea("embed", "-m", tiny, "-o", tmp_path / "out", PHOTOS, "--device", "cuda", code=1,
-                       env={"FOVEA_GPU_SLICE": slice})
+    result = run_fovea(
+        "embed", "-m", tiny, "-o", tmp_path / "out", PHOTOS, "--device", "cuda", code=1, env={"FOVEA_GPU_SLICE": slice}
+    )
     assert "FOVEA_GPU_SLICE" in result.stderr
 
 

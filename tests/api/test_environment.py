@@ -47,7 +47,12 @@ def test_wrong_values_are_told_with_their_variable(run_fovea, model):
 
 def test_a_variable_has_one_meaning(run_fovea, model, tmp_path):
     """Lists of what to measure, outputs and types that differ from command to command are not taken."""
-    env = {"FOVEA_PRECISION": "auto", "FOVEA_DTYPE": "f16", "FOVEA_BATCH_SIZE": "3", "FOVEA_OUTPUT": str(tmp_path / "no")}
+    env = {
+        "FOVEA_PRECISION": "auto",
+        "FOVEA_DTYPE": "f16",
+        "FOVEA_BATCH_SIZE": "3",
+        "FOVEA_OUTPUT": str(tmp_path / "no"),
+    }
     bench = ["bench", model, "--seconds", "0.01", "--device", "cpu", "--json"]
     assert {figure["batch_size"] for figure in json.loads(run_fovea(*bench, env=env).stdout)["figures"]} == {1, 8, 32}
     assert "--output is required" in run_fovea("init", "--preset", "tiny", code=2, env=env).stderr

@@ -41,8 +41,9 @@ def leave_free():
     taken = []
 
     def leave(left):
-        process = subprocess.Popen([sys.executable, "-c", TAKE_MEMORY, str(left)], stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [sys.executable, "-c", TAKE_MEMORY, str(left)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         taken.append(process)
         assert process.stdout.readline() == "taken\n"
 

@@ -1,8 +1,8 @@
 """`fovea verify` and `fovea bench`: their figures are consistent, and their verdicts can be negative."""
 
 import json
-import shutil
 import pathlib
+import shutil
 import sys
 
 import numpy
@@ -34,12 +34,15 @@ def test_verify_passes_on_the_sample_photos(run_fovea, tiny):
 
 
 def test_verify_passes_on_photos_that_are_hard(run_fovea, tmp_path):
-    """A few photos lose much in 8 bits, of which two kinds are known (docs/gpu.md): those like which none were calibrated with, and
-    those of which the model makes much of any disturbance. tests/model/test_int8_parity.py shows that it is the model's rounding."""
+    """A few photos lose much in 8 bits, of which two kinds are known (docs/gpu.md): those like which none were
+    calibrated with, and those of which the model makes much of any disturbance. tests/model/test_int8_parity.py shows
+    that it is the model's rounding."""
     sys.path.append(str(PHOTOS.parents[1] / "bench"))
     import hard_photos
 
-    hard_photos.write(tmp_path / "hard", seed=1, each=4, kinds=("silhouette", "code-square", "text-page", "cropped", "stars"))
+    hard_photos.write(
+        tmp_path / "hard", seed=1, each=4, kinds=("silhouette", "code-square", "text-page", "cropped", "stars")
+    )
     shutil.copytree(PHOTOS, tmp_path / "hard/samples")
     model = tmp_path / "calibrated"
     run_fovea("init", "--preset", "tiny", "--seed", "6", "-o", model)
@@ -78,17 +81,13 @@ def test_verify_needs_photos(run_fovea, tiny, tmp_path):
 
 
 def test_bench_figures_hold_together(run_fovea, tiny):
-    result = run_fovea(
-        "bench", "-m", tiny, "--batch-size", "1,3", "--precision", "fp32", "--seconds", "0.1", "--json"
-    )
+    result = run_fovea("bench", "-m", tiny, "--batch-size", "1,3", "--precision", "fp32", "--seconds", "0.1", "--json")
     report = json.loads(result.stdout)
     assert [figure["batch_size"] for figure in report["figures"]] == [1, 3]
     for figure in report["figures"]:
         assert figure["calls"] >= 3
         assert 0 < figure["p10_seconds"] <= figure["median_seconds"] <= figure["p90_seconds"]
-        assert figure["images_per_second"] == pytest.approx(
-            figure["batch_size"] / figure["median_seconds"], rel=1e-3
-        )
+        assert figure["images_per_second"] == pytest.approx(figure["batch_size"] / figure["median_seconds"], rel=1e-3)
         assert figure["gflop_per_second"] == pytest.approx(
             figure["images_per_second"] * report["gflop_per_image"], rel=1e-3
         )

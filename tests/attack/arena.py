@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from attack.supervise import Ending, Limits, Process, shell_line
+from attack.supervise import Ending, Process, shell_line
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATIENCE = 5.0  # seconds that one input may take beyond the cost of its honest pixels

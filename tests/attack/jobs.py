@@ -105,8 +105,7 @@ def read_rows(out: pathlib.Path) -> Rows:
     else:
         names = sorted(out.glob("embeddings-*.npy"))
         arrays = [
-            (name, name.with_name(name.name.replace("embeddings", "index")).with_suffix(".jsonl"))
-            for name in names
+            (name, name.with_name(name.name.replace("embeddings", "index")).with_suffix(".jsonl")) for name in names
         ]
         errors = out / "errors.jsonl"
     sources, rows = [], []

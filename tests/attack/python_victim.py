@@ -10,9 +10,8 @@ import sys
 import threading
 import time
 
-import numpy as np
-
 import fovea
+import numpy as np
 
 
 def interrupt(model: str, *files: str) -> int:

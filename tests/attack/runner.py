@@ -36,9 +36,7 @@ class Tally:
         self.problems.update(problem.category for problem in case.problems)
 
     def line(self, name: str) -> str:
-        found = (
-            ", ".join(f"{count} {category}" for category, count in sorted(self.problems.items())) or "clean"
-        )
+        found = ", ".join(f"{count} {category}" for category, count in sorted(self.problems.items())) or "clean"
         return (
             f"{name:<10}{self.cases:>6}{self.accepted:>9}{self.refused:>9}{self.slowest[0]:>9.2f}"
             f"{self.peak / 1e6:>9.0f}{self.seconds:>8.0f}  {found}"
@@ -53,9 +51,7 @@ _WEIGHTS = {
     "python": 5,
 }  # whose cases take long, or that are to be many
 
-HEADER = (
-    f"{'kind':<10}{'cases':>6}{'accepted':>9}{'refused':>9}{'slowest':>9}{'peak MB':>9}{'seconds':>8}  found"
-)
+HEADER = f"{'kind':<10}{'cases':>6}{'accepted':>9}{'refused':>9}{'slowest':>9}{'peak MB':>9}{'seconds':>8}  found"
 
 
 class Attacks:
@@ -107,9 +103,7 @@ def main() -> int:
     )
     parser.add_argument("--minutes", type=float, default=5, help="how long (default: 5)")
     parser.add_argument("--seed", type=int, help="which files are made (default: a random one, printed)")
-    parser.add_argument(
-        "--only", default=",".join(kinds.NAMES), metavar="KIND,...", help="some of: %(default)s"
-    )
+    parser.add_argument("--only", default=",".join(kinds.NAMES), metavar="KIND,...", help="some of: %(default)s")
     parser.add_argument("--program", type=pathlib.Path, default=ROOT / "build/release/bin/fovea")
     parser.add_argument("--small", action="store_true", help="the small files of the test in CI")
     options = parser.parse_args()

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
-import cpus  # noqa: E402
+import cpus
 
 _TICK = 0.015
 _CLOCK_TICK = os.sysconf("SC_CLK_TCK")
@@ -82,9 +82,7 @@ class Limits:
 
     def shell(self) -> tuple[str, str]:
         """The same for a shell: what comes before the command, and after it."""
-        names = {
-            getattr(resource, name): name[7:].lower() for name in dir(resource) if name.startswith("RLIMIT_")
-        }
+        names = {getattr(resource, name): name[7:].lower() for name in dir(resource) if name.startswith("RLIMIT_")}
         words = [f"--{names[what]}={value}" for what, value in self.resources.items()]
         before = f"prlimit {' '.join(words)} " if words else ""
         if self.user >= 0:
@@ -108,9 +106,7 @@ class Process:
     ) -> None:
         self._files = (folder / "stdout.txt", folder / "stderr.txt")
         self._discard = stdout is not None
-        restrict = (
-            limits.apply if limits and (limits.resources or limits.closed or limits.user >= 0) else None
-        )
+        restrict = limits.apply if limits and (limits.resources or limits.closed or limits.user >= 0) else None
         for file in self._files:
             file.write_bytes(b"")
             file.chmod(0o666)
@@ -193,9 +189,7 @@ class Process:
         )
 
 
-def shell_line(
-    command: list[str | bytes], env: dict[str, str] | None, limits: Limits | None, rest: str = ""
-) -> str:
+def shell_line(command: list[str | bytes], env: dict[str, str] | None, limits: Limits | None, rest: str = "") -> str:
     """The command as a line for a shell."""
     words = [shlex.quote(word) if isinstance(word, str) else _quoted_bytes(word) for word in command]
     before, after = (limits or Limits()).shell()
@@ -205,7 +199,5 @@ def shell_line(
 
 def _quoted_bytes(word: bytes) -> str:
     return (
-        "$'"
-        + "".join(f"\\x{byte:02x}" if not 32 < byte < 127 or byte in b"'\\" else chr(byte) for byte in word)
-        + "'"
+        "$'" + "".join(f"\\x{byte:02x}" if not 32 < byte < 127 or byte in b"'\\" else chr(byte) for byte in word) + "'"
     )

@@ -30,8 +30,22 @@ def table(fovea_bin, photos, tmp_path, monkeypatch, capsys):
     def measured():
         file = tmp_path / "table.json"
         file.touch()  # as a run of all sections makes it before anything is measured
-        monkeypatch.setattr(sys, "argv", ["gpu_accuracy.py", "tiny@3", "--photos", str(photos), "--device", "cpu",
-                                          "--fovea", str(fovea_bin), "--json", str(file)])
+        monkeypatch.setattr(
+            sys,
+            "argv",
+            [
+                "gpu_accuracy.py",
+                "tiny@3",
+                "--photos",
+                str(photos),
+                "--device",
+                "cpu",
+                "--fovea",
+                str(fovea_bin),
+                "--json",
+                str(file),
+            ],
+        )
         failed, refusal = gpu_accuracy.main(), capsys.readouterr().err
         assert bool(failed) == ("bf16 needs a CPU" in refusal), refusal
         result = json.loads(file.read_text())["accuracy"]
@@ -43,8 +57,10 @@ def table(fovea_bin, photos, tmp_path, monkeypatch, capsys):
 
 def near(row, peer):
     """At most MARGIN times as far from fp32 as the peer, in the mean and in the tail, with its neighbours."""
-    return (all(1 - row[key] <= MARGIN * (1 - peer[key]) + 1e-6 for key in ("cosine_mean", "cosine_percentile_1"))
-            and row["recall_at_10"] >= peer["recall_at_10"] - 0.02)
+    return (
+        all(1 - row[key] <= MARGIN * (1 - peer[key]) + 1e-6 for key in ("cosine_mean", "cosine_percentile_1"))
+        and row["recall_at_10"] >= peer["recall_at_10"] - 0.02
+    )
 
 
 def test_precisions_are_as_near_to_fp32_as_torch_is_in_bf16(table):
@@ -57,8 +73,15 @@ def test_precisions_are_as_near_to_fp32_as_torch_is_in_bf16(table):
     assert rows["fovea fp32"]["cosine_min"] > 0.999999 and rows["fovea fp32"]["recall_at_10"] == 1
 
 
-@pytest.mark.parametrize("change", [lambda rows: numpy.roll(rows, 1, axis=0), lambda rows: numpy.roll(rows, 1, axis=1),
-                                    lambda rows: rows + 0.05 * numpy.abs(rows)], ids=["next", "shifted", "biased"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda rows: numpy.roll(rows, 1, axis=0),
+        lambda rows: numpy.roll(rows, 1, axis=1),
+        lambda rows: rows + 0.05 * numpy.abs(rows),
+    ],
+    ids=["next", "shifted", "biased"],
+)
 def test_wrong_embeddings_do_not_pass(table, monkeypatch, change):
     embed = gpu_accuracy.Fovea.embed
     monkeypatch.setattr(gpu_accuracy.Fovea, "embed", lambda *arguments: change(embed(*arguments)))
@@ -67,7 +90,8 @@ def test_wrong_embeddings_do_not_pass(table, monkeypatch, change):
 
 
 def test_layers_in_bf16_are_rows_of_their_own(fovea_bin, tmp_path, monkeypatch):
-    """The CPU has no 8 bits, so that embeddings are those of fp32 here; noted is what each folder was calibrated with."""
+    """The CPU has no 8 bits, so that embeddings are those of fp32 here; noted is what each folder was calibrated
+    with."""
     embed, seen = gpu_accuracy.Fovea.embed, []
 
     def instead(fovea, model, precision):
@@ -78,14 +102,33 @@ def test_layers_in_bf16_are_rows_of_their_own(fovea_bin, tmp_path, monkeypatch):
     monkeypatch.setattr(gpu_accuracy.Fovea, "embed", instead)
     photos, file = tmp_path / "photos", tmp_path / "table.json"
     hard_photos.write(photos, seed=1, each=2, kinds=KINDS[:2])  # two of a kind: one for each half
-    monkeypatch.setattr(sys, "argv", [
-        "gpu_accuracy.py", "tiny@3", "--photos", str(photos), "--device", "cpu", "--precision", "int8,fp8", "--bf16-layers",
-        "1,3", "--fovea", str(fovea_bin), "--json", str(file)])
+    monkeypatch.setattr(
+        sys,
+        "argv",
+        [
+            "gpu_accuracy.py",
+            "tiny@3",
+            "--photos",
+            str(photos),
+            "--device",
+            "cpu",
+            "--precision",
+            "int8,fp8",
+            "--bf16-layers",
+            "1,3",
+            "--fovea",
+            str(fovea_bin),
+            "--json",
+            str(file),
+        ],
+    )
     assert gpu_accuracy.main() == 0
     rows = [row for row in json.loads(file.read_text())["accuracy"]["rows"] if row["engine"] == "fovea"]
     assert [(row["precision"], row["calibration"], row["bf16_layers"]) for row in rows] == [
-        (precision, *told) for precision in ("int8", "fp8") for told in (
-            ("examples/photos", 0), ("examples/photos", 1), ("examples/photos", 3), ("the other half", 0))]
+        (precision, *told)
+        for precision in ("int8", "fp8")
+        for told in (("examples/photos", 0), ("examples/photos", 1), ("examples/photos", 3), ("the other half", 0))
+    ]
     assert seen == 2 * [0, 1, 3, 0, 0]
 
 
@@ -110,7 +153,12 @@ def test_recall_counts_the_neighbours_that_were_found():
 def test_halves_have_photos_of_every_kind():
     kinds = ["a", "b", "a", "b", "a"]
     assert [(kind, half) for kind, half in zip(kinds, gpu_accuracy.halves(kinds), strict=True)] == [
-        ("a", 0), ("b", 0), ("a", 1), ("b", 1), ("a", 0)]
+        ("a", 0),
+        ("b", 0),
+        ("a", 1),
+        ("b", 1),
+        ("a", 0),
+    ]
 
 
 def test_photos_depend_on_the_seed_and_on_nothing_else():

@@ -21,11 +21,11 @@ import machine as bench_machine
 import report
 import runs
 import variants
-from run_gpu import FOREIGN
+from laboratory_runs import FOREIGN
 
 # A program that leaves what the laboratory's commands leave. The card "hangs" makes it wait for a child that leads a
 # group of its own, as those under a profiler do, after its first results; "crashes" ends it there.
-STAND_IN = '''#!{python}
+STAND_IN = """#!{python}
 import json, os, pathlib, subprocess, sys
 words = sys.argv[1:]
 if words == ["--version"]:
@@ -96,7 +96,7 @@ elif words[1] == "evolve":
     misbehave()
 else:
     sys.exit(2)
-'''
+"""
 
 
 def program_of(folder, slower=1.02e-4):
@@ -138,23 +138,46 @@ def ended(stand_in):
 
 
 def test_sections_are_filed_and_become_tables(stand_in, monkeypatch):
-    place, _ = run_gpu(stand_in, "profiles", "gates", "sanitizers", "compare", "evolve", "--evolve", "attention --level wmma --budget 1m")
+    place, _ = run_gpu(
+        stand_in,
+        "profiles",
+        "gates",
+        "sanitizers",
+        "compare",
+        "evolve",
+        "--evolve",
+        "attention --level wmma --budget 1m",
+    )
     folder = place.with_suffix("")
     found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-    assert found == ["compare/attention.json", "compare/gemm_qkv_bf16.json", "compare/saved_profiles.json", "evolve/1.jsonl", "gates.json", "profiles/layer_norm.json",
-                     "profiles/pool.json", "sanitizers.json"]
+    assert found == [
+        "compare/attention.json",
+        "compare/gemm_qkv_bf16.json",
+        "compare/saved_profiles.json",
+        "evolve/1.jsonl",
+        "gates.json",
+        "profiles/layer_norm.json",
+        "profiles/pool.json",
+        "sanitizers.json",
+    ]
     assert not place.exists()  # a file without a section is none
     machine = json.loads((folder / "sanitizers.json").read_text())["machine"]
     assert machine["commit"] == "decaf" and machine["cpu"]
-    assert json.loads((folder / "gates.json").read_text())["machine"]["commit"] == "c0ffee"  # what the program says counts
+    assert (
+        json.loads((folder / "gates.json").read_text())["machine"]["commit"] == "c0ffee"
+    )  # what the program says counts
     monkeypatch.setattr(report, "RESULTS", place.parent.parent)
     page = report.page({}, "HEAD")
-    for part in ("| attention | b2 | wmma | tensor | at least 40.0% | 8.7% | MISSED | half of the roof |", "0 of 1 kernels",
-                 "| attention | b2 | wmma | dram bytes | at most 200 MB | 100 MB | passed | once |", "what was reached of: registers (1);",
-                 "| pool | c |  | 5 us | dram 31.0% | barrier 43% | Roles are out of step. (barrier 43.0%) |",
-                 "| this | this program, level mma | SLOWER | 1.0210 | 1.0190 to 1.0230 | 16 |", "| memcheck | 1 | 1/1",
-                 "| attention | c | wmma | `proposer.py` | 1 | 100% | 1.250x | 1.250x | - | stages 4 | 2 | "
-                 "it was interrupted |"):
+    for part in (
+        "| attention | b2 | wmma | tensor | at least 40.0% | 8.7% | MISSED | half of the roof |",
+        "0 of 1 kernels",
+        "| attention | b2 | wmma | dram bytes | at most 200 MB | 100 MB | passed | once |",
+        "what was reached of: registers (1);",
+        "| pool | c |  | 5 us | dram 31.0% | barrier 43% | Roles are out of step. (barrier 43.0%) |",
+        "| this | this program, level mma | SLOWER | 1.0210 | 1.0190 to 1.0230 | 16 |",
+        "| memcheck | 1 | 1/1",
+        "| attention | c | wmma | `proposer.py` | 1 | 100% | 1.250x | 1.250x | - | stages 4 | 2 | it was interrupted |",
+    ):
         assert part in page
 
 
@@ -198,14 +221,25 @@ def test_planted_causes_and_verdicts_become_tables(stand_in, monkeypatch):
 def test_each_hostile_proposer_costs_one_candidate(stand_in, monkeypatch):
     place, _ = run_gpu(stand_in, "hostile")
     folder = place.with_suffix("")
-    assert sorted(path.name for path in (folder / "hostile").iterdir()) == ["endless.jsonl", "garbage.jsonl", "hang.jsonl"]
+    assert sorted(path.name for path in (folder / "hostile").iterdir()) == [
+        "endless.jsonl",
+        "garbage.jsonl",
+        "hang.jsonl",
+    ]
     monkeypatch.setattr(report, "RESULTS", place.parent.parent)
     page = report.page({}, "HEAD")
     assert "### Evolution" not in page
     for how, gate in (("hang", "proposal"), ("garbage", "proposal"), ("endless", "process")):
-        assert re.search(rf"\| {how} \| 1 \| {gate}: &lt;\?> this program \| 1 \| that was all \| 0 \| [\d.]+ \| passed \| 2026", page)
+        assert re.search(
+            rf"\| {how} \| 1 \| {gate}: &lt;\?> this program \| 1 \| that was all \| 0 \| [\d.]+ \| passed \| 2026",
+            page,
+        )
     # A candidate that should be invalid and is not; a run that did not go on.
-    for old, new in (('"valid": number != 1', '"valid": True'), ("range(3)", "range(2)"), ('"exhausted"', '"interrupted"')):
+    for old, new in (
+        ('"valid": number != 1', '"valid": True'),
+        ("range(3)", "range(2)"),
+        ('"exhausted"', '"interrupted"'),
+    ):
         changed = stand_in.with_name("changed")
         changed.write_text(stand_in.read_text().replace(old, new))
         changed.chmod(0o755)
@@ -222,7 +256,8 @@ def test_gates_and_a_planted_slow_down(stand_in, tmp_path, monkeypatch):
     (tmp_path / "bench/gate_choice.py").write_text(
         "import json, os\nrecord = os.environ['FOVEA_GATE_RECORD']\nours = record == 'none'\n"
         "assert ours or json.load(open(record))['levels']\n"
-        "print(json.dumps({'level': 'wgmma' if ours else 'mma', 'kernel': 'k', 'runs': 5, 'notices': [] if ours else ['it runs at mma']}))")
+        "print(json.dumps({'level': 'wgmma' if ours else 'mma', 'kernel': 'k', 'runs': 5, 'notices': [] if ours else ['it runs at mma']}))"
+    )
     place, command = command_of(stand_in, "gate_planted")
     command[1] = tmp_path / "bench/run_gpu.py"
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
@@ -231,8 +266,11 @@ def test_gates_and_a_planted_slow_down(stand_in, tmp_path, monkeypatch):
     assert found["gates"]["after"]["exit_code"] == 1 and found["gates"]["after"]["levels"][0]["passed"] is False
     monkeypatch.setattr(report, "RESULTS", place.parent.parent)
     page = report.page({}, "HEAD")
-    for row in ('| gemm_qkv_bf16 | sources with the planted cause "store" | 1 | wmma: tensor 8.7%, at least 40.0% asked |', "| none | wgmma | `k` | 5 | 0 | - |",
-                "| with that slow-down | mma | `k` | 5 | 1 | it runs at mma |"):
+    for row in (
+        '| gemm_qkv_bf16 | sources with the planted cause "store" | 1 | wmma: tensor 8.7%, at least 40.0% asked |',
+        "| none | wgmma | `k` | 5 | 0 | - |",
+        "| with that slow-down | mma | `k` | 5 | 1 | it runs at mma |",
+    ):
         assert row in page, page
 
 
@@ -329,10 +367,15 @@ def test_answers_are_judged_and_become_a_table(fovea_bin, tmp_path, monkeypatch)
     verdict = json.loads((place.with_suffix("") / "judge/right_plain.json").read_text())
     assert (verdict["task"], verdict["answer"]) == ("task.py", "right_plain.py")
     monkeypatch.setattr(report, "RESULTS", place.parent.parent)
-    assert re.search(r"\| `task.py` \| `right_plain.py` \| RIGHT \| - \| \d[\d.]*x.* \(spread \d+%, Model's \d+%\) \| 20", report.page({}, "HEAD"))
+    assert re.search(
+        r"\| `task.py` \| `right_plain.py` \| RIGHT \| - \| \d[\d.]*x.* \(spread \d+%, Model's \d+%\) \| 20",
+        report.page({}, "HEAD"),
+    )
 
 
-@pytest.mark.parametrize("words, told", [(["bench"], "--model is needed"), (["evolve"], "needs --evolve"), (["gate"], "no section gate")])
+@pytest.mark.parametrize(
+    "words, told", [(["bench"], "--model is needed"), (["evolve"], "needs --evolve"), (["gate"], "no section gate")]
+)
 def test_what_is_missing_is_told_before_anything_runs(stand_in, words, told):
     assert told in run_gpu(stand_in, *words, code=2)[1]
 
@@ -372,8 +415,18 @@ def test_within_a_day_the_tenth_run_is_after_the_second(tmp_path):
     assert runs.newest(tmp_path)["memory"] == (10, {})
 
 
-@pytest.mark.parametrize("name, text", [("a.json", "[]"), ("a.json", "{"), ("a.jsonl", "[]\n"), ("a.jsonl", ""),
-                                        ("a.json", '{"seconds": NaN}'), ("a.json", '{"seconds": 1e300}'), ("a.jsonl", '{"kind": "run", "seconds": -Infinity}\n')])
+@pytest.mark.parametrize(
+    "name, text",
+    [
+        ("a.json", "[]"),
+        ("a.json", "{"),
+        ("a.jsonl", "[]\n"),
+        ("a.jsonl", ""),
+        ("a.json", '{"seconds": NaN}'),
+        ("a.json", '{"seconds": 1e300}'),
+        ("a.jsonl", '{"kind": "run", "seconds": -Infinity}\n'),
+    ],
+)
 def test_what_is_no_result_is_named(tmp_path, name, text):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / name).write_text(text)
@@ -393,19 +446,33 @@ def test_kernels_that_no_sanitizer_saw_are_named_when_they_are_added(tmp_path, m
     assert f"Not launched under every tool: 20 of {len(shipped) + 20} kernels.\n" in told and "new_1" not in told
 
 
-@pytest.mark.parametrize("confirmation, shown", [
-    ({"number": 8, "valid": True, "speed_up": 1.48}, "1.500x | 1.480x | stages 3 |"),
-    ({"number": 8, "valid": False, "speed_up": 0}, "1.500x | - | stages 3 |"),
-    ({"number": 0, "valid": True, "speed_up": 1.01}, "1.000x | 1.010x | stages 2 |"),
-    (None, "1.500x | - | stages 3 |"),
-])
+@pytest.mark.parametrize(
+    "confirmation, shown",
+    [
+        ({"number": 8, "valid": True, "speed_up": 1.48}, "1.500x | 1.480x | stages 3 |"),
+        ({"number": 8, "valid": False, "speed_up": 0}, "1.500x | - | stages 3 |"),
+        ({"number": 0, "valid": True, "speed_up": 1.01}, "1.000x | 1.010x | stages 2 |"),
+        (None, "1.500x | - | stages 3 |"),
+    ],
+)
 def test_the_best_of_an_evolution_is_the_one_that_was_measured_again(tmp_path, confirmation, shown):
     def candidate(number, speed_up, stages, kept):
-        return {"kind": "candidate", "number": number, "valid": True, "speed_up": speed_up, "kept": kept,
-                "cost_seconds": 1, "parameters": {"stages": stages}}
+        return {
+            "kind": "candidate",
+            "number": number,
+            "valid": True,
+            "speed_up": speed_up,
+            "kept": kept,
+            "cost_seconds": 1,
+            "parameters": {"stages": stages},
+        }
 
-    lines = [{"kind": "run", "card": "pool", "case": "c", "population": "best", "proposer": ["built-in"]},
-             candidate(0, 1.0, 2, True), candidate(8, 1.5, 3, True), candidate(9, 1.52, 4, False)]
+    lines = [
+        {"kind": "run", "card": "pool", "case": "c", "population": "best", "proposer": ["built-in"]},
+        candidate(0, 1.0, 2, True),
+        candidate(8, 1.5, 3, True),
+        candidate(9, 1.52, 4, False),
+    ]
     lines += [{"kind": "confirmation"} | confirmation] if confirmation else []
     (tmp_path / "run").mkdir()
     (tmp_path / "run/1.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -11,7 +11,17 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 def test_both_engines_are_compared_and_timed_on_photos_of_many_proportions(run_fovea, fovea_bin, tmp_path):
     model, file = tmp_path / "tiny", tmp_path / "result.json"
     run_fovea("init", "--preset", "tiny-naflex", "-o", model)
-    command = [sys.executable, ROOT / "bench/naflex.py", model, "--fovea", fovea_bin, "--precision", "fp32,int8", "--batch", "1,9"]
+    command = [
+        sys.executable,
+        ROOT / "bench/naflex.py",
+        model,
+        "--fovea",
+        fovea_bin,
+        "--precision",
+        "fp32,int8",
+        "--batch",
+        "1,9",
+    ]
     done = subprocess.run(
         [*command, "--rounds", "2", "--seconds", "0.01", "--attention", "sdpa", "--no-compile", "--json", file],
         capture_output=True, text=True, check=False,

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
-import planted  # noqa: E402
+import planted
 
 
 @pytest.mark.parametrize("name", sorted(planted.CAUSES))

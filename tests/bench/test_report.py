@@ -1,4 +1,5 @@
-"""bench/report.py: what falls short is told, what is too old is not shown, and a peer that is missing has its reason."""
+"""bench/report.py: what falls short is told, what is too old is not shown, and a peer that is missing has its
+reason."""
 
 import json
 import pathlib
@@ -8,44 +9,81 @@ import pytest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
 import ages
+import gpu_sections
 import report
 import sections
 import speed_gates
 
 
 def row(engine, precision, mean, recall, calibration="", **more):
-    return more | {"model": "m", "engine": engine, "precision": precision, "calibration": calibration, "cosine_mean": mean,
-            "cosine_percentile_1": mean - 0.001, "cosine_min": mean - 0.002, "recall_at_10": recall, "kinds": {"fog": mean}}
+    return more | {
+        "model": "m",
+        "engine": engine,
+        "precision": precision,
+        "calibration": calibration,
+        "cosine_mean": mean,
+        "cosine_percentile_1": mean - 0.001,
+        "cosine_min": mean - 0.002,
+        "recall_at_10": recall,
+        "kinds": {"fog": mean},
+    }
 
 
 def table(bf16=0.9997, int8=0.98, fp8=0.975):
-    return {"corpus": {"photos": 300, "kinds": 50}, "rows": [
-        row("torch, eager", "bf16", 0.9995, 0.97), row("torch, sdpa", "bf16", 0.9996, 0.984), row("fovea", "bf16", bf16, 0.99),
-        row("fovea", "int8", 0.999, int8, "examples/photos"), row("fovea", "fp8", 0.998, fp8, "examples/photos")]}
+    return {
+        "corpus": {"photos": 300, "kinds": 50},
+        "rows": [
+            row("torch, eager", "bf16", 0.9995, 0.97),
+            row("torch, sdpa", "bf16", 0.9996, 0.984),
+            row("fovea", "bf16", bf16, 0.99),
+            row("fovea", "int8", 0.999, int8, "examples/photos"),
+            row("fovea", "fp8", 0.998, fp8, "examples/photos"),
+        ],
+    }
 
 
-@pytest.mark.parametrize("change, told", [
-    ({}, []),
-    ({"bf16": 0.99955}, ["bf16 of m is farther from fp32 than torch's bf16 in the mean", "in the 1st percentile"]),
-    ({"int8": 0.978}, ["recall@10 of int8 of m calibrated on examples/photos is 0.0060 below"]),
-    ({"fp8": 0.973}, ["recall@10 of fp8 of m calibrated on examples/photos is 0.0110 below"]),
-])
+@pytest.mark.parametrize(
+    "change, told",
+    [
+        ({}, []),
+        ({"bf16": 0.99955}, ["bf16 of m is farther from fp32 than torch's bf16 in the mean", "in the 1st percentile"]),
+        ({"int8": 0.978}, ["recall@10 of int8 of m calibrated on examples/photos is 0.0060 below"]),
+        ({"fp8": 0.973}, ["recall@10 of fp8 of m calibrated on examples/photos is 0.0110 below"]),
+    ],
+)
 def test_what_falls_short_is_told(change, told):
-    found = sections.shortfalls(table(**change))
+    found = gpu_sections.shortfalls(table(**change))
     assert len(found) == len(told) and all(part in line for part, line in zip(told, found, strict=True))
 
 
-@pytest.mark.parametrize("recall, told", [(0.98, []), (0.978, [
-    "recall@10 of int8, first 4 layers bf16 of m calibrated on examples/photos is 0.0060 below that of torch's bf16"])])
+@pytest.mark.parametrize(
+    "recall, told",
+    [
+        (0.98, []),
+        (
+            0.978,
+            [
+                "recall@10 of int8, first 4 layers bf16 of m calibrated on examples/photos is 0.0060 below that of torch's bf16"
+            ],
+        ),
+    ],
+)
 def test_layers_in_bf16_are_told_and_judged_as_the_others(recall, told):
     result = table()
     result["rows"].append(row("fovea", "int8", 0.9994, recall, "examples/photos", bf16_layers=4))
-    assert sections.shortfalls(result) == told
-    assert "| m | fovea | int8, first 4 layers bf16 | examples/photos | 0.99940 |" in sections.accuracy_section(result)
+    assert gpu_sections.shortfalls(result) == told
+    assert "| m | fovea | int8, first 4 layers bf16 | examples/photos | 0.99940 |" in gpu_sections.accuracy_section(
+        result
+    )
 
 
-MACHINE = {"date": "2026-11-24", "gpu": {"name": "a GPU"}, "versions": {"torch": "2.11.0"}, "memory_gib": 1,
-           "cpu": {"cores": 1, "model": "a CPU", "isa": []}}
+MACHINE = {
+    "date": "2026-11-24",
+    "gpu": {"name": "a GPU"},
+    "versions": {"torch": "2.11.0"},
+    "memory_gib": 1,
+    "cpu": {"cores": 1, "model": "a CPU", "isa": []},
+}
 
 
 @pytest.fixture
@@ -53,14 +91,22 @@ def aged(tmp_path, monkeypatch):
     """aged(where, name, result, commits): files a result that is so many commits old."""
     counts = {}
     monkeypatch.setattr(report, "RESULTS", tmp_path)
-    monkeypatch.setattr(ages, "commits", lambda measured, until, folders: counts[measured] + {"then": 0, "later": 10, "HEAD": 11}[until])
+    monkeypatch.setattr(
+        ages, "commits", lambda measured, until, folders: counts[measured] + {"then": 0, "later": 10, "HEAD": 11}[until]
+    )
 
     def file(where, name, result, commits):
         commit = f"c{len(counts)}"
         counts[commit] = commits
         (tmp_path / where).mkdir(exist_ok=True)
-        machine = MACHINE | {"commit": commit} if where.startswith("nvidia") else {k: v for k, v in MACHINE.items() if k != "gpu"} | {"commit": commit}
-        (tmp_path / where / f"2026-11-24-{len(counts)}-{commit}.json").write_text(json.dumps({"machine": machine} | result))
+        machine = (
+            MACHINE | {"commit": commit}
+            if where.startswith("nvidia")
+            else {k: v for k, v in MACHINE.items() if k != "gpu"} | {"commit": commit}
+        )
+        (tmp_path / where / f"2026-11-24-{len(counts)}-{commit}.json").write_text(
+            json.dumps({"machine": machine} | result)
+        )
 
     return file
 
@@ -72,19 +118,28 @@ def test_the_guide_has_the_newest_table_that_is_not_too_old(aged):
     for int8, commits in ((0.9, 5), (0.98, 4), (0.95, 81)):
         aged("nvidia-x", "accuracy", {"accuracy": table(int8=int8)}, commits)
     text = report.guide(text, "then")
-    assert "is recent enough" not in text and "0.9800" in text and "0.9000" not in text and "0.9500" not in text and "falls short" not in text
+    assert (
+        "is recent enough" not in text
+        and "0.9800" in text
+        and "0.9000" not in text
+        and "0.9500" not in text
+        and "falls short" not in text
+    )
     assert "commit c1, 4 commits to" in text
     assert report.guide(text, "then") == text
-    assert "fog" in sections.accuracy_section(table())
+    assert "fog" in gpu_sections.accuracy_section(table())
 
 
 def test_rows_that_another_program_left_are_of_another_run(aged):
     result = table()
     result["rows"].append(row("fovea", "int8", 0.5, 0.5, "examples/photos", commit="e069c17e49b5"))
-    assert "0.5000" not in sections.accuracy_section(result) and len(sections.shortfalls(result)) == 0
+    assert "0.5000" not in gpu_sections.accuracy_section(result) and len(gpu_sections.shortfalls(result)) == 0
 
 
-IMAGE = [{"images": "JPEG", "operation": "decode", "engine": engine, "images_per_second": rate} for engine, rate in (("fovea", 9), ("pillow", 10))]
+IMAGE = [
+    {"images": "JPEG", "operation": "decode", "engine": engine, "images_per_second": rate}
+    for engine, rate in (("fovea", 9), ("pillow", 10))
+]
 
 
 def test_what_is_too_old_is_named_and_not_shown(aged, monkeypatch):
@@ -121,34 +176,93 @@ def test_every_section_has_a_limit():
 
 
 def bench_row(precision, batch, rate):
-    return {"precision": precision, "batch_size": batch, "device_images_per_second": rate, "images_per_second": rate / 2}
+    return {
+        "precision": precision,
+        "batch_size": batch,
+        "device_images_per_second": rate,
+        "images_per_second": rate / 2,
+    }
 
 
 def test_the_encoder_stands_beside_the_peers_of_its_own_run_in_the_same_precision(aged):
-    peers = [{"case": "bf16 batch 8", "peer": "torch.compile max-autotune", "precision": "bf16", "batch": 8, "images_per_second": 100.0},
-             {"case": "int8 batch 8", "peer": "torchao dynamic, torch.compile max-autotune", "precision": "int8", "batch": 8, "skipped": "no torchao"}]
-    aged("nvidia-x", "gpu_bench", {"gpu_bench": [bench_row("bf16", 8, 90), bench_row("int8", 8, 200)], "torch_encoder": peers}, 3)
+    peers = [
+        {
+            "case": "bf16 batch 8",
+            "peer": "torch.compile max-autotune",
+            "precision": "bf16",
+            "batch": 8,
+            "images_per_second": 100.0,
+        },
+        {
+            "case": "int8 batch 8",
+            "peer": "torchao dynamic, torch.compile max-autotune",
+            "precision": "int8",
+            "batch": 8,
+            "skipped": "no torchao",
+        },
+    ]
+    aged(
+        "nvidia-x",
+        "gpu_bench",
+        {"gpu_bench": [bench_row("bf16", 8, 90), bench_row("int8", 8, 200)], "torch_encoder": peers},
+        3,
+    )
     text = report.page(pictures := report.drawn("then"), "then")
     assert "| fovea | bf16 | 8 | 90 | 0.90x |" in text and "| fovea | int8 | 8 | 200 | no peer | 2.00x |" in text
-    assert "torchao dynamic, torch.compile max-autotune int8 batch 8: no torchao; transformers eager bf16: the run has neither" in text
+    assert (
+        "torchao dynamic, torch.compile max-autotune int8 batch 8: no torchao; transformers eager bf16: the run has neither"
+        in text
+    )
     assert pictures["encoder-nvidia-x.svg"].title == "X: bf16 0.90x torch.compile, int8 2.00x torch.compile bf16"
     aged("nvidia-x", "gpu_bench", {"gpu_bench": [bench_row("bf16", 8, 95)]}, 2)
     text = report.page(pictures := report.drawn("then"), "then")
-    assert "| fovea | bf16 | 8 | 95 | no peer |" in text and not pictures  # those of the run before are none of this one
+    assert (
+        "| fovea | bf16 | 8 | 95 | no peer |" in text and not pictures
+    )  # those of the run before are none of this one
 
 
 def test_eight_bits_win_nothing_beside_sixteen():
     entry = {"images": 9, "mean_bytes": 46e3, "decode_only": 9.0, "gpu_only": 9.0, "minimum_cosine_to_cpu": 1.0}
-    peers = [{"peer": "nvJPEG, torch.compile bf16", "images_per_second": 100.0}, {"peer": "DataLoader, torch.compile bf16", "skipped": "it broke"}]
-    text = sections.gpu_end_to_end_section([entry | {"precision": "bf16", "end_to_end": 90.0, "peers": peers}, entry | {"precision": "int8", "end_to_end": 200.0}])
-    assert "| fovea embed | bf16 | 90 | 0.90x |" in text and "| fovea embed | int8 | 200 | no peer (2.00x those in bf16) |" in text
+    peers = [
+        {"peer": "nvJPEG, torch.compile bf16", "images_per_second": 100.0},
+        {"peer": "DataLoader, torch.compile bf16", "skipped": "it broke"},
+    ]
+    text = gpu_sections.gpu_end_to_end_section(
+        [
+            entry | {"precision": "bf16", "end_to_end": 90.0, "peers": peers},
+            entry | {"precision": "int8", "end_to_end": 200.0},
+        ]
+    )
+    assert (
+        "| fovea embed | bf16 | 90 | 0.90x |" in text
+        and "| fovea embed | int8 | 200 | no peer (2.00x those in bf16) |" in text
+    )
     assert "DataLoader, torch.compile bf16: it broke" in text
     rate = {"cosine_least": 1.0, "cosine_mean": 1.0, "photos_images_per_second": 1.0, "written_images_per_second": 1.0}
-    text = sections.features_section([{
-        "model": "m", "layer": "last", "images": 9, "transformers_dtype": "bfloat16", "transformers_images_per_second": 50.0, "compiled_images_per_second": 100.0,
-        "rows": [rate | {"precision": "bf16", "features_images_per_second": 80.0}, rate | {"precision": "int8", "features_images_per_second": 150.0}]}])
-    assert "| 80 | 0.80x |" in text and "| 150 | no peer (1.50x those in bf16) |" in text and "| torch.compile bf16 |  |  | 100 | 1.00x |" in text
-    text = sections.features_section([{"model": "m", "layer": "last", "images": 9, "rows": [{"precision": "bf16", "skipped": "no memory"}]}])
+    text = sections.features_section(
+        [
+            {
+                "model": "m",
+                "layer": "last",
+                "images": 9,
+                "transformers_dtype": "bfloat16",
+                "transformers_images_per_second": 50.0,
+                "compiled_images_per_second": 100.0,
+                "rows": [
+                    rate | {"precision": "bf16", "features_images_per_second": 80.0},
+                    rate | {"precision": "int8", "features_images_per_second": 150.0},
+                ],
+            }
+        ]
+    )
+    assert (
+        "| 80 | 0.80x |" in text
+        and "| 150 | no peer (1.50x those in bf16) |" in text
+        and "| torch.compile bf16 |  |  | 100 | 1.00x |" in text
+    )
+    text = sections.features_section(
+        [{"model": "m", "layer": "last", "images": 9, "rows": [{"precision": "bf16", "skipped": "no memory"}]}]
+    )
     assert "fovea bf16: no memory" in text and "transformers" not in text.split("Peers")[1]
 
 
@@ -158,49 +272,120 @@ def test_the_readme_has_the_picture_of_a_gpu_or_else_of_cpus():
 
     text = f"a\n{report.BEGIN}{report.END}b\n"
     assert report.readme(text, {"encoder-cpus.svg": Drawn, "encoder-nvidia-x.svg": Drawn}) == (
-        f"a\n{report.BEGIN}![0.9 to 2x](docs/plots/encoder-nvidia-x.svg)\n{report.END}b\n")
+        f"a\n{report.BEGIN}![0.9 to 2x](docs/plots/encoder-nvidia-x.svg)\n{report.END}b\n"
+    )
     assert "encoder-cpus.svg" in report.readme(text, {"encoder-cpus.svg": Drawn}) and report.readme(text, {}) == text
 
 
 def test_a_search_or_text_that_loses_is_told_as_one_that_wins():
-    times = [{"queries": 1, "engine": engine, "seconds": seconds, "least_seconds": seconds} for engine, seconds in (("Fovea", 2.0), ("torch", 1.0))]
-    text = sections.search_times_section([{"rows": 4, "dimension": 2, "k": 1, "threads": 1, "results": times,
-                                           "skipped": [{"engine": "faiss", "why": "it is too large"}]}])
-    assert "| 1 | Fovea | 2.000 | 0.50x |" in text and "| 1 | torch | 1.000 | 1.00x |" in text and "faiss: it is too large" in text
+    times = [
+        {"queries": 1, "engine": engine, "seconds": seconds, "least_seconds": seconds}
+        for engine, seconds in (("Fovea", 2.0), ("torch", 1.0))
+    ]
+    text = sections.search_times_section(
+        [
+            {
+                "rows": 4,
+                "dimension": 2,
+                "k": 1,
+                "threads": 1,
+                "results": times,
+                "skipped": [{"engine": "faiss", "why": "it is too large"}],
+            }
+        ]
+    )
+    assert (
+        "| 1 | Fovea | 2.000 | 0.50x |" in text
+        and "| 1 | torch | 1.000 | 1.00x |" in text
+        and "faiss: it is too large" in text
+    )
     assert "first 16 queries" in text
-    rows = [{"engine": "fovea, Encoder.embed_text", "precision": "bf16", "batch": 32, "from_texts_per_second": 50.0},
-            {"engine": "transformers sdpa", "precision": "bf16", "batch": 32, "from_texts_per_second": 100.0, "from_tokens_per_second": 200.0},
-            {"engine": "transformers sdpa", "precision": "int8", "skipped": "only its fp32 and bf16 are measured"},
-            {"engine": "fovea embed --text", "precision": "bf16", "batch": "all", "from_texts_per_second": 80.0}]
+    rows = [
+        {"engine": "fovea, Encoder.embed_text", "precision": "bf16", "batch": 32, "from_texts_per_second": 50.0},
+        {
+            "engine": "transformers sdpa",
+            "precision": "bf16",
+            "batch": 32,
+            "from_texts_per_second": 100.0,
+            "from_tokens_per_second": 200.0,
+        },
+        {"engine": "transformers sdpa", "precision": "int8", "skipped": "only its fp32 and bf16 are measured"},
+        {"engine": "fovea embed --text", "precision": "bf16", "batch": "all", "from_texts_per_second": 80.0},
+    ]
     text = sections.texts_section([{"model": "m", "device": "cuda", "texts": 9, "tokens": 64, "rows": rows}])
-    assert "| 32 | 50 | 0.50x |" in text and "| all | 80 | 0.80x |" in text and "transformers sdpa int8: only its fp32" in text
+    assert (
+        "| 32 | 50 | 0.50x |" in text
+        and "| all | 80 | 0.80x |" in text
+        and "transformers sdpa int8: only its fp32" in text
+    )
 
 
 def test_cards_that_there_are_no_longer_are_left_out(tmp_path, monkeypatch):
-    monkeypatch.setattr(sections, "CARDS", tmp_path)
+    monkeypatch.setattr(gpu_sections, "CARDS", tmp_path)
     (tmp_path / "pool.cpp").write_text('Card card = {.name = "pool"};')
-    figure = {"description": "a problem", "seconds": 1e-5, "sustained": 1e-5, "sm_mhz": 1980, "watts": 400, "flops": 1e9,
-              "bytes": 1e6, "matrix_ceiling": 8e14, "peers": []}
-    result = {"copy_bytes_per_second": 4e12, "bf16_flops": 8e14, "e4m3_flops": 1.5e15,
-              "figures": [figure | {"card": card} for card in ("pool", "pool_e4m3")]}
-    text = sections.kernels_section(result)
+    figure = {
+        "description": "a problem",
+        "seconds": 1e-5,
+        "sustained": 1e-5,
+        "sm_mhz": 1980,
+        "watts": 400,
+        "flops": 1e9,
+        "bytes": 1e6,
+        "matrix_ceiling": 8e14,
+        "peers": [],
+    }
+    result = {
+        "copy_bytes_per_second": 4e12,
+        "bf16_flops": 8e14,
+        "e4m3_flops": 1.5e15,
+        "figures": [figure | {"card": card} for card in ("pool", "pool_e4m3")],
+    }
+    text = gpu_sections.kernels_section(result)
     assert "| pool | a problem | no peer | - |" in text and "pool_e4m3" not in text
 
 
 def test_a_kernel_that_misses_its_gate_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(sections, "CARDS", tmp_path)
+    monkeypatch.setattr(gpu_sections, "CARDS", tmp_path)
     (tmp_path / "attention.cpp").write_text('"attention"')
-    peer = {"name": "cuDNN", "seconds": 6e-6, "ratio": 0.65, "sustained_ratio": 0.7, "wrong": "", "ambiguous": False, "same_result": True}
-    figure = {"card": "attention", "description": "(256,16,256,72)", "seconds": 1e-5, "sustained": 1e-5, "sm_mhz": 1980, "watts": 400, "flops": 1e9,
-              "bytes": 1e6, "matrix_ceiling": 8e14, "peers": [peer],
-              "gates": [{"peer": "cuDNN", "limit": 0.9, "reading": 0.65, "passed": False}]}
-    text = sections.kernels_section({"copy_bytes_per_second": 4e12, "bf16_flops": 8e14, "e4m3_flops": 1.5e15, "figures": [figure]})
+    peer = {
+        "name": "cuDNN",
+        "seconds": 6e-6,
+        "ratio": 0.65,
+        "sustained_ratio": 0.7,
+        "wrong": "",
+        "ambiguous": False,
+        "same_result": True,
+    }
+    figure = {
+        "card": "attention",
+        "description": "(256,16,256,72)",
+        "seconds": 1e-5,
+        "sustained": 1e-5,
+        "sm_mhz": 1980,
+        "watts": 400,
+        "flops": 1e9,
+        "bytes": 1e6,
+        "matrix_ceiling": 8e14,
+        "peers": [peer],
+        "gates": [{"peer": "cuDNN", "limit": 0.9, "reading": 0.65, "passed": False}],
+    }
+    text = gpu_sections.kernels_section(
+        {"copy_bytes_per_second": 4e12, "bf16_flops": 8e14, "e4m3_flops": 1.5e15, "figures": [figure]}
+    )
     assert "| attention | (256,16,256,72) | 0.65x | cuDNN: 0.65x of 0.90x, MISSED |" in text
 
 
 def test_missed_gates_and_longer_times_are_told():
     gate = {"peer": "cuDNN", "limit": 0.9, "reading": 0.65, "passed": False}
-    change = {"what": "attention b1", "verdict": "SLOWER", "change": 0.4, "peer": "cuDNN 9", "peer_change": 0.01, "file": "2026.json", "reason": ""}
+    change = {
+        "what": "attention b1",
+        "verdict": "SLOWER",
+        "change": 0.4,
+        "peer": "cuDNN 9",
+        "peer_change": 0.01,
+        "file": "2026.json",
+        "reason": "",
+    }
     kernels = {
         "figures": [{"card": "attention", "case": "b1", "gates": [gate]}, {"card": "attention", "case": "b2", "gates": [gate | {"passed": True}]},
                     {"card": "pool", "case": "b1", "gates": []}],
@@ -208,7 +393,9 @@ def test_missed_gates_and_longer_times_are_told():
                   change | {"what": "pool b2", "verdict": "steady"}],
     }  # fmt: skip
     found = speed_gates.summary(kernels)
-    assert found["cases"] == 2 and found["missed"] == [{"card": "attention", "case": "b1", "peer": "cuDNN", "reading": 0.65, "limit": 0.9}]
+    assert found["cases"] == 2 and found["missed"] == [
+        {"card": "attention", "case": "b1", "peer": "cuDNN", "reading": 0.65, "limit": 0.9}
+    ]
     assert [one["what"] for one in found["slower"]] == ["attention b1"] and len(found["not_judged"]) == 1
     text = speed_gates.told(kernels)
     for part in ("1 of 2 cases reach all", "attention b1 misses: 0.65x of cuDNN, at least 0.90x asked", "1 of 3 times are more than 5% longer",

@@ -12,10 +12,33 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 def test_text_towers_are_compared_and_timed(model, fovea_bin, tmp_path):
     file = tmp_path / "texts.json"
     library = pathlib.Path(fovea_bin).parents[1] / "lib/libfovea.so"
-    command = [sys.executable, ROOT / "bench/texts.py", model, "--device", "cpu", "--precision", "fp32,int8", "--texts", "64", "--batch", "1,8", "--no-compile",
-               "--seconds", "0", "--program", fovea_bin, "--json", file]
-    done = subprocess.run(command, capture_output=True, text=True, check=False,
-                          env=os.environ | {"PYTHONPATH": str(ROOT / "python"), "FOVEA_LIBRARY": str(library)})
+    command = [
+        sys.executable,
+        ROOT / "bench/texts.py",
+        model,
+        "--device",
+        "cpu",
+        "--precision",
+        "fp32,int8",
+        "--texts",
+        "64",
+        "--batch",
+        "1,8",
+        "--no-compile",
+        "--seconds",
+        "0",
+        "--program",
+        fovea_bin,
+        "--json",
+        file,
+    ]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "python"), "FOVEA_LIBRARY": str(library)},
+    )
     assert done.returncode == 0, done.stderr
     (found,) = json.loads(file.read_text())["texts"]
     assert found["tokens"] == 64 and found["texts"] == 64

@@ -1,5 +1,5 @@
-"""Every function of the C interface with NULL for each of its pointers, as the headers declare them: it fails, or answers
-with nothing. A process of its own makes the calls, which says each before it makes it."""
+"""Every function of the C interface with NULL for each of its pointers, as the headers declare them: it fails, or
+answers with nothing. A process of its own makes the calls, which says each before it makes it."""
 
 import json
 import os
@@ -114,17 +114,22 @@ def answers(fovea_bin, run_fovea, model, tmp_path_factory):
     )  # fmt: skip
     lines = done.stdout.splitlines()
     assert done.returncode == 0, f"the process ended in {lines[-1] if lines else 'its beginning'}: {done.stderr}"
-    return {tuple(answer[:2]): answer[2:] for answer in (json.loads(line[7:]) for line in lines if line.startswith("answer "))}
+    return {
+        tuple(answer[:2]): answer[2:]
+        for answer in (json.loads(line[7:]) for line in lines if line.startswith("answer "))
+    }
 
 
 def test_the_headers_are_read_whole():
     exported = {name for _, name, _ in declared()}
     text = "".join(path.read_text() for path in (ROOT / "include/fovea/c").glob("*.h"))
     assert len(exported) == text.count("FOVEA_API ") - text.count("#define FOVEA_API") > 40
-    assert {name for name in OPTIONAL} <= exported
+    assert set(OPTIONAL) <= exported
 
 
-@pytest.mark.parametrize(("result", "name", "kinds", "position"), CALLS, ids=lambda part: part if isinstance(part, (str, int)) else "")
+@pytest.mark.parametrize(
+    ("result", "name", "kinds", "position"), CALLS, ids=lambda part: part if isinstance(part, (str, int)) else ""
+)
 def test_null_is_answered(result, name, kinds, position, answers):
     answer, message = answers[name, position]
     if result == "fovea_status":

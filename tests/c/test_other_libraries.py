@@ -64,8 +64,12 @@ def symbols(option, path):
 def codec_libraries(library):
     """The image libraries, from the list of what libfovea_codecs.so needs."""
     codecs = library.parent / "libfovea_codecs.so"
-    needed = re.findall(r"NEEDED.*\[(.*)\]", subprocess.run(["readelf", "-d", codecs], capture_output=True, text=True).stdout)
-    places = dict(re.findall(r"^\s*(\S+) => (\S+)", subprocess.run(["ldd", codecs], capture_output=True, text=True).stdout, re.M))
+    needed = re.findall(
+        r"NEEDED.*\[(.*)\]", subprocess.run(["readelf", "-d", codecs], capture_output=True, text=True).stdout
+    )
+    places = dict(
+        re.findall(r"^\s*(\S+) => (\S+)", subprocess.run(["ldd", codecs], capture_output=True, text=True).stdout, re.M)
+    )
     return [places[name] for name in needed if re.match(r"lib(jpeg|turbojpeg|png|tiff|webp|gif|z\.|deflate)", name)]
 
 
@@ -83,7 +87,7 @@ def test_images_are_read_in_a_process_with_other_image_libraries(library, model,
     libraries = [path for path in codec_libraries(library) if "libz." not in path]
     names = set().union(*(symbols("--defined-only", path) for path in libraries))
     functions = "".join(
-        f"void {name}(void) {{ write(2, \"{name}\\n\", {len(name) + 1}); _exit(9); }}\n"
+        f'void {name}(void) {{ write(2, "{name}\\n", {len(name) + 1}); _exit(9); }}\n'
         for name in sorted(names)
         if re.fullmatch(r"[a-zA-Z]\w+", name) and not name.startswith(("LIB", "Java", "PNG", "TurboJPEG", "TURBO"))
     )
@@ -119,7 +123,16 @@ def test_a_library_alone_says_what_it_lacks(library, model, tmp_path):
     (tmp_path / "main.c").write_text(PROGRAM.replace("void other(void);", "static void other(void) {}"))
     program = tmp_path / "embed"
     subprocess.run(
-        ["cc", tmp_path / "main.c", f"-I{ROOT}/include", f"-L{tmp_path}", "-lfovea", f"-Wl,-rpath,{tmp_path}", "-o", program],
+        [
+            "cc",
+            tmp_path / "main.c",
+            f"-I{ROOT}/include",
+            f"-L{tmp_path}",
+            "-lfovea",
+            f"-Wl,-rpath,{tmp_path}",
+            "-o",
+            program,
+        ],
         check=True,
     )
     photo = tmp_path / "photo.jpg"

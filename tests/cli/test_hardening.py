@@ -74,7 +74,9 @@ def folder_of_libraries(request, fovea_bin, tmp_path):
         pytest.skip(f"needs a build folder, and {build} is none")
     if request.param == "build":
         return build
-    installed = subprocess.run(["cmake", "--install", build, "--prefix", tmp_path], capture_output=True, text=True, check=False)
+    installed = subprocess.run(
+        ["cmake", "--install", build, "--prefix", tmp_path], capture_output=True, text=True, check=False
+    )
     assert installed.returncode == 0, installed.stdout + installed.stderr
     return tmp_path
 

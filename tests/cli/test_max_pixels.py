@@ -54,7 +54,9 @@ def test_a_higher_limit_reads_what_pillow_does_not(run_fovea, model, tmp_path):
     flat = tmp_path / "large.png"
     Image.new("1", LARGE).save(flat)
     few = ["--max-pixels", "182000000", "--decode-memory", "64M"]
-    assert "--decode-memory raises the limit" in run_fovea("preprocess", flat, "-m", model, "-o", out, *few, code=3).stderr
+    assert (
+        "--decode-memory raises the limit" in run_fovea("preprocess", flat, "-m", model, "-o", out, *few, code=3).stderr
+    )
 
 
 def test_a_page_shows_what_was_embedded(run_fovea, model, tmp_path):
@@ -76,4 +78,7 @@ def test_where_it_would_do_nothing_it_is_refused(run_fovea, model, photo, tmp_pa
 
 @pytest.mark.parametrize("wrong", ["-1", "x", "2000000000000", "1.5"])
 def test_what_is_no_limit_is_refused(wrong, run_fovea, model, photo, tmp_path):
-    assert "--max-pixels" in run_fovea("embed", photo, "-m", model, "-o", tmp_path / "o", f"--max-pixels={wrong}", code=2).stderr
+    assert (
+        "--max-pixels"
+        in run_fovea("embed", photo, "-m", model, "-o", tmp_path / "o", f"--max-pixels={wrong}", code=2).stderr
+    )

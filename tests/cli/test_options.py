@@ -18,7 +18,10 @@ EXCEPTIONS = {
     "--batch-size": ({"default", "variable"}, "bench takes several"),
     "--dtype": ({"value", "variable"}, "init also writes bf16, which numpy does not have"),
     "--gate": ({"help", "group"}, "bench has gates of speed, profile of figures, compare of what changed"),
-    "--device": ({"value", "default", "help", "variable"}, "judge runs torch; check has a GPU or the emulator, by this option alone; mutate the emulator"),
+    "--device": (
+        {"value", "default", "help", "variable"},
+        "judge runs torch; check has a GPU or the emulator, by this option alone; mutate the emulator",
+    ),
     "--gpu": ({"value", "range", "default", "help", "variable"}, "predict's is one that need not be here, by name"),
     "--kernel": ({"help"}, "try starts from one, sass shows one, emulate launches one"),
     "--most-seconds": ({"range", "default", "help"}, "of a candidate, which may have none; of a tool on a card"),
@@ -180,7 +183,9 @@ def test_the_model_is_named_alike_everywhere(run_fovea, tiny, photos, tmp_path, 
     assert run(tiny, FOVEA_MODEL="/nowhere").returncode == 0  # a model folder goes before the variable
     forgotten = run()
     assert forgotten.returncode == 2
-    expected = f"{photos} is not a model folder (it has no config.json)" if str(photos) in rest else "no model was given"
+    expected = (
+        f"{photos} is not a model folder (it has no config.json)" if str(photos) in rest else "no model was given"
+    )
     assert expected in forgotten.stderr and "-m google/siglip2-base-patch16-224" in forgotten.stderr
     if str(photos) in rest:
         rest = [word for word in rest if word != str(photos)]
@@ -289,7 +294,9 @@ def test_man_pages(run_fovea, tmp_path, commands):
     for page in pages:  # man prints these two as curved quotes, which a shell does not know
         assert not set("'`") & set(page.read_text()), page
     assert r"\(aqshard\-{00000..00099}.tar\(aq" in (tmp_path / "man/man1/fovea-embed.1").read_text()
-    checked = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", *pages], capture_output=True, text=True, check=False)
+    checked = subprocess.run(
+        ["mandoc", "-T", "lint", "-W", "warning", *pages], capture_output=True, text=True, check=False
+    )
     wrong = [line for line in checked.stdout.splitlines() if "missing date" not in line]  # it would be stale
     assert not wrong, wrong
 
@@ -306,7 +313,11 @@ def test_the_page_names_every_variable():
         for file in (ROOT / folder).rglob("*.[chp][py]*"):
             if file.suffix == ".pyc":
                 continue
-            read |= set(re.findall(r'(?:getenv|environ(?:\.get)?[\[(]|kVariable = |open\([^;]*?)\(?"(FOVEA_[A-Z_]+)"', file.read_text()))
+            read |= set(
+                re.findall(
+                    r'(?:getenv|environ(?:\.get)?[\[(]|kVariable = |open\([^;]*?)\(?"(FOVEA_[A-Z_]+)"', file.read_text()
+                )
+            )
     assert "FOVEA_GPU_SLICE" in read and "FOVEA_CPU_ISA" in read
     assert not [name for name in read if f"`{name}`" not in page]
 

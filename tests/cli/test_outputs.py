@@ -1,4 +1,5 @@
-"""What outputs may replace: every option of every command that names one, from the definitions that the help is made of.
+"""What outputs may replace: every option of every command that names one, from the definitions that the help is made
+of.
 
 A new option that names an output is in this walk by itself, and a command without a recipe fails."""
 
@@ -63,7 +64,17 @@ RECIPES = {
     "kernel report": ["{report}"],
 }
 # Commands that can do nothing here: without a network or a GPU, or without compiled kernels. They still refuse.
-CANNOT_RUN = {"pull", "kernel bench", "kernel run", "kernel profile", "kernel parameters", "kernel try", "kernel judge", "kernel evolve", "kernel sanitize"}
+CANNOT_RUN = {
+    "pull",
+    "kernel bench",
+    "kernel run",
+    "kernel profile",
+    "kernel parameters",
+    "kernel try",
+    "kernel judge",
+    "kernel evolve",
+    "kernel sanitize",
+}
 NEED_KERNELS = {"kernel check", "kernel emulate", "kernel capture", "kernel mutate", "kernel resources", "kernel sass"}
 
 
@@ -86,7 +97,12 @@ def outputs(run_fovea):
     """{command: its options that name outputs}; with the commands that help leaves out."""
     described = json.loads(run_fovea("manual", "--json").stdout)
     found = {path: options for path, options in options_of(described) if options}
-    return found | {"manual": [{"names": ["--share"], "output": "share", "required": False}, {"names": ["--json"], "output": "json", "required": False}]}
+    return found | {
+        "manual": [
+            {"names": ["--share"], "output": "share", "required": False},
+            {"names": ["--json"], "output": "json", "required": False},
+        ]
+    }
 
 
 @pytest.fixture
@@ -102,7 +118,14 @@ def place(run_fovea, model, photos, tmp_path):
     example = pathlib.Path(__file__).resolve().parents[2] / "examples/emulate"
     for path in example.iterdir():
         shutil.copy(path, folder)
-    profile = {"kind": "profile", "kernel": "k", "card": "layer_norm", "case": "c", "seconds": 1.0, "figures": {"seconds": 1.0, "bytes": 2.0}}
+    profile = {
+        "kind": "profile",
+        "kernel": "k",
+        "card": "layer_norm",
+        "case": "c",
+        "seconds": 1.0,
+        "figures": {"seconds": 1.0, "bytes": 2.0},
+    }
     (folder / "report.json").write_text(json.dumps(profile))
     return {"photos": folder / "photos", "model": folder / "model", "out": folder / "out", "words": folder / "words", "copy": tmp_path / "copy",
             "kernels": folder / "saxpy.ptx", "launch": folder / "launch.json", "report": folder / "report.json", "inputs": folder}  # fmt: skip
@@ -239,8 +262,13 @@ def test_arrays_of_a_launch_are_outputs_too(run_fovea, place, photos, tmp_path):
 def test_a_signal_ends_the_waiting_for_a_reader(signal_, fovea_bin, place, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    for words in (["label", place["photos"], "-m", place["model"], "--labels", "cat", "-o", pipe], ["info", place["model"], f"--json={pipe}"]):
-        with subprocess.Popen([fovea_bin, *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    for words in (
+        ["label", place["photos"], "-m", place["model"], "--labels", "cat", "-o", pipe],
+        ["info", place["model"], f"--json={pipe}"],
+    ):
+        with subprocess.Popen(
+            [fovea_bin, *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as process:
             try:
                 time.sleep(3)  # until it waits
                 process.send_signal(signal_)
@@ -255,7 +283,11 @@ def test_no_input_is_replaced_even_with_overwrite(run_fovea, outputs, place, tmp
         link = tmp_path / ("link" + ENDINGS.get(option["output"], ""))
         named = [word.format(**place).removeprefix("@") for word in RECIPES[command] if "{" in word]
         for name in named:
-            inputs = [path for path in pathlib.Path(name).iterdir() if path.is_file() and path.name != ".lock"] if pathlib.Path(name).is_dir() else [name]
+            inputs = (
+                [path for path in pathlib.Path(name).iterdir() if path.is_file() and path.name != ".lock"]
+                if pathlib.Path(name).is_dir()
+                else [name]
+            )
             if name == str(place["copy"]):
                 continue  # a model that the command writes to
             for path in inputs:
@@ -298,7 +330,12 @@ def test_no_device_is_replaced(cannot_run, run_fovea, outputs, place, tmp_path):
         words = arguments(place, command, options, option, path)
         done = quiet(run_fovea, words)
         assert stat.S_ISCHR(path.stat().st_mode) and path.is_symlink() == was_link, words
-        if command not in cannot_run and option["output"] not in FOLDERS | {"profile", "machine code", "graph", "ledger"}:
+        if command not in cannot_run and option["output"] not in FOLDERS | {
+            "profile",
+            "machine code",
+            "graph",
+            "ledger",
+        }:
             assert done.returncode == 0 and "(-1" not in done.stderr, (words, done.stderr)
         for left in tmp_path.glob("node*"):
             remove(left)
@@ -419,7 +456,9 @@ def test_the_standard_output_is_written_to_and_not_replaced(run_fovea, place, fo
     with open(path, "wb") as file:
         file.write(b"before\n")
         file.flush()
-        done = subprocess.run([fovea_bin, "info", place["model"], "--json=/dev/stdout"], stdout=file, stderr=subprocess.PIPE, check=False)
+        done = subprocess.run(
+            [fovea_bin, "info", place["model"], "--json=/dev/stdout"], stdout=file, stderr=subprocess.PIPE, check=False
+        )
     assert done.returncode == 0, done.stderr
     said = path.read_text()
     assert said.startswith("before\n" + run_fovea("info", place["model"]).stdout)
@@ -481,7 +520,16 @@ def test_a_report_of_measurements_is_gone_on_with(run_fovea, tmp_path):
     assert "exists, and is not" not in done.stderr and "search" in file.read_text()
     other = tmp_path / "package.json"
     other.write_text('{"name": "package"}')
-    assert "is not a report of measurements that Fovea wrote" in run_fovea("kernel", "bench", "layer_norm", f"--json={other}", code=2).stderr
+    assert (
+        "is not a report of measurements that Fovea wrote"
+        in run_fovea("kernel", "bench", "layer_norm", f"--json={other}", code=2).stderr
+    )
     described = json.loads(run_fovea("manual", "--json").stdout)
-    (option,) = [one for path, options in options_of(described) if path == "kernel bench" for one in options if one["names"] == ["--json"]]
+    (option,) = [
+        one
+        for path, options in options_of(described)
+        if path == "kernel bench"
+        for one in options
+        if one["names"] == ["--json"]
+    ]
     assert option["output"] == "bench report"

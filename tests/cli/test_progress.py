@@ -80,7 +80,18 @@ def rewritten(parts):
 
 @pytest.mark.parametrize("columns, then", [(80, None), (40, None), (80, 40), (12, None)])
 def test_the_line_never_wraps(fovea_bin, model, tmp_path, columns, then):
-    arguments = [fovea_bin, "embed", "--synthetic", "10000000", "--batch-size", "1000", "-m", model, "-o", tmp_path / "out"]
+    arguments = [
+        fovea_bin,
+        "embed",
+        "--synthetic",
+        "10000000",
+        "--batch-size",
+        "1000",
+        "-m",
+        model,
+        "-o",
+        tmp_path / "out",
+    ]
     parts, code = on_terminal(arguments, columns, then)
     assert code == 130
     states = list(rewritten(parts))
@@ -92,7 +103,9 @@ def test_the_line_never_wraps(fovea_bin, model, tmp_path, columns, then):
     assert not counts or any(count % 1000 for count in counts)  # images count before their batch is done
     text = "".join(part for part, _ in parts)
     assert " of 10000000"[: columns - 8] in text
-    assert 3 <= text.count("\n") <= 5  # the device, the interruption, the summary of up to three lines: no state left one
+    assert (
+        3 <= text.count("\n") <= 5
+    )  # the device, the interruption, the summary of up to three lines: no state left one
 
 
 def events_of(result):
@@ -202,7 +215,18 @@ def test_errors_before_the_work_are_events(run_fovea, tmp_path):
 
 
 def test_bench_is_one_stage(run_fovea, model):
-    arguments = ["bench", model, "--precision", "fp32", "--batch-size", "1,2,3,4", "--seconds", "0.6", "--device", "cpu"]
+    arguments = [
+        "bench",
+        model,
+        "--precision",
+        "fp32",
+        "--batch-size",
+        "1,2,3,4",
+        "--seconds",
+        "0.6",
+        "--device",
+        "cpu",
+    ]
     events = events_of(run_fovea(*arguments, "--progress", "json"))
     assert_known(events)
     events = [event for event in events if event["event"] == "progress"]

@@ -104,9 +104,7 @@ def test_a_reader_that_leaves_ends_the_program_quietly(fovea_bin, model):
     """As `fovea info | head -1` always did, and as shells expect."""
     reading, writing = os.pipe()
     os.close(reading)
-    result = subprocess.run(
-        [fovea_bin, "info", model], stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False
-    )
+    result = subprocess.run([fovea_bin, "info", model], stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False)
     os.close(writing)
     assert (result.returncode, result.stderr) == (-signal.SIGPIPE, b"")
 

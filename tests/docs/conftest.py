@@ -10,7 +10,8 @@ import tarfile
 import pytest
 from snippets import DOCUMENTS, ROOT
 
-# The models that the documents name; in the cache of this folder each is the smallest one, so nothing goes over a network.
+# The models that the documents name; in the cache of this folder each is the smallest one, so nothing goes over a
+# network.
 HUB_MODELS = {name for document in DOCUMENTS for name in re.findall(r"google/siglip[\w-]*\d", document.read_text())}
 PHOTOS = sorted((ROOT / "examples" / "photos").glob("*.jpg"))
 

@@ -8,9 +8,7 @@ from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted(
-    path
-    for pattern in ("*.md", "docs/*.md", "python/*.md", "examples/**/*.md")
-    for path in ROOT.glob(pattern)
+    path for pattern in ("*.md", "docs/*.md", "python/*.md", "examples/**/*.md") for path in ROOT.glob(pattern)
 )
 FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -52,7 +50,9 @@ def shell_commands(snippet: Snippet) -> list[Snippet]:
                 continue
             begun = number
         pending += line + "\n"
-        unfinished = line.endswith("\\") or subprocess.run(["bash", "-n", "-c", pending], capture_output=True).returncode
+        unfinished = (
+            line.endswith("\\") or subprocess.run(["bash", "-n", "-c", pending], capture_output=True).returncode
+        )
         if not unfinished:
             commands.append(Snippet(f"{file}:{begun}", "sh", pending))
             pending = ""

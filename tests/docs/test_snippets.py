@@ -1,7 +1,8 @@
 """Every snippet of the documents runs: each document's own, one after another, in a folder that holds what they name.
 
-A snippet that fails here needs the files or models that it names (made in conftest.py), values (PRELUDES), or a reason why it
-cannot run (NOT_RUN): then its options are still compared with what the program's help or the script's text knows."""
+A snippet that fails here needs the files or models that it names (made in conftest.py), values (PRELUDES), or a reason
+why it cannot run (NOT_RUN): then its options are still compared with what the program's help or the script's text
+knows."""
 
 import ast
 import functools
@@ -79,7 +80,9 @@ def checked(done: subprocess.CompletedProcess) -> str:
 
 
 def run(*command, **options) -> str:
-    return checked(subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=600, check=False, **options))
+    return checked(
+        subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=600, check=False, **options)
+    )
 
 
 @pytest.fixture(scope="session")
@@ -89,7 +92,9 @@ def help_of(run_fovea):
 
 @pytest.fixture(scope="session")
 def cards(run_fovea):
-    return functools.cache(lambda: [card["name"] for card in json.loads(run_fovea("kernel", "list", "--json").stdout)["cards"]])
+    return functools.cache(
+        lambda: [card["name"] for card in json.loads(run_fovea("kernel", "list", "--json").stdout)["cards"]]
+    )
 
 
 def unknown(command: str, help_of, cards) -> list[str]:
@@ -108,7 +113,11 @@ def unknown(command: str, help_of, cards) -> list[str]:
             if not re.search(rf"(^\s+|fovea ){name}\b", help_of(*path[:depth]), re.MULTILINE):
                 return [*found, f"{' '.join(path[: depth + 1])} is no command"]
         if path[:1] == ["kernel"] and re.search(r"^Usage: .*\bCARD\b", help_of(*path), re.MULTILINE):
-            found += [f"{name} is no card" for name in rest[:1] if re.fullmatch("[a-z][a-z0-9_]*", name) and name not in cards()]
+            found += [
+                f"{name} is no card"
+                for name in rest[:1]
+                if re.fullmatch("[a-z][a-z0-9_]*", name) and name not in cards()
+            ]
         for option in (part.split("=")[0] for part in rest if re.match(r"-{1,2}[a-zA-Z]", part)):
             if not re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", help_of(*path)):
                 found.append(f"{' '.join(path)} has no {option}")
@@ -125,13 +134,17 @@ def known_by_script(command: str) -> bool:
 def test_languages():
     for document in DOCUMENTS:
         for snippet in fences(document):
-            assert snippet.language in LANGUAGES, f"{snippet.where}: this test does not know how to run {snippet.language}"
+            assert snippet.language in LANGUAGES, (
+                f"{snippet.where}: this test does not know how to run {snippet.language}"
+            )
 
 
 @pytest.mark.parametrize("document", [d for d in DOCUMENTS if any(s.language == "sh" for s in fences(d))], ids=name_of)
 def test_commands(document, sandbox, environment, help_of, cards):
     script = ["set -euo pipefail"]
-    for snippet in (command for fence in fences(document) if fence.language == "sh" for command in shell_commands(fence)):
+    for snippet in (
+        command for fence in fences(document) if fence.language == "sh" for command in shell_commands(fence)
+    ):
         if reason(snippet.text):
             assert unknown(snippet.text, help_of, cards) == [], f"{snippet.where}: {snippet.text}"
             if snippet.text.startswith("scripts/"):
@@ -143,7 +156,9 @@ def test_commands(document, sandbox, environment, help_of, cards):
     run("bash", "-c", "\n".join(script), cwd=sandbox, env=environment)
 
 
-@pytest.mark.parametrize("document", [d for d in DOCUMENTS if any(s.language == "python" for s in fences(d))], ids=name_of)
+@pytest.mark.parametrize(
+    "document", [d for d in DOCUMENTS if any(s.language == "python" for s in fences(d))], ids=name_of
+)
 def test_python(document, sandbox, environment):
     program = [PRELUDE, PRELUDES.get(name_of(document), "")]
     for snippet in (s for s in fences(document) if s.language == "python"):
@@ -164,8 +179,21 @@ def test_cpp(sandbox, environment, fovea_bin):
         emulator = []
         if "fovea_emulator/" in text:
             emulator = ["-I", ROOT / "emulator/include", "-lfovea_emulator"]
-        run("c++", "-std=c++20", "-I", ROOT / "include", "snippet.cpp", "-L", library, *emulator, "-lfovea",
-            f"-Wl,-rpath,{library}", "-o", "snippet", cwd=sandbox)
+        run(
+            "c++",
+            "-std=c++20",
+            "-I",
+            ROOT / "include",
+            "snippet.cpp",
+            "-L",
+            library,
+            *emulator,
+            "-lfovea",
+            f"-Wl,-rpath,{library}",
+            "-o",
+            "snippet",
+            cwd=sandbox,
+        )
         run("./snippet", cwd=sandbox, env=environment)
 
 
@@ -176,10 +204,21 @@ def test_cmake(sandbox, environment, fovea_bin):
         project.mkdir()
         (project / "app.cpp").touch()
         (project / "CMakeLists.txt").write_text(
-            "cmake_minimum_required(VERSION 3.25)\nproject(app LANGUAGES CXX)\nadd_executable(app app.cpp)\n" + instead(snippet.text)
+            "cmake_minimum_required(VERSION 3.25)\nproject(app LANGUAGES CXX)\nadd_executable(app app.cpp)\n"
+            + instead(snippet.text)
         )
-        run("cmake", "-G", "Ninja", "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={sandbox}/DIR",
-            "-DFOVEA_BUILD_KERNELS=OFF", env=environment)
+        run(
+            "cmake",
+            "-G",
+            "Ninja",
+            "-S",
+            project,
+            "-B",
+            project / "build",
+            f"-DCMAKE_PREFIX_PATH={sandbox}/DIR",
+            "-DFOVEA_BUILD_KERNELS=OFF",
+            env=environment,
+        )
 
 
 def test_json():

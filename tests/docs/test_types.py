@@ -7,7 +7,6 @@ import subprocess
 import sys
 import textwrap
 
-import pytest
 from snippets import ROOT, fences
 
 # What snippets use before they make it. A snippet that uses another name fails here.
@@ -36,7 +35,9 @@ def given(text):
     tree = ast.parse(text)
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
     used = {name.id for name in names if isinstance(name.ctx, ast.Load)}
-    imported = {alias.asname or alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    imported = {
+        alias.asname or alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
+    }
     arguments = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
     first = {}
     for name in names:
@@ -47,11 +48,16 @@ def given(text):
 
 def test_snippets_have_types(tmp_path):
     program = [HEAD]
-    snippets = [s for document in ("README.md", "docs/python.md") for s in fences(ROOT / document) if s.language == "python"]
+    snippets = [
+        s for document in ("README.md", "docs/python.md") for s in fences(ROOT / document) if s.language == "python"
+    ]
     for number, snippet in enumerate(snippets):
         names = sorted(given(snippet.text) - {"fovea"})
         parameters = ", ".join(f"{name}: {GIVEN[name]}" for name in names if GIVEN[name])
-        program += [f"def snippet_{number}({parameters}) -> None:  # {snippet.where}", textwrap.indent(snippet.text, "    ")]
+        program += [
+            f"def snippet_{number}({parameters}) -> None:  # {snippet.where}",
+            textwrap.indent(snippet.text, "    "),
+        ]
     (tmp_path / "snippets_of_docs.py").write_text("\n".join(program))
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--config-file", ROOT / "python/pyproject.toml", "--cache-dir", tmp_path / "cache",

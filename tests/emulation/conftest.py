@@ -12,7 +12,16 @@ def emulate(run_fovea, tmp_path):
     def run(ptx, launch, *options, code=0, **popen):
         (tmp_path / "kernels.ptx").write_text(ptx)
         (tmp_path / "launch.json").write_text(json.dumps(launch))
-        done = run_fovea("emulate", tmp_path / "kernels.ptx", "--launch", tmp_path / "launch.json", *options, "--json", code=code, **popen)
+        done = run_fovea(
+            "emulate",
+            tmp_path / "kernels.ptx",
+            "--launch",
+            tmp_path / "launch.json",
+            *options,
+            "--json",
+            code=code,
+            **popen,
+        )
         return done.stderr if code == 2 else json.loads(done.stdout)
 
     return run

@@ -19,7 +19,9 @@ HEAD = """
 """
 
 # Thread i writes i to shared memory, and what thread 127 - i wrote to global memory.
-REVERSE = HEAD + """
+REVERSE = (
+    HEAD
+    + """
 .visible .entry reverse(.param .u64 to)
 {
   .reg .b32 %%r<8>;
@@ -41,9 +43,12 @@ REVERSE = HEAD + """
   ret;
 }
 """
+)
 
 # The second grid copies what the first one writes, after both may run.
-PAIR = HEAD + """
+PAIR = (
+    HEAD
+    + """
 .visible .entry make(.param .u64 to)
 {
   .reg .b32 %%r<4>;
@@ -73,9 +78,12 @@ PAIR = HEAD + """
   ret;
 }
 """
+)
 
 # Writes its two fields, a number and the number at an address, to where the third one says.
-FIELDS = HEAD + """
+FIELDS = (
+    HEAD
+    + """
 .visible .entry fields(.param .align 8 .b8 values[24])
 {
   .reg .b32 %r<4>;
@@ -89,9 +97,12 @@ FIELDS = HEAD + """
   ret;
 }
 """
+)
 
 # Loads the box of 32 columns and 4 rows at (8, 2) by the TMA, and writes it out as it lies in shared memory.
-LOAD_BOX = HEAD + """
+LOAD_BOX = (
+    HEAD
+    + """
 .visible .entry load_box(.param .align 64 .b8 map[128], .param .u64 to)
 {
   .reg .pred %p<4>;
@@ -128,6 +139,7 @@ $again:
   ret;
 }
 """
+)
 
 REVERSED = {"type": "u32", "shape": [128], "compare": {"iota": {"start": 127, "step": -1}}}
 
@@ -140,9 +152,18 @@ def reverse(barrier, **buffer):
 def pair(wait, dependent=True):
     launches = [
         {"kernel": "make", "grid": 1, "block": 64, "arguments": [{"buffer": "x"}]},
-        {"kernel": "copy", "grid": 1, "block": 64, "dependent": dependent, "arguments": [{"buffer": "x"}, {"buffer": "y"}]},
+        {
+            "kernel": "copy",
+            "grid": 1,
+            "block": 64,
+            "dependent": dependent,
+            "arguments": [{"buffer": "x"}, {"buffer": "y"}],
+        },
     ]
-    buffers = {"x": {"type": "u32", "shape": [64]}, "y": {"type": "u32", "shape": [64], "compare": {"iota": {"start": 7}}}}
+    buffers = {
+        "x": {"type": "u32", "shape": [64]},
+        "y": {"type": "u32", "shape": [64], "compare": {"iota": {"start": 7}}},
+    }
     return PAIR % wait, {"buffers": buffers, "launches": launches}
 
 
@@ -190,7 +211,10 @@ def test_files_are_read_and_written(run_fovea, example):
     launch["buffers"]["x"]["type"] = "f16"
     (example / "launch.json").write_text(json.dumps(launch))
     done = run_fovea("emulate", example / "saxpy.ptx", "--launch", example / "launch.json", code=2)
-    assert "launch.json: buffers.x.content.file: " in done.stderr and "its elements are <f4, and f16 is wanted" in done.stderr
+    assert (
+        "launch.json: buffers.x.content.file: " in done.stderr
+        and "its elements are <f4, and f16 is wanted" in done.stderr
+    )
 
 
 @pytest.mark.parametrize("first", [0, 1000, 123456])
@@ -305,13 +329,20 @@ def test_kernels_are_listed_and_named(run_fovea, example, tmp_path):
     assert done.stdout.splitlines()[0] == "saxpy(int, float, float const*, float*)"
     (kernel,) = json.loads(run_fovea("emulate", example / "saxpy.ptx", "--json").stdout)["kernels"]
     assert [(p["offset"], p["bytes"]) for p in kernel["parameters"]] == [(0, 4), (4, 4), (8, 8), (16, 8)]
-    ptx = HEAD + "".join(f".visible .entry {name}()\n{{\n  ret;\n}}\n" for name in ("_ZN1a4workILi1EEEvv", "_ZN1a4workILi2EEEvv", "other"))
+    ptx = HEAD + "".join(
+        f".visible .entry {name}()\n{{\n  ret;\n}}\n"
+        for name in ("_ZN1a4workILi1EEEvv", "_ZN1a4workILi2EEEvv", "other")
+    )
     (tmp_path / "several.ptx").write_text(ptx)
     (tmp_path / "launch.json").write_text('{"launch": {"grid": 1, "block": 1}}')
     command = ("emulate", tmp_path / "several.ptx", "--launch", tmp_path / "launch.json")
     for name in ("_ZN1a4workILi2EEEvv", "a::work<1>", "other"):
         run_fovea(*command, "--kernel", name)
-    for name, said in {"a::work": "2 kernels called a::work; name one of", "": "has 3 kernels; name one of a::work<1>", "othr": "did you mean other?"}.items():
+    for name, said in {
+        "a::work": "2 kernels called a::work; name one of",
+        "": "has 3 kernels; name one of a::work<1>",
+        "othr": "did you mean other?",
+    }.items():
         assert said in run_fovea(*command, "--kernel", name, code=2).stderr
 
 
@@ -386,7 +417,21 @@ def test_a_kernel_of_this_project(emulate, tmp_path, nvcc):
     """What the compiler makes of a whole kernel, which takes a struct: the norms of rows, as NumPy has them."""
     defines = ["-DFOVEA_ENTRY=row_norm", "-DFOVEA_INPUT_F32=0", "-DFOVEA_CHUNKS=3"]
     made = tmp_path / "row_norm.ptx"
-    subprocess.run([nvcc, "-ptx", "-lineinfo", "-arch=sm_90a", "-std=c++20", f"-I{ROOT}", *defines, ROOT / "kernels/norm/row_norm.cu", "-o", made], check=True)
+    subprocess.run(
+        [
+            nvcc,
+            "-ptx",
+            "-lineinfo",
+            "-arch=sm_90a",
+            "-std=c++20",
+            f"-I{ROOT}",
+            *defines,
+            ROOT / "kernels/norm/row_norm.cu",
+            "-o",
+            made,
+        ],
+        check=True,
+    )
     rows, width = 37, 768
     rounded = numpy.random.default_rng(1).standard_normal((rows, width), dtype="f4").view("u4") >> 16
     numpy.save(tmp_path / "x.npy", rounded.astype("u2"))
@@ -403,7 +448,11 @@ def test_a_kernel_of_this_project(emulate, tmp_path, nvcc):
     launch = {
         "buffers": {
             "x": {"type": "bf16", "content": {"file": "x.npy"}},
-            "norms": {"type": "f32", "shape": [rows, 2], "compare": {"file": "norms.npy", "absolute": 1e-6, "relative": 1e-5}},
+            "norms": {
+                "type": "f32",
+                "shape": [rows, 2],
+                "compare": {"file": "norms.npy", "absolute": 1e-6, "relative": 1e-5},
+            },
         },
         "launch": {"grid": 3, "block": 128, "arguments": [{"struct": fields}]},
     }

@@ -9,7 +9,9 @@ HEAD = """
 """
 
 # A lane writes 32 bytes of a box of 8 rows of 128, at `%s` of shared memory; lane 0 stores the box.
-STORE_BOX = HEAD + """
+STORE_BOX = (
+    HEAD
+    + """
 .visible .entry store(.param .align 64 .b8 map[128])
 {
   .reg .pred %%p<2>;
@@ -37,6 +39,7 @@ DONE:
   ret;
 }
 """
+)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +52,11 @@ DONE:
 def test_what_hardware_does_not_mind_can_be_let_pass(emulate, place, wait, option, kind):
     launch = {
         "buffers": {"x": {"type": "bf16", "shape": [8, 64]}},
-        "launch": {"grid": 1, "block": 32, "arguments": [{"tensor_map": {"buffer": "x", "box": [64, 8], "swizzle": "128B"}}]},
+        "launch": {
+            "grid": 1,
+            "block": 32,
+            "arguments": [{"tensor_map": {"buffer": "x", "box": [64, 8], "swizzle": "128B"}}],
+        },
     }
     right = STORE_BOX % (0, "cp.async.bulk.wait_group.read 0;")
     assert emulate(right, launch, "--schedules", "20")["clean"]
@@ -110,7 +117,9 @@ def test_fences_of_tensor_memory_can_be_let_pass(emulate):
 
 
 # A warp copies the same bytes again and again, and two wait for each copy: at a barrier, too, or alone.
-COPY_AGAIN = HEAD + """
+COPY_AGAIN = (
+    HEAD
+    + """
 .visible .entry copy_again(.param .u64 x)
 {
   .reg .pred %%p<4>;
@@ -143,6 +152,7 @@ WAIT:
   ret;
 }
 """
+)
 
 
 def test_warps_can_be_prompt(emulate):

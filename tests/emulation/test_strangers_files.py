@@ -13,7 +13,9 @@ HEAD = """
 """
 
 # Thread i copies number i; `%s` comes before, and `%s` is what is added to where it stores.
-COPY = HEAD + """
+COPY = (
+    HEAD
+    + """
 .visible .entry copy(.param .u64 from, .param .u64 to)
 {
   .reg .b32 %%r<4>;
@@ -31,6 +33,7 @@ COPY = HEAD + """
   ret;
 }
 """
+)
 PLAIN = COPY % ("", "")
 
 
@@ -95,11 +98,15 @@ def test_a_launch_replaces_nothing_but_such_arrays(emulate, tmp_path):
     for name in ("photo", "other.npy"):
         message = emulate(PLAIN, launch_of(ZEROS, {"write": name}), code=2)
         assert f"buffers.y.write: {tmp_path / name}: exists, and is no array" in message
-    assert "is an image, and no output replaces one" in emulate(PLAIN, launch_of(ZEROS, {"write": "photo"}), "--overwrite", code=2)
+    assert "is an image, and no output replaces one" in emulate(
+        PLAIN, launch_of(ZEROS, {"write": "photo"}), "--overwrite", code=2
+    )
     assert (tmp_path / "photo").read_bytes() == photo and (tmp_path / "other.npy").read_text() == "notes"
     for name in ("pipe", "link.npy"):
         for more in ((), ("--overwrite",)):
-            assert f"{tmp_path / name}: is no regular file" in emulate(PLAIN, launch_of(ZEROS, {"write": name}), *more, code=2)
+            assert f"{tmp_path / name}: is no regular file" in emulate(
+                PLAIN, launch_of(ZEROS, {"write": name}), *more, code=2
+            )
     assert (tmp_path / "link.npy").is_symlink() and (tmp_path / "photo").read_bytes() == photo
     read = launch_of({"content": {"file": "x.npy"}}, {"write": "x.npy"})
     assert "x.npy: is an input of this command" in emulate(PLAIN, read, "--overwrite", code=2)
@@ -168,7 +175,8 @@ def test_what_a_stranger_sends_takes_no_more_than_a_gigabyte(emulate):
     small["launch"]["arguments"] = [{"buffer": "x"}, {"buffer": "y"}]
     assert "--most-memory allows more" in emulate(PLAIN, small, "--most-memory", "12M", code=2)
     assert emulate(PLAIN, small, "--most-memory", "128M")["clean"]
-    # A variable of a module is counted once, 80 MB and as many to say which of them were written, and once more in a run's copy.
+    # A variable of a module is counted once, 80 MB and as many to say which of them were written, and once more in a
+    # run's copy.
     variable = PLAIN.replace(".visible", ".visible .global .align 4 .b8 large[80000000];\n.visible", 1)
     assert emulate(variable, launch_of(ZEROS), "--most-memory", "400M")["clean"]
     assert "--most-memory allows more" in emulate(variable, launch_of(ZEROS), "--most-memory", "240M", code=2)

@@ -169,9 +169,13 @@ def test_locks_are_not_links(hub, pull, tmp_path):
     assert not elsewhere.exists()
 
 
-@pytest.mark.parametrize(("connects", "limit", "waits"), [(True, 40, "an answer, for 30"), (False, 40, "a connection, for 20"), (False, 6, "a connection, for 6")])
+@pytest.mark.parametrize(
+    ("connects", "limit", "waits"),
+    [(True, 40, "an answer, for 30"), (False, 40, "a connection, for 20"), (False, 6, "a connection, for 6")],
+)
 def test_a_silent_hub_is_told_of(fovea_bin, tmp_path, connects, limit, waits):
-    """A hub that says nothing, or whose queue of connections is full: the user hears what is waited for, and how long."""
+    """A hub that says nothing, or whose queue of connections is full: the user hears what is waited for, and how
+    long."""
     with contextlib.ExitStack() as stack:
         silent = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         for _ in range(0 if connects else 4):

@@ -50,7 +50,11 @@ class Puller:
 
     def __call__(self, hub, *arguments, code=0, env=None, **popen):
         return self.run_fovea(
-            "pull", "org/name", *arguments, code=code, env=self.environment(hub, **(env or {})),
+            "pull",
+            "org/name",
+            *arguments,
+            code=code,
+            env=self.environment(hub, **(env or {})),
             **popen,
         )
 
@@ -106,7 +110,7 @@ def test_damaged_blob_is_fetched_again(hub, pull):
 def test_sharded_model(pull):
     shards = {f"model-0000{i}-of-00002.safetensors": bytes([i]) * 5000 for i in (1, 2)}
     index = {"weight_map": {"a": "model-00001-of-00002.safetensors"}}
-    index["weight_map"] |= {name: "model-00002-of-00002.safetensors" for name in "bcd"}
+    index["weight_map"] |= dict.fromkeys("bcd", "model-00002-of-00002.safetensors")
     hub = Hub(make_files(shards | {"model.safetensors.index.json": json.dumps(index).encode()}))
     pull(hub)
     pull.check(hub)
@@ -339,9 +343,11 @@ def test_offline(hub, pull):
 def test_two_pulls_at_once_download_once(hub, pull, fovea_bin):
     hub.pauses[WEIGHTS] = threading.Event()
     env = os.environ | pull.environment(hub)
-    start = lambda: subprocess.Popen(
-        [fovea_bin, "pull", "org/name"], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+
+    def start():
+        command = [fovea_bin, "pull", "org/name"]
+        return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
     first = start()
     assert hub.body_started.wait(20)
     second = start()
@@ -361,10 +367,26 @@ def test_two_pulls_at_once_download_once(hub, pull, fovea_bin):
 def test_certificates(pull, tmp_path):
     pem = tmp_path / "certificate.pem"
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", pem,
-         "-out", tmp_path / "cert.pem", "-subj", "/CN=localhost", "-addext",
-         "subjectAltName=DNS:localhost,IP:127.0.0.1"],
-        check=True, capture_output=True,
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            "-keyout",
+            pem,
+            "-out",
+            tmp_path / "cert.pem",
+            "-subj",
+            "/CN=localhost",
+            "-addext",
+            "subjectAltName=DNS:localhost,IP:127.0.0.1",
+        ],
+        check=True,
+        capture_output=True,
     )
     with pem.open("ab") as stream:
         stream.write((tmp_path / "cert.pem").read_bytes())
@@ -388,8 +410,12 @@ def test_transformers_finds_the_snapshot(pull, tmp_path):
     from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
 
     config = transformers.SiglipVisionConfig(
-        hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2,
-        image_size=32, patch_size=16,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        image_size=32,
+        patch_size=16,
     )
     model = transformers.SiglipVisionModel(config)
     model.save_pretrained(tmp_path / "model")
@@ -405,9 +431,7 @@ def test_transformers_finds_the_snapshot(pull, tmp_path):
         "print(total, processor.size['height'])\n"
     )
     env = os.environ | pull.environment(hub, HF_HUB_OFFLINE="1")
-    result = subprocess.run(
-        [sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True
-    )
+    result = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True)
     total, height = result.stdout.split()
     expected = sum(parameter.double().sum().item() for parameter in model.parameters())
     assert float(total) == pytest.approx(expected, abs=1e-9) and height == "32"

@@ -115,9 +115,7 @@ def strip_bomb() -> bytes:
     """100,000 strips of one row, all of one stream that is mostly blocks of nothing."""
     stream = b"\x78\x9c" + b"\0\0\0\xff\xff" * 100_000
     count = 100_000
-    return tiff(
-        layout(1, count, 8, 1, 1, rows=1) | {273: (4, [8] * count), 279: (4, [len(stream)] * count)}, [stream]
-    )
+    return tiff(layout(1, count, 8, 1, 1, rows=1) | {273: (4, [8] * count), 279: (4, [len(stream)] * count)}, [stream])
 
 
 def directory_bomb(entries: int, bytes_each: int) -> bytes:
@@ -286,8 +284,13 @@ BOMBS: dict[str, tuple[Callable[[], bytes], str]] = {
     "tiff-huge-tiles": (tile_bomb, "TIFF: tiles of 16x11184800 pixels in an image of 200000x1"),
     "tiff-small-tiles": (
         lambda: tiff(
-            {**layout(300_000, 1, 8, 1, 1), 322: (4, [16]), 323: (4, [50_000]), 324: (4, [8] * 18750),
-             325: (4, [len(zeros(800_000, 9))] * 18750)},
+            {
+                **layout(300_000, 1, 8, 1, 1),
+                322: (4, [16]),
+                323: (4, [50_000]),
+                324: (4, [8] * 18750),
+                325: (4, [len(zeros(800_000, 9))] * 18750),
+            },
             [zeros(800_000, 9)],
         ),  # fmt: skip
         "TIFF: 18750 tiles of 16x50000 pixels for an image of 300000x1",
@@ -326,9 +329,7 @@ LARGE: dict[str, Callable[[], bytes]] = {
     "tiff-tiles": lambda: tiff(
         layout(SIDE, SIDE, 8, 3, 2) | {322: (4, [1024]), 323: (4, [1024])}, [zeros(3 * MIB)] * 25
     ),
-    "tiff-ycbcr": lambda: tiff(
-        layout(SIDE, SIDE, 8, 3, 6, rows=200) | {530: (3, [1, 1])}, [zeros(SIDE * 600)] * 25
-    ),
+    "tiff-ycbcr": lambda: tiff(layout(SIDE, SIDE, 8, 3, 6, rows=200) | {530: (3, [1, 1])}, [zeros(SIDE * 600)] * 25),
     "bmp-runs": lambda: bmp_runs(SIDE, SIDE),
     "gif": lambda: gif(SIDE, SIDE),
     "jpeg-progressive": lambda: jpeg(SIDE, SIDE, progressive=True, subsampling="4:4:4"),

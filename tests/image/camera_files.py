@@ -45,9 +45,7 @@ def tiff(directories: list[Directory], order: str = "<", head: bytes = b"") -> b
             elif not isinstance(value, (bytes, list)):
                 value = [value]
             packed = (
-                bytes(value)
-                if isinstance(value, bytes)
-                else struct.pack(f"{order}{len(value)}{FORMATS[kind]}", *value)
+                bytes(value) if isinstance(value, bytes) else struct.pack(f"{order}{len(value)}{FORMATS[kind]}", *value)
             )
             number = len(packed) // SIZES[kind]
             if len(packed) > 4:

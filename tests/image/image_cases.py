@@ -49,8 +49,7 @@ def jpeg_cases() -> Iterator[Case]:
             for progressive in (False, True):
                 yield (
                     f"{width}x{height}-{sampling.replace(':', '')}-{progressive}.jpg",
-                    encode(photo((width, height)), "JPEG", quality=88, subsampling=sampling,
-                           progressive=progressive),
+                    encode(photo((width, height)), "JPEG", quality=88, subsampling=sampling, progressive=progressive),
                 )
     for quality in (1, 10, 50, 100):
         yield f"q{quality}.jpg", encode(photo((203, 151), "coffee.png"), "JPEG", quality=quality)
@@ -108,10 +107,10 @@ def turbo_cases(image: Image.Image) -> Iterator[Case]:
                     pixels = image.resize((width, height)).tobytes()
                     handle = turbo.tjInitCompress()
                     data, size = ctypes.c_void_p(), ctypes.c_ulong()
-                    assert 0 == turbo.tjCompress2(
+                    assert turbo.tjCompress2(
                         handle, pixels, width, 0, height, 0, ctypes.byref(data),
                         ctypes.byref(size), sampling, 85, progressive,
-                    )  # fmt: skip
+                    ) == 0  # fmt: skip
                     kind = "arithmetic" if arithmetic else "huffman"
                     yield (
                         f"turbo-{kind}-{name}-{progressive}-{width}x{height}.jpg",
@@ -125,7 +124,7 @@ def turbo_cases(image: Image.Image) -> Iterator[Case]:
 def orientation_cases(extension: str, save: Callable[..., bytes]) -> Iterator[Case]:
     """Orientations 1..8, values that mean nothing, and sizes that exercise each pass order."""
     image = photo((61, 47))
-    for value in range(0, 10):
+    for value in range(10):
         yield f"orientation{value}.{extension}", save(image, exif=exif(value))
     for value in (3, 6):
         yield f"orientation{value}-be.{extension}", save(image, exif=exif(value, ">"))
@@ -184,8 +183,7 @@ def png_cases() -> Iterator[Case]:
                 if (depth < 8 and color not in (0, 3)) or (depth == 16 and color == 3):
                     continue
                 for interlaced in (False, True):
-                    samples = random.integers(
-                        0, min(2**depth, 1 << 16), (height, width, channels), np.uint16)
+                    samples = random.integers(0, min(2**depth, 1 << 16), (height, width, channels), np.uint16)
                     yield (
                         f"raw-{color}-{depth}-{width}x{height}-{interlaced}.png",
                         raw_png(samples, color, depth, interlaced),
@@ -225,8 +223,15 @@ def raw_png(samples: np.ndarray, color: int, depth: int, interlaced: bool) -> by
 
     if interlaced:
         data = b""
-        for x, y, dx, dy in ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4),
-                             (1, 0, 2, 2), (0, 1, 1, 2)):
+        for x, y, dx, dy in (
+            (0, 0, 8, 8),
+            (4, 0, 8, 8),
+            (0, 4, 4, 8),
+            (2, 0, 4, 4),
+            (0, 2, 2, 4),
+            (1, 0, 2, 2),
+            (0, 1, 1, 2),
+        ):
             part = samples[y::dy, x::dx]
             if part.size:
                 data += rows(part)
@@ -234,8 +239,13 @@ def raw_png(samples: np.ndarray, color: int, depth: int, interlaced: bool) -> by
         data = rows(samples)
     header = struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, int(interlaced))
     palette = chunk(b"PLTE", bytes((7 * i) % 256 for i in range(3 * 2**depth))) if color == 3 else b""
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + palette
-            + chunk(b"IDAT", zlib.compress(data)) + chunk(b"IEND", b""))
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + palette
+        + chunk(b"IDAT", zlib.compress(data))
+        + chunk(b"IEND", b"")
+    )
 
 
 # WebP, GIF
@@ -267,8 +277,7 @@ def gif_cases() -> Iterator[Case]:
         for colors in (2, 13, 256):
             image = photo((width, height)).quantize(colors)
             yield f"{width}x{height}-{colors}.gif", encode(image, "GIF", interlace=0)
-        yield f"{width}x{height}-interlaced.gif", encode(photo((width, height)).quantize(99), "GIF",
-                                                         interlace=1)
+        yield f"{width}x{height}-interlaced.gif", encode(photo((width, height)).quantize(99), "GIF", interlace=1)
         yield f"{width}x{height}-gray.gif", encode(photo((width, height)).convert("L"), "GIF")
     image = photo((64, 48)).quantize(60)
     yield "transparent.gif", encode(image, "GIF", transparency=5)
@@ -310,8 +319,7 @@ def bmp_cases() -> Iterator[Case]:
     for width, height in ((1, 1), (5, 3), (33, 18), (130, 77)):
         for top_down in (False, True):
             for bits in (1, 4, 8, 16, 24, 32):
-                yield (f"raw{bits}-{width}-{top_down}.bmp",
-                       raw_bmp(random, width, height, bits, top_down))
+                yield (f"raw{bits}-{width}-{top_down}.bmp", raw_bmp(random, width, height, bits, top_down))
             for bits, masks in (
                 (16, (0xF800, 0x7E0, 0x1F)), (16, (0x7C00, 0x3E0, 0x1F)),
                 (24, (0xFF0000, 0xFF00, 0xFF)), (32, (0xFF0000, 0xFF00, 0xFF)),
@@ -321,8 +329,10 @@ def bmp_cases() -> Iterator[Case]:
                 (32, (0xFF0000, 0xFF00, 0xFF, 0xFF000000)),
                 (32, (0xFF000000, 0xFF00, 0xFF, 0xFF0000)), (32, (0, 0, 0, 0)),
             ):  # fmt: skip
-                yield (f"fields{bits}-{masks[0]:x}-{masks[2]:x}-{len(masks)}-{width}-{top_down}.bmp",
-                       raw_bmp(random, width, height, bits, top_down, masks=masks))
+                yield (
+                    f"fields{bits}-{masks[0]:x}-{masks[2]:x}-{len(masks)}-{width}-{top_down}.bmp",
+                    raw_bmp(random, width, height, bits, top_down, masks=masks),
+                )
         for bits in (1, 4, 8, 24):
             yield f"os2-{bits}-{width}.bmp", raw_bmp(random, width, height, bits, False, header=12)
         for header in (64, 108, 124):
@@ -331,13 +341,20 @@ def bmp_cases() -> Iterator[Case]:
             for gray in (False, True):
                 yield (f"rle{bits}-{width}-{gray}.bmp", rle_bmp(random, width, height, bits, gray))
     yield "short-palette.bmp", raw_bmp(random, 33, 18, 8, False, colors=40)
-    yield "black-white-8.bmp", raw_bmp(random, 33, 18, 8, False, colors=2,
-                                       palette=[(0, 0, 0), (255, 255, 255)])
+    yield "black-white-8.bmp", raw_bmp(random, 33, 18, 8, False, colors=2, palette=[(0, 0, 0), (255, 255, 255)])
 
 
-def raw_bmp(random: np.random.Generator, width: int, height: int, bits: int, top_down: bool,
-            header: int = 40, masks: tuple[int, ...] | None = None, colors: int | None = None,
-            palette: list[tuple[int, ...]] | None = None) -> bytes:
+def raw_bmp(
+    random: np.random.Generator,
+    width: int,
+    height: int,
+    bits: int,
+    top_down: bool,
+    header: int = 40,
+    masks: tuple[int, ...] | None = None,
+    colors: int | None = None,
+    palette: list[tuple[int, ...]] | None = None,
+) -> bytes:
     stride = (width * bits + 31) // 32 * 4
     pixels = random.integers(0, 256, stride * height).astype(np.uint8).tobytes()
     count = (colors or 2**bits) if bits <= 8 else 0
@@ -348,8 +365,20 @@ def raw_bmp(random: np.random.Generator, width: int, height: int, bits: int, top
     if header == 12:
         info = struct.pack("<IHHHH", 12, width, height, 1, bits)
     else:
-        info = struct.pack("<IiiHHIIiiII", header, width, -height if top_down else height, 1, bits,
-                           3 if masks else 0, len(pixels), 0, 0, colors or 0, 0)
+        info = struct.pack(
+            "<IiiHHIIiiII",
+            header,
+            width,
+            -height if top_down else height,
+            1,
+            bits,
+            3 if masks else 0,
+            len(pixels),
+            0,
+            0,
+            colors or 0,
+            0,
+        )
         extra = struct.pack(f"<{len(masks)}I", *masks) if masks else b""
         info += extra.ljust(header - 40, b"\0") if header > 40 else extra
     start = 14 + len(info) + len(table)
@@ -359,7 +388,7 @@ def raw_bmp(random: np.random.Generator, width: int, height: int, bits: int, top
 def rle_bmp(random: np.random.Generator, width: int, height: int, bits: int, gray: bool) -> bytes:
     """Runs, literal samples, jumps and row ends, in random order."""
     data = bytearray()
-    for y in range(height):
+    for _ in range(height):
         x = 0
         while x < width:
             left = width - x
@@ -374,17 +403,15 @@ def rle_bmp(random: np.random.Generator, width: int, height: int, bits: int, gra
                 data += bytes([0, 2, count, 0])
             else:
                 count = int(random.integers(1, min(left, 250) + 1))
-                data += bytes([count + (40 if count == left and count < 200 else 0),
-                               int(random.integers(0, 256))])
+                data += bytes([count + (40 if count == left and count < 200 else 0), int(random.integers(0, 256))])
             x += count
         data += b"\0\0"
     data += b"\0\1"
     count = 2**bits
     table = b"".join(
-        bytes((i, i, i, 0) if gray and bits == 8 else (*random.integers(0, 256, 3).tolist(), 0))
-        for i in range(count))
-    info = struct.pack("<IiiHHIIiiII", 40, width, height, 1, bits, 1 if bits == 8 else 2, len(data),
-                       0, 0, 0, 0)
+        bytes((i, i, i, 0) if gray and bits == 8 else (*random.integers(0, 256, 3).tolist(), 0)) for i in range(count)
+    )
+    info = struct.pack("<IiiHHIIiiII", 40, width, height, 1, bits, 1 if bits == 8 else 2, len(data), 0, 0, 0, 0)
     start = 14 + len(info) + len(table)
     return b"BM" + struct.pack("<IHHI", start + len(data), 0, 0, start) + info + table + bytes(data)
 
@@ -396,17 +423,23 @@ def tiff_cases() -> Iterator[Case]:
     for width, height in ((1, 1), (17, 33), (227, 149)):
         image = photo((width, height))
         for mode in ("1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "I;16"):
-            converted = (Image.fromarray((np.asarray(image.convert("L")).astype(np.uint16) * 3))
-                         if mode == "I;16" else image.convert(mode))
+            converted = (
+                Image.fromarray(np.asarray(image.convert("L")).astype(np.uint16) * 3)
+                if mode == "I;16"
+                else image.convert(mode)
+            )
             for compression in (None, "tiff_lzw", "tiff_adobe_deflate", "packbits"):
-                yield (f"{width}x{height}-{mode.replace(';', '')}-{compression}.tif",
-                       encode(converted, "TIFF", compression=compression))
+                yield (
+                    f"{width}x{height}-{mode.replace(';', '')}-{compression}.tif",
+                    encode(converted, "TIFF", compression=compression),
+                )
         for compression in ("group3", "group4"):
-            yield f"{width}x{height}-{compression}.tif", encode(image.convert("1"), "TIFF",
-                                                                 compression=compression)
+            yield f"{width}x{height}-{compression}.tif", encode(image.convert("1"), "TIFF", compression=compression)
         for mode in ("RGB", "L", "YCbCr", "CMYK"):
-            yield f"{width}x{height}-jpeg-{mode}.tif", encode(image.convert(mode), "TIFF",
-                                                               compression="jpeg", quality=80)
+            yield (
+                f"{width}x{height}-jpeg-{mode}.tif",
+                encode(image.convert(mode), "TIFF", compression="jpeg", quality=80),
+            )
         yield f"{width}x{height}-zstd.tif", encode(image, "TIFF", compression="zstd")
     rgb = np.asarray(photo((203, 151), "coffee.png"))
     gray = rgb[..., 1]
@@ -418,10 +451,11 @@ def tiff_cases() -> Iterator[Case]:
         "rgb-premultiplied": (alpha, {"photometric": "rgb", "extrasamples": ["assocalpha"]}),
         "rgbx": (alpha, {"photometric": "rgb", "extrasamples": ["unspecified"]}),
         "rgb16": (deep, {"photometric": "rgb"}),
-        "rgba16": (np.dstack([deep, deep[..., 0]]),
-                   {"photometric": "rgb", "extrasamples": ["unassalpha"]}),
-        "rgb16-premultiplied": (np.dstack([deep, deep[..., 0]]),
-                                {"photometric": "rgb", "extrasamples": ["assocalpha"]}),
+        "rgba16": (np.dstack([deep, deep[..., 0]]), {"photometric": "rgb", "extrasamples": ["unassalpha"]}),
+        "rgb16-premultiplied": (
+            np.dstack([deep, deep[..., 0]]),
+            {"photometric": "rgb", "extrasamples": ["assocalpha"]},
+        ),
         "gray": (gray, {"photometric": "minisblack"}),
         "white": (gray, {"photometric": "miniswhite"}),
         "gray16": (gray.astype(np.uint16) * 2, {"photometric": "minisblack"}),
@@ -440,8 +474,7 @@ def tiff_cases() -> Iterator[Case]:
                 "deflate-strips": {"compression": "zlib", "rowsperstrip": 9},
                 "deflate-predicted": {"compression": "zlib", "predictor": array.dtype.kind == "u"},
                 "planes": {"planarconfig": "separate", "compression": "zlib"},
-                "planes-tiled": {"planarconfig": "separate", "tile": (32, 64),
-                                 "compression": "zlib"},
+                "planes-tiled": {"planarconfig": "separate", "tile": (32, 64), "compression": "zlib"},
                 "planes-raw": {"planarconfig": "separate"},
             }.items():
                 if "planes" in layout and array.ndim == 2:
@@ -450,11 +483,14 @@ def tiff_cases() -> Iterator[Case]:
                 yield f"{name}-{layout}-{'be' if order == '>' else 'le'}.tif", tiff(data, order, **options, **more)
     yield "big.tif", tiff(rgb, "<", photometric="rgb", bigtiff=True)
     for value in range(1, 9):
-        yield (f"orientation{value}.tif",
-               tiff(rgb[:60, :41], "<", photometric="rgb", extratags=[(274, 3, 1, value, True)]))
-        yield (f"orientation{value}-deflate.tif",
-               tiff(rgb[:60, :41], ">", photometric="rgb", compression="zlib",
-                    extratags=[(274, 3, 1, value, True)]))
+        yield (
+            f"orientation{value}.tif",
+            tiff(rgb[:60, :41], "<", photometric="rgb", extratags=[(274, 3, 1, value, True)]),
+        )
+        yield (
+            f"orientation{value}-deflate.tif",
+            tiff(rgb[:60, :41], ">", photometric="rgb", compression="zlib", extratags=[(274, 3, 1, value, True)]),
+        )
 
 
 def tiff(array: np.ndarray, order: str, **options) -> bytes:

@@ -58,9 +58,7 @@ def upright(data: bytes, orientation: int) -> tuple[tuple[int, int], bytes]:
 def cases() -> dict[str, bytes]:
     thumbnail = photo((16, 12), "coffee.png").tobytes()
     made = {
-        f"dng-{order}-{value}": camera_files.dng(jpeg(), SIZE, value, order)
-        for order in "<>"
-        for value in (1, 3, 6, 8)
+        f"dng-{order}-{value}": camera_files.dng(jpeg(), SIZE, value, order) for order in "<>" for value in (1, 3, 6, 8)
     }
     return made | {
         "dng-with-exif": camera_files.dng(jpeg_with_exif(6), SIZE, 3),

@@ -251,7 +251,9 @@ def test_it_takes_the_memory_that_it_says(tmp_path):
     refused = Outcome(large, "--decode-memory", "1").error
     assert "HEIC: decoding 2000x1500 pixels of this kind needs" in refused
     needed = int(refused.split(" needs ")[1].split()[0]) * MEGABYTE
-    idle = max(Outcome(small).peak for _ in range(3))  # it is looked at from time to time, and small images take no time
+    idle = max(
+        Outcome(small).peak for _ in range(3)
+    )  # it is looked at from time to time, and small images take no time
     used = Outcome(large).peak - idle - large.stat().st_size
     assert used < needed * 1.02 + 4 * MEGABYTE, f"{used} of {needed}"
 

@@ -1,4 +1,5 @@
-"""What an image may cost: bombs are refused or cheap, decoding stops when asked to and takes the memory that it announces."""
+"""What an image may cost: bombs are refused or cheap, decoding stops when asked to and takes the memory that it
+announces."""
 
 from __future__ import annotations
 

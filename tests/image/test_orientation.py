@@ -1,4 +1,5 @@
-"""The orientation tag stored in every type, in both byte orders and in every container, against the installed Pillow."""
+"""The orientation tag stored in every type, in both byte orders and in every container, against the installed
+Pillow."""
 
 from __future__ import annotations
 
@@ -11,8 +12,7 @@ from collections.abc import Iterator
 import pytest
 from bombs import chunk
 from image_cases import photo
-from PIL import Image
-from test_pixels import by_pillow, compare, tool  # noqa: F401 (a fixture)
+from test_pixels import by_pillow, compare, tool  # noqa: F401
 
 ORIENTATION, XMP = 274, 700
 WIDTH, HEIGHT = 7, 5
@@ -51,7 +51,10 @@ def values(order: str) -> Iterator[tuple[str, list[Entry]]]:
         for value in (0, 1, 2, 5, 6, 8, 9, 100):
             yield f"type {kind} of {value}", [entry(kind, 1, struct.pack(order + letter, value))]
         for count in (0, 2, 3):
-            yield f"type {kind}, {count} times", [entry(kind, count, struct.pack(f"{order}{count}{letter}", *([6] * count)))]
+            yield (
+                f"type {kind}, {count} times",
+                [entry(kind, count, struct.pack(f"{order}{count}{letter}", *([6] * count)))],
+            )
         yield f"type {kind}, first of two", [entry(kind, 2, struct.pack(f"{order}2{letter}", 8, 1))]
         if letter in "bhi":
             yield f"type {kind} of -6", [entry(kind, 1, struct.pack(order + letter, -6))]
@@ -80,7 +83,10 @@ def values(order: str) -> Iterator[tuple[str, list[Entry]]]:
     yield "after data that are not there", [lost, six]
     yield "before data that are not there", [six, lost]
     yield "after data longer than the file", [(270, 2, 2**20, bytes(4)), six]
-    yield "after data longer than the file, in two values", [(270, 2, 2**20, bytes(4)), entry(3, 4, struct.pack(order + "4H", 6, 1, 1, 1))]
+    yield (
+        "after data longer than the file, in two values",
+        [(270, 2, 2**20, bytes(4)), entry(3, 4, struct.pack(order + "4H", 6, 1, 1, 1))],
+    )
     shared = [(300 + tag, 7, 60, struct.pack(order + "I", 0)) for tag in range(9)]
     yield "after data that share bytes", [*shared, entry(3, 4, struct.pack(order + "4H", 6, 1, 1, 1))]
     yield "after one tag again and again", [*([shared[0]] * 9), entry(3, 4, struct.pack(order + "4H", 6, 1, 1, 1))]

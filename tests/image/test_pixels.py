@@ -148,7 +148,7 @@ def test_no_truncated_file_is_read_where_pillow_raises(tool, kind):
     photo((120, 90), "coffee.png").save(buffer, kind)
     whole = buffer.getvalue()
     wrong = []
-    for cut in sorted({*range(0, 40), *range(40, len(whole), max(1, len(whole) // 60)), len(whole) - 1}):
+    for cut in sorted({*range(40), *range(40, len(whole), max(1, len(whole) // 60)), len(whole) - 1}):
         data = whole[:cut]
         expected = by_pillow(data)
         tool.file.write_bytes(data)

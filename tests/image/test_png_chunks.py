@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 from bombs import MIB, chunk, png, zeros
-from test_pixels import by_pillow, tool  # noqa: F401 (a fixture)
+from test_pixels import by_pillow, tool  # noqa: F401
 
 Case = tuple[str, bytes]
 END = chunk(b"IEND")
@@ -68,9 +68,7 @@ def text_totals() -> Iterator[Case]:
 
 def shapes() -> Iterator[Case]:
     """Chunks of every length and wrong sums, in images of every colour type, and cut short at the end."""
-    names = (
-        b"tEXt zTXt iTXt iCCP gAMA cHRM sRGB pHYs tRNS acTL fcTL fdAT tIME bKGD sBIT hIST sPLT prVt IHDR"
-    ).split()
+    names = (b"tEXt zTXt iTXt iCCP gAMA cHRM sRGB pHYs tRNS acTL fcTL fdAT tIME bKGD sBIT hIST sPLT prVt IHDR").split()
     for name in names:
         for length, fill in itertools.product((0, 1, 2, 4, 6, 8, 9, 12, 13, 26, 32, 40), (b"\0", b"\1", b"a")):
             yield from around(f"{name} {length} {fill}", chunk(name, fill * length))
@@ -137,7 +135,7 @@ def frames() -> Iterator[Case]:
 
 
 @pytest.mark.parametrize("cases", [text_sizes, text_totals, shapes, metadata, frames])
-def test_what_pillow_reads_is_read_and_nothing_else(tool, cases):  # noqa: F811
+def test_what_pillow_reads_is_read_and_nothing_else(tool, cases):
     wrong = []
     for name, data in cases():
         expected = by_pillow(data)

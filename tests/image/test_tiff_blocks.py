@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from bombs import layout, tiff
 from PIL import Image
-from test_pixels import by_pillow, tool  # noqa: F401 (a fixture)
+from test_pixels import by_pillow, tool  # noqa: F401
 
 SUBSAMPLINGS = [(1, 1), (2, 1), (2, 2), (4, 2), (4, 1), (1, 2), (4, 4), (1, 4), (2, 4)]
 LZW, JPEG, DEFLATE, PACKBITS = 5, 7, 8, 32773
@@ -47,9 +47,7 @@ def lzw(data: bytes) -> bytes:
 
 
 def packbits(data: bytes) -> bytes:
-    return b"".join(
-        bytes([len(data[at : at + 128]) - 1]) + data[at : at + 128] for at in range(0, len(data), 128)
-    )
+    return b"".join(bytes([len(data[at : at + 128]) - 1]) + data[at : at + 128] for at in range(0, len(data), 128))
 
 
 CODECS = {LZW: lzw, DEFLATE: zlib.compress, PACKBITS: packbits}
@@ -70,11 +68,17 @@ def ycbcr(choose: random.Random) -> tuple[str, bytes]:
     if choose.random() < 0.9:  # else it is 2x2
         tags[530] = (3, [across, down])
     if choose.random() < 0.4:
-        tags[529] = (5, choose.choice([[(299, 1000), (587, 1000), (114, 1000)], [(2126, 10000), (7152, 10000), (722, 10000)]]))
+        tags[529] = (
+            5,
+            choose.choice([[(299, 1000), (587, 1000), (114, 1000)], [(2126, 10000), (7152, 10000), (722, 10000)]]),
+        )
     if choose.random() < 0.4:
         full = [(0, 1), (255, 1), (128, 1), (255, 1), (128, 1), (255, 1)]
         video = [(16, 1), (235, 1), (128, 1), (240, 1), (128, 1), (240, 1)]
-        tags[532] = (5, choose.choice([full, video, [(choose.randrange(300), choose.choice([0, 1, 2])) for _ in range(6)]]))
+        tags[532] = (
+            5,
+            choose.choice([full, video, [(choose.randrange(300), choose.choice([0, 1, 2])) for _ in range(6)]]),
+        )
     if choose.random() < 0.2:
         tags[317] = (3, [choose.choice([1, 2])])
     if choose.random() < 0.5:
@@ -98,7 +102,7 @@ def ycbcr(choose: random.Random) -> tuple[str, bytes]:
 
 
 def undamaged() -> Iterator[tuple[str, bytes]]:
-    for seed in range(0, 800):
+    for seed in range(800):
         yield ycbcr(random.Random(seed))
 
 
@@ -164,7 +168,7 @@ def damaged_deflate() -> Iterator[tuple[str, bytes]]:
 # Of the files that Pillow reads, the share that is read here too, at least. Where libtiff meets an error in
 # YCbCr, Pillow continues with black; subsampling by 4x4 in tiles is refused by name.
 @pytest.mark.parametrize("cases, share", [(undamaged, 0.7), (damaged, 0.5), (damaged_deflate, 0.9), (overlong, 1.0)])
-def test_what_both_read_they_read_alike(tool, cases, share):  # noqa: F811
+def test_what_both_read_they_read_alike(tool, cases, share):
     wrong = []
     read = readable = 0
     for name, data in cases():
@@ -186,7 +190,7 @@ def test_what_both_read_they_read_alike(tool, cases, share):  # noqa: F811
 
 @pytest.mark.parametrize("entries", [0, 767, 769])
 @pytest.mark.parametrize("big_endian", [False, True])
-def test_a_palette_of_another_size_is_refused(tool, entries, big_endian):  # noqa: F811
+def test_a_palette_of_another_size_is_refused(tool, entries, big_endian):
     """libtiff takes the indices for gray."""
     tags = layout(5, 4, 8, 1, 3, 1) | ({320: (3, range(entries))} if entries else {})
     tool.file.write_bytes(tiff(tags, [bytes(range(20))], big_endian))

@@ -1,5 +1,5 @@
-"""JPEG in TIFF, as GDAL, libvips, tifffile and ImageMagick write it, against the installed Pillow: every subsampling, in
-strips and tiles, with tables of their own and shared ones, interleaved and in separate planes."""
+"""JPEG in TIFF, as GDAL, libvips, tifffile and ImageMagick write it, against the installed Pillow: every subsampling,
+in strips and tiles, with tables of their own and shared ones, interleaved and in separate planes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from bombs import layout, tiff
 from image_cases import photo
 from PIL import Image
-from test_pixels import by_pillow, compare, tool  # noqa: F401 (a fixture)
+from test_pixels import by_pillow, compare, tool  # noqa: F401
 
 JPEG, RGB, YCBCR, CMYK, GRAY = 7, 2, 6, 5, 1
 SAMPLINGS = {"4:4:4": (1, 1), "4:2:2": (2, 1), "4:2:0": (2, 2), "4:4:0": (1, 2), "4:1:1": (4, 1)}
@@ -79,6 +79,7 @@ def parts(image: np.ndarray, rows: int, columns: int, tiled: bool) -> Iterator[n
 
 def shared_tables(streams: list[bytes]) -> tuple[bytes, list[bytes]]:
     """The tables of all streams, which are the same, and the streams without them."""
+
     def segments(stream: bytes) -> Iterator[tuple[int, int]]:
         at = 2
         while stream[at + 1] != 0xDA:
@@ -129,7 +130,10 @@ def others() -> Iterator[tuple[str, bytes]]:
             place = {322: (4, [columns]), 323: (4, [rows])} if tiled else {}
             where = "tiles" if tiled else f"strips of {rows}"
             for progressive in (False, True):
-                rgb = [coded(part, "4:4:4", keep_rgb=True, progressive=progressive) for part in parts(image, rows, columns, tiled)]
+                rgb = [
+                    coded(part, "4:4:4", keep_rgb=True, progressive=progressive)
+                    for part in parts(image, rows, columns, tiled)
+                ]
                 yield f"RGB in {where}", tiff(layout(width, height, 8, 3, RGB, JPEG, rows) | place, rgb)
             gray = np.asarray(Image.fromarray(image).convert("L"))
             one = [coded(part, "4:4:4") for part in parts(gray, rows, columns, tiled)]
@@ -141,7 +145,11 @@ def others() -> Iterator[tuple[str, bytes]]:
                 Image.fromarray(part, "CMYK").save(buffer, "JPEG", quality=90)
                 four.append(buffer.getvalue())
             yield f"CMYK in {where}", tiff(layout(width, height, 8, 4, CMYK, JPEG, rows) | place, four)
-            planes = [coded(part, "4:4:4") for channel in range(3) for part in parts(image[..., channel], rows, columns, tiled)]
+            planes = [
+                coded(part, "4:4:4")
+                for channel in range(3)
+                for part in parts(image[..., channel], rows, columns, tiled)
+            ]
             for photometric in (RGB, YCBCR):
                 tags = layout(width, height, 8, 3, photometric, JPEG, rows, planar=[2]) | place
                 yield f"planes of {photometric} in {where}", tiff(tags | {530: (3, [1, 1])}, planes)

@@ -1,5 +1,5 @@
-"""Layouts of TIFF that few programs write, against the installed Pillow: 12-bit gray, planes beyond the colours, and the
-JPEG compression of TIFF 6.0 (6), which came before today's (7)."""
+"""Layouts of TIFF that few programs write, against the installed Pillow: 12-bit gray, planes beyond the colours, and
+the JPEG compression of TIFF 6.0 (6), which came before today's (7)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from bombs import layout, tiff
 from image_cases import photo
 from PIL import Image
-from test_pixels import by_pillow, compare, tool  # noqa: F401 (a fixture)
+from test_pixels import by_pillow, compare, tool  # noqa: F401
 
 DEFLATE, OLD_JPEG, NONE = 8, 6, 1
 
@@ -45,7 +45,10 @@ def planes_beyond() -> Iterator[tuple[str, bytes]]:
                 count = colours + len(extras)
                 planes = [noise.bytes(24 * 18 * bits // 8) for _ in range(count)]
                 tags = layout(24, 18, bits, count, photometric, DEFLATE, planar=[2], extra=extras)
-                yield f"{count} planes of {bits} bits, {photometric} and {extras}", tiff(tags, map(zlib.compress, planes))
+                yield (
+                    f"{count} planes of {bits} bits, {photometric} and {extras}",
+                    tiff(tags, map(zlib.compress, planes)),
+                )
 
 
 def old_jpeg(width: int, height: int, sampling: str, **more) -> bytes:

@@ -1,4 +1,5 @@
-"""Projects on what `cmake --install` leaves, and one that holds Fovea's sources: in C and C++, by CMake and pkg-config."""
+"""Projects on what `cmake --install` leaves, and one that holds Fovea's sources: in C and C++, by CMake and
+pkg-config."""
 
 import json
 import os
@@ -91,7 +92,10 @@ def test_what_is_installed(installed, library):
     files = {str(path.relative_to(installed)) for path in installed.rglob("*") if not path.is_dir()}
     roots = (ROOT / "include", ROOT / "emulator/include")
     public = {f"include/{path.relative_to(root)}" for root in roots for path in root.rglob("*.h*")}
-    assert public | {"bin/fovea", "share/doc/fovea/LICENSE", "share/doc/fovea/NOTICE", "share/man/man1/fovea-embed.1"} <= files
+    assert (
+        public | {"bin/fovea", "share/doc/fovea/LICENSE", "share/doc/fovea/NOTICE", "share/man/man1/fovea-embed.1"}
+        <= files
+    )
     assert {"share/bash-completion/completions/fovea", "share/zsh/site-functions/_fovea"} <= files
     assert "share/fish/vendor_completions.d/fovea.fish" in files
     assert "SONAME" in (dynamic := output("readelf", "-d", library)) and "[libfovea.so.0]" in dynamic
@@ -109,7 +113,9 @@ def test_scripts_build_builds_all_that_is_installed(installed, fovea_bin, tmp_pa
     linked = re.findall(r"^(\S+): \w*LINKER\w*$", output("ninja", "-C", build, "-t", "targets", "all"), re.M)
     names = {path.name for path in installed.rglob("*") if path.is_file()}
     needed = {path for path in linked if pathlib.Path(path).name in names}
-    assert {"fovea", "libfovea", "libfovea_codecs", "libfovea_emulator"} == {pathlib.Path(path).name.split(".")[0] for path in needed}
+    assert {"fovea", "libfovea", "libfovea_codecs", "libfovea_emulator"} == {
+        pathlib.Path(path).name.split(".")[0] for path in needed
+    }
     built = set(re.findall(r" -o (\S+)", output("ninja", "-C", build, "-t", "commands", *targets.split())))
     assert needed <= built, f"scripts/build does not build {needed - built}"
 
@@ -122,7 +128,9 @@ def test_the_library_exports_its_public_interfaces_alone(library):
     for name in ("fovea_encoder_load", "fovea::Encoder::Encoder(", "fovea::embed_job(", "fovea::pull"):
         assert any(symbol.startswith(name) for symbol in exported), name
     for header in (ROOT / "include/fovea").glob("*.hpp"):
-        assert re.search(r'^namespace \[\[gnu::visibility\("default"\)\]\] fovea \{$', header.read_text(), re.M), f"{header} exports nothing"
+        assert re.search(r'^namespace \[\[gnu::visibility\("default"\)\]\] fovea \{$', header.read_text(), re.M), (
+            f"{header} exports nothing"
+        )
 
 
 @pytest.mark.parametrize("language", ["c", "cpp"])
@@ -148,7 +156,9 @@ def test_the_c_program_that_searches_finds_what_the_command_finds(build_c, run_f
     run_fovea("embed", *PHOTOS[:5], "-m", model, "-o", tmp_path / "out")
     program = build_c("search")
     for words in ("A Dog", "дом у моря"):
-        found = json.loads(run_fovea("search", words, "--in", tmp_path / "out", "--json").stdout)["queries"][0]["matches"]
+        found = json.loads(run_fovea("search", words, "--in", tmp_path / "out", "--json").stdout)["queries"][0][
+            "matches"
+        ]
         lines = [line.split(" ", 2) for line in output(program, tmp_path / "out", words).splitlines()]
         assert [path for _, _, path in lines] == [match["source"] for match in found]
         for (score, probability, _), match in zip(lines, found, strict=True):
@@ -237,7 +247,9 @@ def test_a_project_with_the_emulator_alone(installed, library, tmp_path):
     assert "[libfovea_emulator.so.0]" in needed and "[libfovea.so.0]" not in needed
     emulator = library.parent / "libfovea_emulator.so"
     exported = [line.split(" ", 2)[2] for line in output("nm", "-DC", "--defined-only", emulator).splitlines()]
-    public = re.compile(r"emu::((Device|Finding|TraceEvent)::[~\w]+|name_of|encode)[\[(].*|(vtable|typeinfo|typeinfo name) for emu::Error|emu::Error::.*")
+    public = re.compile(
+        r"emu::((Device|Finding|TraceEvent)::[~\w]+|name_of|encode)[\[(].*|(vtable|typeinfo|typeinfo name) for emu::Error|emu::Error::.*"
+    )
     assert [name for name in exported if not public.fullmatch(name)] == []
 
 
@@ -266,7 +278,14 @@ def test_a_project_that_holds_the_sources(tmp_path):
     names = {target["name"] for target in json.loads(model.read_text())["configurations"][0]["targets"]}
     folders = {f"fovea_{path.parent.name}" for path in (ROOT / "src").glob("*/CMakeLists.txt")}
     emulator = {"fovea_emulator", "fovea_emulator_objects"}
-    assert names == folders | emulator | {"fovea_codec_forwards", "fovea_codecs", "fovea_commit", "fovea_gpu_scanner", "fovea_kernels", "parent"}
+    assert names == folders | emulator | {
+        "fovea_codec_forwards",
+        "fovea_codecs",
+        "fovea_commit",
+        "fovea_gpu_scanner",
+        "fovea_kernels",
+        "parent",
+    }
     assert not any("file(INSTALL" in path.read_text() for path in (build / "fovea").rglob("cmake_install.cmake"))
 
     commands = {entry["file"]: entry["command"] for entry in json.loads((build / "compile_commands.json").read_text())}

@@ -441,7 +441,7 @@ def test_nothing_outlives_the_judge(package, tmp_path, number):
     started = tmp_path / "started"
     (tmp_path / "answer.py").write_text(
         "import os, pathlib, subprocess\n"
-        "processes = f'{os.getpid()} {subprocess.Popen([\"sleep\", \"1000\"]).pid} '\n"
+        'processes = f\'{os.getpid()} {subprocess.Popen(["sleep", "1000"]).pid} \'\n'
         f"pathlib.Path({str(started)!r}).write_text(processes)\n"
         "while True: pass\n"
     )

@@ -1,4 +1,5 @@
-"""What a GPU computed of the cards' cases, and the emulator's comparison with it; here the emulator stands in for the GPU."""
+"""What a GPU computed of the cards' cases, and the emulator's comparison with it; here the emulator stands in for the
+GPU."""
 
 import json
 import subprocess
@@ -17,7 +18,9 @@ def capture(run_fovea, tmp_path_factory):
 
     def make(card, case, *options):
         path = tmp_path_factory.mktemp("captures") / "emulator.captures"
-        told = run_fovea("kernel", "capture", card, "--case", case, "--device", "emu", "-o", str(path), "--json", *options)
+        told = run_fovea(
+            "kernel", "capture", card, "--case", case, "--device", "emu", "-o", str(path), "--json", *options
+        )
         assert json.loads(told.stdout)["kept"] >= 1
         return path
 
@@ -26,14 +29,28 @@ def capture(run_fovea, tmp_path_factory):
 
 def check(run_fovea, path, card, case, *options, code=0):
     return run_fovea(
-        "kernel", "check", card, "--case", case, "--device", "emu", "--schedules", "1", "--captures", str(path), *options, code=code
+        "kernel",
+        "check",
+        card,
+        "--case",
+        case,
+        "--device",
+        "emu",
+        "--schedules",
+        "1",
+        "--captures",
+        str(path),
+        *options,
+        code=code,
     )
 
 
 def altered(path, change):
     """The file, with other bytes in what it compresses."""
     packed = path.read_bytes()
-    plain = bytearray(subprocess.run(["zstd", "-d", "-q", "-c"], input=packed, stdout=subprocess.PIPE, check=True).stdout)
+    plain = bytearray(
+        subprocess.run(["zstd", "-d", "-q", "-c"], input=packed, stdout=subprocess.PIPE, check=True).stdout
+    )
     change(plain)
     other = path.with_name("altered.captures")
     other.write_bytes(subprocess.run(["zstd", "-q", "-c", "--content-size", f"--stream-size={len(plain)}"], input=plain, stdout=subprocess.PIPE, check=True).stdout)  # fmt: skip
@@ -76,7 +93,8 @@ def test_exact_outputs_are_compared_with_their_hash_too(run_fovea, capture):
 
 @pytest.mark.parametrize("differs", [False, True])
 def test_a_difference_fails_also_when_the_kernel_has_changed(run_fovea, capture, differs):
-    """Behind the hash of the code are the error, which is empty, the number of outputs, and bytes, hash and 5 words of one."""
+    """Behind the hash of the code are the error, which is empty, the number of outputs, and bytes, hash and 5 words of
+    one."""
     path = capture(*EXACT)
 
     def change(plain):

@@ -64,7 +64,8 @@ def test_times_are_predicted_without_a_gpu(run_fovea):
     said = run_fovea("kernel", "predict", "gemm_qkv_bf16").stdout
     assert "ping_pong" in said and "bound by: matrix units" in said
     h200, h100 = (
-        json.loads(run_fovea("kernel", "predict", "row_norm", "--gpu", gpu, "--json").stdout)["predictions"][0] for gpu in ("h200", "h100")
+        json.loads(run_fovea("kernel", "predict", "row_norm", "--gpu", gpu, "--json").stdout)["predictions"][0]
+        for gpu in ("h200", "h100")
     )
     assert h200["bound"] == h100["bound"] == "device memory"
     assert 1.3 < h100["seconds"] / h200["seconds"] < 1.5  # 4.8 and 3.35 TB/s
@@ -184,7 +185,9 @@ def test_profile_gate_fails_and_keeps_the_record(run_fovea, with_gpu, tool, tmp_
     profile = json.loads((tmp_path / "attention-b2_h8_n512_d64_f16-wmma.json").read_text())
     assert profile["figures"]["matrix_units"] == pytest.approx(gates["matrix_units"]["reading"])
     assert (tmp_path / "attention-b2_h8_n512_d64_f16-wmma.ncu-rep").exists()
-    printed = run_fovea("kernel", "profile", *gate[:-1], "scalar", env=tool("ncu", ncu_that_saw("scalar")) | with_gpu).stdout
+    printed = run_fovea(
+        "kernel", "profile", *gate[:-1], "scalar", env=tool("ncu", ncu_that_saw("scalar")) | with_gpu
+    ).stdout
     assert "1/1 cases reach all of their gates" in printed
 
 
@@ -258,14 +261,18 @@ def test_sass_without_a_disassembler_says_what_is_missing(fovea_bin, with_kernel
     """In another folder, because the disassembler of the build is found from the program's."""
     program = shutil.copy(fovea_bin, tmp_path)
     env = {"PATH": str(tmp_path)}
-    done = subprocess.run([program, "kernel", "sass", "layer_norm"], env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [program, "kernel", "sass", "layer_norm"], env=env, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 1
     assert "nvdisasm is neither on the PATH nor in" in done.stderr
 
 
 def test_a_card_as_json_is_the_context_of_a_task(run_fovea):
     card = json.loads(run_fovea("kernel", "list", "gemm_qkv_bf16", "--json").stdout)["cards"][0]
-    assert {"operation", "tolerance", "cases", "limits", "gates", "peers", "kernels", "parameters", "sources"} <= set(card)
+    assert {"operation", "tolerance", "cases", "limits", "gates", "peers", "kernels", "parameters", "sources"} <= set(
+        card
+    )
     assert "gemm (232064, 2304)" in next(one["problem"] for one in card["cases"] if one["bench"])
     assert "kernels/epilogue/fragment.cuh" in card["sources"] and 5 in card["parameters"]["gemm_ping_pong"]["stages"]
     kernel = next(one for one in card["kernels"] if one["name"] == "gemm_sm90_cooperative_bf16_bias_bf16_2x256_v8")
@@ -354,16 +361,19 @@ def test_sass_prints_kernels_as_they_are_read(run_fovea, fovea_bin, with_kernels
     kernels.sort(key=lambda kernel: int(kernel[1].removeprefix("sm_")))
     last = kernels[-1][1]
     assert last != kernels[0][1]
-    env = tool("nvdisasm", f"""
+    env = tool(
+        "nvdisasm",
+        f"""
 for code; do :; done
-case " $* " in *" {last.replace('sm_', 'SM')} "*) while ! [ -e {tmp_path}/read ]; do sleep 0.05; done ;; esac
+case " $* " in *" {last.replace("sm_", "SM")} "*) while ! [ -e {tmp_path}/read ]; do sleep 0.05; done ;; esac
 at=0
 size=$(stat -c %s "$code")
 while [ $at -lt $size ]; do
   printf '/*%04x*/ LDG.E.128 R4 ;\\n/*%04x*/ STG.E.128 R4 ;\\n' $at $((at + 16))
   at=$((at + 32))
 done
-""")
+""",
+    )
     command = [fovea_bin, "kernel", "sass", "layer_norm"]
     with subprocess.Popen(command, env=os.environ | env, stdout=subprocess.PIPE, text=True) as process:
         stuck = threading.Timer(60, process.kill)
@@ -393,8 +403,16 @@ def test_report_makes_a_page_and_names_what_it_leaves_out(run_fovea, tmp_path):
 
 def test_candidates_of_a_batch_are_answered_in_order(run_fovea):
     """None of them needs a compiler."""
-    lines = ['{"parameters": {"warps": 3}}', "nonsense", '{"parameters": {"stages": 9}}', '{"parameters": {"no": 1}}',
-             '{"parameters": {"stages": 2.9}}', '{"parameters": {"stages": 4294967299}}', '{"paramters": {}}', "[]"]
+    lines = [
+        '{"parameters": {"warps": 3}}',
+        "nonsense",
+        '{"parameters": {"stages": 9}}',
+        '{"parameters": {"no": 1}}',
+        '{"parameters": {"stages": 2.9}}',
+        '{"parameters": {"stages": 4294967299}}',
+        '{"paramters": {}}',
+        "[]",
+    ]
     done = run_fovea("kernel", "try", "attention", "--level", "wmma", "--batch", input="\n".join(lines) + "\n")
     told = [json.loads(line) for line in done.stdout.splitlines()]
     assert [one["failed_at"] for one in told] == ["legal", "question", "legal"] + ["question"] * 5

@@ -195,14 +195,19 @@ for line in sys.stdin:
 
 def test_two_results_are_judged_by_the_gate_of_times(run_fovea, tmp_path):
     """Two committed results, between which attention lost 40% and 9% and nobody noticed."""
-    before, after = (ROOT / "bench/results/nvidia-h200" / f"2026-11-{name}.json" for name in ("22-2-945a95062cad", "24-2-53aee851b447"))
+    before, after = (
+        ROOT / "bench/results/nvidia-h200" / f"2026-11-{name}.json"
+        for name in ("22-2-945a95062cad", "24-2-53aee851b447")
+    )
     found = run_fovea("kernel", "compare", before, after, "--gate", f"--json={tmp_path}/out.json", code=1)
     slower = [line.split() for line in found.stdout.splitlines() if line.startswith("SLOWER ") and "(2026-" in line]
     assert ["attention", "b1024_h12_n196_d64"] in [line[1:3] for line in slower]
     assert ["attention", "b256_h16_n256_d72"] in [line[1:3] for line in slower]
     assert "+40.3%" in found.stdout and "cuDNN 9.19.0 +1.1%" in found.stdout
     saved = json.loads((tmp_path / "out.json").read_text())["changes"]
-    assert {one["what"] for one in saved if one["verdict"] == "SLOWER"} >= {f"attention {line[2]}" for line in slower if line[1] == "attention"}
+    assert {one["what"] for one in saved if one["verdict"] == "SLOWER"} >= {
+        f"attention {line[2]}" for line in slower if line[1] == "attention"
+    }
     run_fovea("kernel", "compare", before, after, code=0)
     run_fovea("kernel", "compare", after, after, "--gate")
     # A machine that is a tenth slower, with its peers, is no slower kernel.
@@ -216,4 +221,6 @@ def test_two_results_are_judged_by_the_gate_of_times(run_fovea, tmp_path):
     run_fovea("kernel", "compare", after, tmp_path / "slow.json", "--gate")
     other = result | {"machine": {"gpu": {"name": "another GPU"}}}
     (tmp_path / "other.json").write_text(json.dumps(other))
-    assert "not on another GPU" in run_fovea("kernel", "compare", after, tmp_path / "other.json", "--gate", code=1).stderr
+    assert (
+        "not on another GPU" in run_fovea("kernel", "compare", after, tmp_path / "other.json", "--gate", code=1).stderr
+    )

@@ -2,9 +2,6 @@
 
 import json
 import re
-import shlex
-import shutil
-import subprocess
 
 import pytest
 
@@ -15,8 +12,14 @@ CASE = ("--case", "rows3_width768")
 
 def test_a_case_runs_on_a_schedule(run_fovea, tmp_path):
     trace = tmp_path / "trace.txt"
-    told = json.loads(run_fovea("kernel", "emulate", "layer_norm", *CASE, "--seed", "5", "--schedule", "2", "--trace", str(trace), "--json").stdout)
-    assert {name: told[name] for name in ("clean", "card", "case", "plan", "seed", "schedule", "reason", "findings")} == {
+    told = json.loads(
+        run_fovea(
+            "kernel", "emulate", "layer_norm", *CASE, "--seed", "5", "--schedule", "2", "--trace", str(trace), "--json"
+        ).stdout
+    )
+    assert {
+        name: told[name] for name in ("clean", "card", "case", "plan", "seed", "schedule", "reason", "findings")
+    } == {
         "clean": True,
         "card": "layer_norm",
         "case": "rows3_width768",
@@ -48,7 +51,9 @@ def test_plans_are_named(run_fovea):
     told = run_fovea("kernel", "emulate", "gemm_out_bf16", "--case", "m1_n112_k16", "--plan", "no such", code=1).stderr
     assert "no plan 'no such'; there are: " in told
     plan = told.split("there are: ")[1].split(";")[0].strip()
-    assert run_fovea("kernel", "emulate", "gemm_out_bf16", "--case", "m1_n112_k16", "--plan", plan).stdout.startswith("pass gemm_out_bf16")
+    assert run_fovea("kernel", "emulate", "gemm_out_bf16", "--case", "m1_n112_k16", "--plan", plan).stdout.startswith(
+        "pass gemm_out_bf16"
+    )
 
 
 @pytest.mark.parametrize(
@@ -63,8 +68,12 @@ def test_plans_are_named(run_fovea):
 def test_a_panel_of_a_is_loaded_once_a_row(run_fovea, tmp_path, plan, copies):
     trace = tmp_path / "trace.txt"
     problem = ("--problem", "m=1100,n=320,k=208")
-    run_fovea("kernel", "emulate", "gemm_qkv_int8", "--device", "emu:sm_100a", *problem, "--plan", plan, "--trace", str(trace))
-    loads = re.findall(r"cp\.async\.bulk\.tensor\.3d\.shared::cluster\.\S*\.cta_group::2\S*cache_hint$", trace.read_text(), re.M)
+    run_fovea(
+        "kernel", "emulate", "gemm_qkv_int8", "--device", "emu:sm_100a", *problem, "--plan", plan, "--trace", str(trace)
+    )
+    loads = re.findall(
+        r"cp\.async\.bulk\.tensor\.3d\.shared::cluster\.\S*\.cta_group::2\S*cache_hint$", trace.read_text(), re.M
+    )
     assert len(loads) == copies
 
 

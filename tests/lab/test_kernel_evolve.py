@@ -52,7 +52,12 @@ def test_each_misdeed_costs_one_candidate(hostile):
     run, *found, end = lines(ledger)
     assert run["machine"]["gpu"] is None and run["case"] == "b2_h8_n512_d64_f16"
     assert [line["number"] for line in found] == list(range(len(MISDEEDS) + 1))
-    assert found[0]["valid"] is None and found[0]["failed_at"] is None and found[0]["kept"] and found[0]["speed_up"] is None
+    assert (
+        found[0]["valid"] is None
+        and found[0]["failed_at"] is None
+        and found[0]["kept"]
+        and found[0]["speed_up"] is None
+    )
     expected = [
         ("proposal", "is no JSON object"),
         ("proposal", "JSON nested more than 32 deep"),

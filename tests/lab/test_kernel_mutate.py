@@ -32,7 +32,8 @@ def test_the_table_and_the_exit_code(run_fovea):
 
 
 def test_survivors_are_named_and_counted(run_fovea, tmp_path):
-    # Each of its three roles ends with a bar.warp.sync before the cluster's barrier, which the emulator's lanes do not need.
+    # Each of its three roles ends with a bar.warp.sync before the cluster's barrier, which the emulator's lanes do not
+    # need.
     kernel = "gemm_sm100_pair_bf16_bias_bf16_64"
     command = ["kernel", "mutate", "gemm_qkv_bf16", "--device", "emu:sm_100a", "--kernel", kernel, "--schedules", "6"]
     found = tmp_path / "found.json"
@@ -42,7 +43,11 @@ def test_survivors_are_named_and_counted(run_fovea, tmp_path):
     left = [one for one in syncs if one["fate"] == "survived"]
     assert len(left) == 3 and all(one["schedules"] == 6 and not one["reason"] for one in left)
     for one in left:
-        assert re.search(rf"^survived {kernel}, line {one['line']} .*: no bar\.warp\.sync: .* \[6 schedules of gemm_qkv_bf16 ", printed, re.M)
+        assert re.search(
+            rf"^survived {kernel}, line {one['line']} .*: no bar\.warp\.sync: .* \[6 schedules of gemm_qkv_bf16 ",
+            printed,
+            re.M,
+        )
     assert re.search(rf"^no bar\.warp\.sync +{len(syncs) - 3} +{len(syncs)} +0$", printed, re.M)
     share = sum(one["fate"] == "caught" for one in mutants) / len(mutants)
     assert printed.endswith(f"{100 * share:.1f}% caught\n")

@@ -1,4 +1,5 @@
-"""`fovea kernel sanitize` on a stand-in for compute-sanitizer: it hangs, reports, fails, and counts as clean what is clean."""
+"""`fovea kernel sanitize` on a stand-in for compute-sanitizer: it hangs, reports, fails, and counts as clean what is
+clean."""
 
 import json
 import re
@@ -6,7 +7,9 @@ import re
 import pytest
 
 CASES = '{"gpu": "a GPU", "arch": 90, "checks": [{"case": "a", "kernels": ["layer_norm_bf16_3"], "passed": true}]}'
-WRONG_CASES = '{"checks": [{"case": "a", "kernels": ["layer_norm_bf16_3"], "passed": false, "reason": "two values differ"}]}'
+WRONG_CASES = (
+    '{"checks": [{"case": "a", "kernels": ["layer_norm_bf16_3"], "passed": false, "reason": "two values differ"}]}'
+)
 SANITIZER = f"""#!/bin/sh
 if test "$1" = --version; then echo "Version 2025.3.1"; exit; fi
 tool=$2
@@ -30,7 +33,8 @@ TOOLS = ["synccheck", "racecheck", "memcheck", "initcheck"]
 
 @pytest.fixture
 def sanitize(run_fovea, fovea_bin, tmp_path):
-    """sanitize(arguments, code, variables): the result file, in which tools are by their names, and what was printed."""
+    """sanitize(arguments, code, variables): the result file, in which tools are by their names, and what was
+    printed."""
     driver = fovea_bin.parents[1] / "tests/fakes"
     if not (driver / "libcuda.so.1").exists():
         pytest.skip("the stand-in for the GPU's driver was not built")
@@ -40,7 +44,11 @@ def sanitize(run_fovea, fovea_bin, tmp_path):
     tool.chmod(0o755)
 
     def run(*arguments, code=0, **variables):
-        env = {"PATH": f"{tool.parent}:/usr/bin:/bin", "LD_LIBRARY_PATH": str(driver), "ORDER": str(tmp_path / "order")} | variables
+        env = {
+            "PATH": f"{tool.parent}:/usr/bin:/bin",
+            "LD_LIBRARY_PATH": str(driver),
+            "ORDER": str(tmp_path / "order"),
+        } | variables
         command = ("kernel", "sanitize", *(arguments or ["layer_norm"]), "--jobs", "1", "--output", tmp_path / "logs")
         printed = run_fovea(*command, code=code, env=env)
         return json.loads((tmp_path / "logs/sanitizers.json").read_text()), printed.stdout

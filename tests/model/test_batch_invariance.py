@@ -36,7 +36,10 @@ def test_on_the_cpu(run_fovea, tiny, tmp_path, isa, precision):
     assert used == isa or isa in ("", "avx512_vnni")  # the CPU may have less
     computed = {"bf16": used in ("avx512_bf16", "amx"), "int8": used != "generic"}
     if not computed.get(precision, True):
-        assert f"{precision} needs a CPU with" in run_fovea(*one, "--overwrite", "--precision", precision, env=env, code=1).stderr
+        assert (
+            f"{precision} needs a CPU with"
+            in run_fovea(*one, "--overwrite", "--precision", precision, env=env, code=1).stderr
+        )
         return
     if precision == "int8":
         run_fovea("calibrate", tiny, *PHOTOS, "--precision", "int8")

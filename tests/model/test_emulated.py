@@ -50,7 +50,18 @@ def test_scales_of_blocks_go_from_kernel_to_kernel(run_fovea, emulator, model, t
 
 
 def test_mxfp8_is_refused_without_tensor_cores_for_it(run_fovea, emulator, model, tmp_path):
-    arguments = ["embed", "-m", model, "--device", "emu:sm_90a", "--precision", "mxfp8", *PHOTOS, "-o", tmp_path / "out"]
+    arguments = [
+        "embed",
+        "-m",
+        model,
+        "--device",
+        "emu:sm_90a",
+        "--precision",
+        "mxfp8",
+        *PHOTOS,
+        "-o",
+        tmp_path / "out",
+    ]
     assert "B200 and B300 have tensor cores for it. Use bf16" in run_fovea(*arguments, code=1).stderr
     assert not (tmp_path / "out").exists()
 

@@ -1,6 +1,7 @@
-"""int8 against what its calibration says, photo by photo: transformers' model in float64 with the weights, scales and biases of
-the file and inputs rounded as docs/gpu.md tells. Whatever 8 bits lose is in both, so what is left between them is small, however
-hard a photo is. The comparison is made again with that reference altered in one place; it must then fail."""
+"""int8 against what its calibration says, photo by photo: transformers' model in float64 with the weights, scales and
+biases of the file and inputs rounded as docs/gpu.md tells. Whatever 8 bits lose is in both, so what is left between
+them is small, however hard a photo is. The comparison is made again with that reference altered in one place; it must
+then fail."""
 
 import pathlib
 import shutil
@@ -14,12 +15,12 @@ from test_parity import ROOT
 from transformers import SiglipVisionModel
 
 sys.path.append(str(ROOT / "bench"))
-import hard_photos  # noqa: E402
+import hard_photos
 
 PHOTOS = ROOT / "examples/photos"
 SEEDS = (3, 4, 6, 11)
-# Of 1 - cosine to the reference. The middle photo of all models has the same integers everywhere; in some photos sums of floats in
-# another order round a number to the integer beside.
+# Of 1 - cosine to the reference. The middle photo of all models has the same integers everywhere; in some photos sums
+# of floats in another order round a number to the integer beside.
 MIDDLE, MEAN = 1e-7, 1e-4
 # Attention in bf16, where the CPU has it, rounds as much as 8 bits do.
 MIDDLE_BF16 = 3e-4
@@ -52,8 +53,8 @@ class Case:
 
 
 def round_model(model, folder, mutate=None):
-    """Makes of transformers' model, in float64, what the calibration in the folder says. `mutate` changes the tensors of the file,
-    or how inputs are rounded."""
+    """Makes of transformers' model, in float64, what the calibration in the folder says. `mutate` changes the tensors
+    of the file, or how inputs are rounded."""
     stored = {name: tensor.double() for name, tensor in load_file(folder / "calibration-int8.safetensors").items()}
     rounding = {"gelu_offset": 96, "rows": True, "patches": True, "biases": True}
     if mutate is not None:
@@ -87,7 +88,9 @@ def round_layer(layer, stored, name, rounding):
 
     def replace(modules, linear):
         weight = stored[f"{linear}.weight"] * stored[f"{linear}.scale"][:, None]
-        for module, part, bias in zip(modules, weight.chunk(len(modules)), stored[f"{linear}.bias"].chunk(len(modules)), strict=True):
+        for module, part, bias in zip(
+            modules, weight.chunk(len(modules)), stored[f"{linear}.bias"].chunk(len(modules)), strict=True
+        ):
             module.weight.data.copy_(part)
             if rounding["biases"]:
                 module.bias.data.copy_(bias)

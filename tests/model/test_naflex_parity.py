@@ -167,7 +167,19 @@ def test_other_commands(tiny, run_fovea, tmp_path):
     assert "at most 64 patches of 16 x 16, proportions kept" in run_fovea("info", tiny.folder).stdout
     few = sorted(tiny.photos.iterdir())[:6]
     assert "pixels" in run_fovea("verify", tiny.folder, *few, "--device", "cpu", code=None).stdout
-    figures = run_fovea("bench", tiny.folder, "--device", "cpu", "--precision", "fp32", "--batch-size", "8", "--seconds", "0.1", "--json")
+    figures = run_fovea(
+        "bench",
+        tiny.folder,
+        "--device",
+        "cpu",
+        "--precision",
+        "fp32",
+        "--batch-size",
+        "8",
+        "--seconds",
+        "0.1",
+        "--json",
+    )
     assert json.loads(figures.stdout)["figures"][0]["images_per_second"] > 0
     run_fovea("embed", "--synthetic", "9", "-m", tiny.folder, "--device", "cpu", "-o", tmp_path / "synthetic.npy")
     assert len(np.unique(np.load(tmp_path / "synthetic.npy"), axis=0)) == 9
@@ -176,7 +188,19 @@ def test_other_commands(tiny, run_fovea, tmp_path):
 def test_int8(tmp_path, run_fovea, monkeypatch):
     """What the calibration says, as test_int8_parity.py has it for models of one size."""
     case = Case(tmp_path, run_fovea, *MODELS[0])
-    refused = run_fovea("embed", case.photos, "-m", case.folder, "--device", "cpu", "--precision", "int8", "-o", tmp_path / "x.npy", code=1)
+    refused = run_fovea(
+        "embed",
+        case.photos,
+        "-m",
+        case.folder,
+        "--device",
+        "cpu",
+        "--precision",
+        "int8",
+        "-o",
+        tmp_path / "x.npy",
+        code=1,
+    )
     if "AVX2" in refused.stderr:
         pytest.skip("the CPU has no int8")
     assert "fovea calibrate" in refused.stderr
@@ -223,7 +247,9 @@ TRUE = {"mode": "bilinear", "align_corners": False, "antialias": True}
 
 def positions(**options):
     def mutate(case, patch):
-        patch.setattr(type(case.model.embeddings), "resize_positional_embeddings", staticmethod(interpolated(**options)))
+        patch.setattr(
+            type(case.model.embeddings), "resize_positional_embeddings", staticmethod(interpolated(**options))
+        )
         return {}
 
     return mutate

@@ -16,7 +16,26 @@ from tokenizers import normalizers
 from transformers import Siglip2Tokenizer, SiglipModel
 
 PHOTOS = sorted((pathlib.Path(__file__).resolve().parents[2] / "examples" / "photos").glob("*.jpg"))
-WORDS = "a red Bicycle in the SNOW, Кот на окне; ein Hund läuft 写真 γάτα 12.50 cat's café \U0001f431".split()
+WORDS = [
+    "a",
+    "red",
+    "Bicycle",
+    "in",
+    "the",
+    "SNOW,",
+    "Кот",
+    "на",
+    "окне;",
+    "ein",
+    "Hund",
+    "läuft",
+    "写真",
+    "γάτα",
+    "12.50",
+    "cat's",
+    "café",
+    "🐱",
+]
 
 
 def texts_of(seed, count):
@@ -85,8 +104,13 @@ def cosines(got, want):
 
 @pytest.mark.parametrize(
     "preset, layers, seed",
-    [("tiny", 0, 3), ("base-patch16-224", 3, 4), ("large-patch16-256", 2, 5), ("so400m-patch14-224", 2, 6),
-     ("giant-opt-patch16-256", 2, 7)],
+    [
+        ("tiny", 0, 3),
+        ("base-patch16-224", 3, 4),
+        ("large-patch16-256", 2, 5),
+        ("so400m-patch14-224", 2, 6),
+        ("giant-opt-patch16-256", 2, 7),
+    ],
 )
 def test_fp32_is_transformers(run_fovea, tmp_path, preset, layers, seed):
     model = make(run_fovea, tmp_path / "model", preset, seed, layers)
@@ -101,7 +125,19 @@ def test_bf16_is_close(run_fovea, tmp_path):
     want = Reference(model).embeddings(texts)
     said = run_fovea("embed", "--text", "x", "-m", model, "--device", "cpu", "-o", tmp_path / "x.npy").stderr
     if not any(f"cpu ({isa})" in said for isa in ("avx512_bf16", "amx")):
-        refused = ("embed", "--text", "x", "-m", model, "--precision", "bf16", "--device", "cpu", "-o", tmp_path / "y.npy")
+        refused = (
+            "embed",
+            "--text",
+            "x",
+            "-m",
+            model,
+            "--precision",
+            "bf16",
+            "--device",
+            "cpu",
+            "-o",
+            tmp_path / "y.npy",
+        )
         assert "bf16 needs a CPU" in run_fovea(*refused, code=1).stderr
         return
     assert cosines(embedded(run_fovea, model, texts, "--precision", "bf16", "--device", "cpu"), want).min() >= 0.9995
@@ -127,10 +163,24 @@ def test_the_token_table_stays_in_its_file(fovea_bin, run_fovea, tmp_path):
     model = make(run_fovea, tmp_path / "model", "tiny", 24, 0, "--vocabulary", "1000000", "--dtype", "bf16")
     table = 1_000_000 * 96 * 2
     assert (model / "model.safetensors").stat().st_size > table
-    command = [fovea_bin, "embed", "--text", "a red bicycle", "-m", model, "--device", "cpu", "--quiet", "-o", tmp_path / "x.npy"]
+    command = [
+        fovea_bin,
+        "embed",
+        "--text",
+        "a red bicycle",
+        "-m",
+        model,
+        "--device",
+        "cpu",
+        "--quiet",
+        "-o",
+        tmp_path / "x.npy",
+    ]
     # A process of its own: what a child may have used before it became the program counts as well.
-    measure = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); " \
-              "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    measure = (
+        "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); "
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    )
     done = subprocess.run([sys.executable, "-S", "-c", measure, *command], check=True, capture_output=True, text=True)
     assert int(done.stdout) * 1024 < table / 2, done.stdout
 
@@ -152,8 +202,25 @@ def test_labels_have_the_logits_of_transformers(run_fovea, tmp_path, seed, templ
     out = tmp_path / "labels.jsonl"
     listed = tmp_path / "labels.txt"
     listed.write_text("\n".join(labels))
-    run_fovea("label", "-m", model, *PHOTOS[:4], "--labels", f"@{listed}", "--template", template, "--top", "0",
-              "--precision", "fp32", "--device", "cpu", "--quiet", "-o", out)
+    run_fovea(
+        "label",
+        "-m",
+        model,
+        *PHOTOS[:4],
+        "--labels",
+        f"@{listed}",
+        "--template",
+        template,
+        "--top",
+        "0",
+        "--precision",
+        "fp32",
+        "--device",
+        "cpu",
+        "--quiet",
+        "-o",
+        out,
+    )
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert [row["source"] for row in rows] == [str(photo) for photo in PHOTOS[:4]]
     reference = Reference(model)
@@ -188,8 +255,21 @@ def test_search_finds_what_transformers_would(run_fovea, tmp_path):
             assert abs(match["probability"] - 1 / (1 + numpy.exp(-match["logit"]))) < 1e-9
     # Photos and words to avoid take part with their weights.
     found = json.loads(
-        run_fovea("search", texts[0], "--photo", PHOTOS[2], "--photo-weight", "0.5", "--not", texts[1],
-                  "--in", tmp_path / "out", "-k", "3", "--json").stdout
+        run_fovea(
+            "search",
+            texts[0],
+            "--photo",
+            PHOTOS[2],
+            "--photo-weight",
+            "0.5",
+            "--not",
+            texts[1],
+            "--in",
+            tmp_path / "out",
+            "-k",
+            "3",
+            "--json",
+        ).stdout
     )
     query = vectors[0] + 0.5 * photos[2] / numpy.linalg.norm(photos[2]) - vectors[1]
     scores = photos @ (query / numpy.linalg.norm(query))

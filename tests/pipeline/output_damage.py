@@ -240,7 +240,9 @@ def renamed(folder, rng, _):
 
 
 def stray(folder, rng, _):
-    name = rng.choice(["embeddings-00007.npy", "index-00050.jsonl", "embeddings-00000.jsonl", "embeddings-00001.npy.partial"])
+    name = rng.choice(
+        ["embeddings-00007.npy", "index-00050.jsonl", "embeddings-00000.jsonl", "embeddings-00001.npy.partial"]
+    )
     path = folder / name
     path.write_bytes(b"stray" + (path.read_bytes() if path.exists() else b""))
     return f"{name}: written"

@@ -123,9 +123,7 @@ def test_names_are_bytes(embed, tmp_path):
             file.write(jpeg(seed))
     embed(folder, out=tmp_path / "out")
     sources, sizes, _, _ = read_output(tmp_path / "out")
-    assert [name_of(source) for source in sources] == sorted(
-        os.path.join(folder, name) for name in ODD_NAMES
-    )
+    assert [name_of(source) for source in sources] == sorted(os.path.join(folder, name) for name in ODD_NAMES)
     # Each name still goes with its image.
     for source, size in zip(sources, sizes, strict=True):
         seed = ODD_NAMES.index(os.path.basename(name_of(source)))
@@ -439,4 +437,3 @@ def test_precision_is_what_was_asked_or_refused(run_fovea, model, photos, tmp_pa
     assert json.loads((tmp_path / "b/manifest.json").read_text())["precision"] == "fp32"
     run_fovea(*arguments, tmp_path / "c", "--device", "tpu", code=2)
     assert not (tmp_path / "c").exists()
-

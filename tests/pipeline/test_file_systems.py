@@ -1,4 +1,5 @@
-"""File systems without locks or that cannot sync, and repairs that are killed, by calls put before libc's; and outputs that are no regular files."""
+"""File systems without locks or that cannot sync, and repairs that are killed, by calls put before libc's; and outputs
+that are no regular files."""
 
 import json
 import os
@@ -150,7 +151,12 @@ def test_a_repair_that_is_killed_leaves_nothing(embed, run_fovea, fovea_bin, cal
     for at in range(1, 100):
         place = tmp_path / "trial"
         shutil.copytree(out, place)
-        done = subprocess.run([fovea_bin, "check", place, "--repair"], env=os.environ | calls | {"KILL_AT": str(at)}, capture_output=True, check=False)
+        done = subprocess.run(
+            [fovea_bin, "check", place, "--repair"],
+            env=os.environ | calls | {"KILL_AT": str(at)},
+            capture_output=True,
+            check=False,
+        )
         if done.returncode == 0:
             break
         assert done.returncode == -signal.SIGKILL

@@ -199,7 +199,14 @@ def test_a_folder_is_read_once_whatever_leads_to_it(embed, tmp_path):
     write_photos(inside / "z", 2)
     write_photos(inside / ".hidden/x", 1, first=4)
     write_photos(outside / "deep", 2, first=10)
-    for name, target in (("a", "z"), ("zz", "z"), ("b", outside), ("c", outside), ("d", outside / "deep"), ("h", ".hidden/x")):
+    for name, target in (
+        ("a", "z"),
+        ("zz", "z"),
+        ("b", outside),
+        ("c", outside),
+        ("d", outside / "deep"),
+        ("h", ".hidden/x"),
+    ):
         (inside / name).symlink_to(target)
     result = run_within(embed, "p", out=tmp_path / "out", cwd=tmp_path)
     sources, _, _, errors = read_output(tmp_path / "out")
@@ -241,8 +248,7 @@ def test_an_ordinary_archive_with_a_large_member_is_read_to_its_end(embed, tmp_p
     photo = tarfile.TarInfo("a.jpg")
     photo.size = len(jpeg(1))
     after = photo.tobuf(tarfile.GNU_FORMAT) + jpeg(1).ljust(-(-photo.size // 512) * 512, b"\0")
-    archive = write_tar_of_zeros(tmp_path / "a.tar.gz", gibibytes=1, filler=1 << 20,
-                                 after=after + bytes(1024))
+    archive = write_tar_of_zeros(tmp_path / "a.tar.gz", gibibytes=1, filler=1 << 20, after=after + bytes(1024))
     run_within(embed, archive, out=tmp_path / "out", code=0)
     assert read_output(tmp_path / "out")[0] == [f"{archive}#a.jpg"]
 
@@ -278,8 +284,7 @@ def test_want_of_descriptors_ends_the_job_and_blames_no_photo(embed, tmp_path):
         def few_descriptors(limit=limit):
             resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
 
-        result = embed(many, out=out, flags=[*flags, "--overwrite"], code=None,
-                       preexec_fn=few_descriptors)
+        result = embed(many, out=out, flags=[*flags, "--overwrite"], code=None, preexec_fn=few_descriptors)
         assert result.returncode in (0, 1), result.stderr
         lacked += "Too many open files" in result.stderr
     assert lacked > 0
@@ -293,8 +298,7 @@ def test_decode_threads_that_find_no_room_are_done_without(embed, photos, tmp_pa
 
     # The stacks of 1024 threads are 8 GiB of address space.
     out = tmp_path / "out"
-    embed(photos, out=out, flags=["--decode-threads", "1024"], env={"MALLOC_ARENA_MAX": "2"},
-          preexec_fn=little_memory)
+    embed(photos, out=out, flags=["--decode-threads", "1024"], env={"MALLOC_ARENA_MAX": "2"}, preexec_fn=little_memory)
     assert len(read_output(out)[0]) == 40
 
 
@@ -305,12 +309,10 @@ def png(width, height):
     data = b"".join(packer.compress(row) for _ in range(height)) + packer.flush()
 
     def chunk(kind, content):
-        return (len(content).to_bytes(4, "big") + kind + content
-                + zlib.crc32(kind + content).to_bytes(4, "big"))
+        return len(content).to_bytes(4, "big") + kind + content + zlib.crc32(kind + content).to_bytes(4, "big")
 
     header = width.to_bytes(4, "big") + height.to_bytes(4, "big") + b"\x08\x02\0\0\0"
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", data)
-            + chunk(b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
 
 
 def test_an_image_that_needs_more_than_the_memory_for_decoding_fails(embed, photos, tmp_path):
@@ -432,7 +434,9 @@ def test_a_compressed_tar_keeps_what_comes_before_the_cut(embed, tmp_path, endin
     archive = tmp_path / f"cut.tar.{ending}"
     archive.write_bytes(packed)
     # The other implementation of the format says what can be unpacked.
-    unpacked = subprocess.run([{"gz": "gzip", "xz": "xz"}[ending], "-dc", archive], capture_output=True, check=False).stdout
+    unpacked = subprocess.run(
+        [{"gz": "gzip", "xz": "xz"}[ending], "-dc", archive], capture_output=True, check=False
+    ).stdout
     assert content.startswith(unpacked)
     whole = sum(end <= len(unpacked) for end in ends)
     run_within(embed, archive, out=tmp_path / "out", code=3)
@@ -487,7 +491,9 @@ def test_lists_as_windows_writes_them(embed, photos, tmp_path):
         assert f"is in {name}; expected UTF-8" in errors[os.fspath(tmp_path / "wide.txt")]
 
 
-@pytest.mark.parametrize("ending", "mpo insp apng jps jfi jif pjpeg jpe jfif pjp pns dib".split())
+@pytest.mark.parametrize(
+    "ending", ["mpo", "insp", "apng", "jps", "jfi", "jif", "pjpeg", "jpe", "jfif", "pjp", "pns", "dib"]
+)
 def test_other_endings_of_the_same_formats(embed, tmp_path, ending):
     kind = {"apng": "PNG", "pns": "PNG", "dib": "BMP", "mpo": "MPO"}.get(ending, "JPEG")
     (tmp_path / "p").mkdir()

@@ -37,12 +37,8 @@ def start(embed, photos):
     processes = []
 
     def start(out, *flags, inputs=None, stdin=None):
-        arguments = embed.arguments(
-            *(inputs or [photos]), out=out, flags=[*SLOW, "--shard-rows", "150", *flags]
-        )
-        process = subprocess.Popen(
-            [embed.fovea_bin, *arguments], stderr=subprocess.PIPE, text=True, stdin=stdin
-        )
+        arguments = embed.arguments(*(inputs or [photos]), out=out, flags=[*SLOW, "--shard-rows", "150", *flags])
+        process = subprocess.Popen([embed.fovea_bin, *arguments], stderr=subprocess.PIPE, text=True, stdin=stdin)
         processes.append(process)
         return process
 

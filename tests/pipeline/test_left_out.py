@@ -12,8 +12,29 @@ import tarfile
 import pytest
 from pipeline_support import contents, jpeg, read_output, write_photos
 
-ENDINGS = """jpg JPG png heic cr2 mov mp4 m4a svg psd xmp aae json txt pdf zip tar tar.gz parquet npy
-xyz""".split() + [""]
+ENDINGS = [
+    "jpg",
+    "JPG",
+    "png",
+    "heic",
+    "cr2",
+    "mov",
+    "mp4",
+    "m4a",
+    "svg",
+    "psd",
+    "xmp",
+    "aae",
+    "json",
+    "txt",
+    "pdf",
+    "zip",
+    "tar",
+    "tar.gz",
+    "parquet",
+    "npy",
+    "xyz",
+] + [""]
 SYSTEM = ["Thumbs.db", "desktop.ini", ".DS_Store", "._a.jpg", "Icon\r"]
 FOLDERS = ["2019", "new\nline", "x.jpg", "sp ace", "é", ".git", "@eaDir", ".thumbnails", "#recycle"]
 
@@ -38,9 +59,7 @@ def grow(folder, rng, depth=3):
 
 def files_of(folder):
     """As `find -L` counts them, everything that is not a folder; the tree has no link to one."""
-    found = subprocess.run(
-        ["find", "-L", folder, "!", "-type", "d", "-printf", "x"], capture_output=True, check=True
-    )
+    found = subprocess.run(["find", "-L", folder, "!", "-type", "d", "-printf", "x"], capture_output=True, check=True)
     return len(found.stdout)
 
 

@@ -145,7 +145,7 @@ def test_other_working_folders(place, embed):
     embed(".", out=place.folder / "B", flags=flags, code=3, cwd=place.folder / "b")
     place.merge("A", "B", out="merged")
     sources, _, _, errors = read_output(place.folder / "merged")
-    both = [name for name in [*sources, *errors]]
+    both = [*sources, *errors]
     assert sum(name.startswith(f"{place.folder}/b/") for name in both) == 40
     place.embed("merged", "--update", inputs=["a", "b"], code=3)
     place.embed("fresh", inputs=["a", "b"], code=3)
@@ -201,9 +201,7 @@ def test_killed_at_random_moments(place, fovea_bin, seed):
     rng = random.Random(seed)
     out = place.folder / "killed"
     for _ in range(15):
-        process = subprocess.Popen(
-            [fovea_bin, "merge", "part-0", "part-1", "-o", out, "-q"], cwd=place.folder
-        )
+        process = subprocess.Popen([fovea_bin, "merge", "part-0", "part-1", "-o", out, "-q"], cwd=place.folder)
         time.sleep(rng.uniform(0, seconds))
         process.send_signal(rng.choice([signal.SIGKILL, signal.SIGTERM]))
         process.wait()

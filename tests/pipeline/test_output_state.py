@@ -79,9 +79,7 @@ def jobs(embed, tmp_path_factory):
     made = {}
     for kind, (flags, state) in KINDS.items():
         folder = tmp_path_factory.mktemp("job")
-        made[kind] = [
-            Job(embed, folder / side, 10 + 100 * i, flags, state) for i, side in enumerate("ab")
-        ]
+        made[kind] = [Job(embed, folder / side, 10 + 100 * i, flags, state) for i, side in enumerate("ab")]
     return made
 
 

@@ -153,7 +153,7 @@ def test_a_folder_that_is_missing_or_empty_drops_nothing(place):
     (place.folder / "photos").rmdir()
     (place.folder / "gone").rename(place.folder / "photos")
     assert place.folder.joinpath("out").is_dir()
-    assert {k: v for k, v in contents_of_files(place.folder / "out").items()} == before
+    assert dict(contents_of_files(place.folder / "out")) == before
     place("--update", inputs=["other"])
     assert len(read_output(place.folder / "out")[0]) == 2
 
@@ -219,9 +219,7 @@ def test_archives_and_lists(place):
     with open(folder / "list", "rb") as stdin:
         command = [place_bin(place), "embed", "-", "-m", place_model(place), "-o", "out"]
         flags = ["--shard-rows", "5", "--precision", "fp32", "--update"]
-        result = subprocess.run(
-            [*command, *flags], cwd=folder, stdin=stdin, capture_output=True, text=True, check=True
-        )
+        result = subprocess.run([*command, *flags], cwd=folder, stdin=stdin, capture_output=True, text=True, check=True)
     assert "0 added, 0 re-embedded, 9 dropped, 8 unchanged" in result.stderr
     os.truncate(folder / "x.tar", 700)  # the rest of its members cannot be read now, so they stay
     result = place("--update", inputs=["x.tar", "photos"], code=3)
@@ -360,4 +358,7 @@ def test_copied_rows_are_told_beside_those_that_came(place):
     place("--checksum")
     (place.folder / "photos/00003.jpg").rename(place.folder / "photos/z.jpg")
     said = place("--update").stderr
-    assert "updated: 1 added, 0 re-embedded (1 of these copied from rows of the same contents), 1 dropped, 11 unchanged" in said
+    assert (
+        "updated: 1 added, 0 re-embedded (1 of these copied from rows of the same contents), 1 dropped, 11 unchanged"
+        in said
+    )

@@ -78,8 +78,7 @@ def rows_by_source(out):
     ]
     assert len(set(sources)) == len(sources), "a photo has two rows"
     return {
-        source: (row.tobytes(), json.dumps(line))
-        for source, row, line in zip(sources, embeddings, lines, strict=True)
+        source: (row.tobytes(), json.dumps(line)) for source, row, line in zip(sources, embeddings, lines, strict=True)
     }, errors
 
 
@@ -101,17 +100,13 @@ class Trial:
         return [self.fovea, *arguments, *self.flags, *flags]
 
     def run(self, out, *flags):
-        result = subprocess.run(
-            self.command(out, *flags), cwd=self.folder, capture_output=True, text=True, check=False
-        )
+        result = subprocess.run(self.command(out, *flags), cwd=self.folder, capture_output=True, text=True, check=False)
         assert result.returncode in (0, 3), result.stderr
         return json.loads(result.stderr.splitlines()[-1])
 
     def kill_one(self):
         """Starts an update and kills it; whether that came in time."""
-        process = subprocess.Popen(
-            self.command(self.out, "--update"), cwd=self.folder, stderr=subprocess.DEVNULL
-        )
+        process = subprocess.Popen(self.command(self.out, "--update"), cwd=self.folder, stderr=subprocess.DEVNULL)
         start = time.monotonic()
         try:
             assert process.wait(self.rng.uniform(0, self.seconds)) in (0, 3)
@@ -217,8 +212,13 @@ def main():
         subprocess.run([fovea, "init", "--preset", "tiny", "-o", folder / "model"], check=True)
         flags = ["--checksum"] if arguments.checksum else []
         trial = Trial(
-            fovea, folder / "model", folder, arguments.photos, arguments.seed,
-            arguments.shard_rows, flags,
+            fovea,
+            folder / "model",
+            folder,
+            arguments.photos,
+            arguments.seed,
+            arguments.shard_rows,
+            flags,
         )
         trial.begin()
         print(f"{arguments.photos} photos embedded in {trial.seconds:.1f} s", flush=True)

@@ -118,8 +118,14 @@ def test_the_first_layers_may_stay_in_bf16(run_fovea, tiny, tmp_path):
             assert all(torch.equal(value, before[name]) for name, value in after.items())
 
 
-@pytest.mark.parametrize("layers, code, told", [("4", 1, "invalid number of layers in bf16 4; the model has 3 layers"),
-                                                ("-1", 2, "--bf16-layers"), ("all", 2, "--bf16-layers")])
+@pytest.mark.parametrize(
+    "layers, code, told",
+    [
+        ("4", 1, "invalid number of layers in bf16 4; the model has 3 layers"),
+        ("-1", 2, "--bf16-layers"),
+        ("all", 2, "--bf16-layers"),
+    ],
+)
 def test_layers_that_there_are_not_cannot_stay_in_bf16(run_fovea, tiny, tmp_path, layers, code, told):
     model = tmp_path / "model"
     shutil.copytree(tiny, model, ignore=shutil.ignore_patterns("calibration-*"))

@@ -43,7 +43,9 @@ def calibrated(run, model, *options, **more):
 
 
 def used(run, model, *options, **more):
-    return [pathlib.Path(path) for path in json.loads(run("info", model, "--json", *options, **more).stdout)["calibrations"]]
+    return [
+        pathlib.Path(path) for path in json.loads(run("info", model, "--json", *options, **more).stdout)["calibrations"]
+    ]
 
 
 def embed(run, model, output, *options, **more):
@@ -136,7 +138,17 @@ def test_every_command_that_computes_takes_the_folder(command, run, own, tmp_pat
         "label": [PHOTOS[0], "-m", own, "--labels", "cat", "--precision", "int8"],
         "heat": ["a cat", PHOTOS[0], "-m", own, "--json", "--precision", "int8"],
         "bench": ["-m", own, "--precision", "int8", "--batch-size", "1", "--seconds", "0.01"],
-        "verify": [own, *PHOTOS, "--min-mean-cosine-8bit", "-1", "--min-cosine-8bit", "-1", "--min-recall", "0", "--json"],
+        "verify": [
+            own,
+            *PHOTOS,
+            "--min-mean-cosine-8bit",
+            "-1",
+            "--min-cosine-8bit",
+            "-1",
+            "--min-recall",
+            "0",
+            "--json",
+        ],
     }[command]
     done = run(command, *arguments, "--device", "cpu", "--calibration", named)
     assert "int8 needs a calibrated" not in done.stderr + done.stdout

@@ -63,7 +63,9 @@ def apt(tmp_path, monkeypatch):
     def say(sources, policy):
         (tmp_path / "sources").write_text(sources)
         (tmp_path / "policy").write_text(policy)
-        (tmp_path / "apt-cache").write_text(f'#!/bin/sh\n[ $# = 1 ] && exec cat {tmp_path}/sources\nexec cat {tmp_path}/policy\n')
+        (tmp_path / "apt-cache").write_text(
+            f"#!/bin/sh\n[ $# = 1 ] && exec cat {tmp_path}/sources\nexec cat {tmp_path}/policy\n"
+        )
         (tmp_path / "apt-cache").chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
 
@@ -73,7 +75,9 @@ def apt(tmp_path, monkeypatch):
 def test_updates_of_the_security_archive_are_pending(apt, capsys):
     apt(SOURCES, POLICY)
     assert bundled.security_updates(PACKAGES) == {"libpng16-16": "1.6.39-2+deb12u6"}
-    with pytest.raises(SystemExit, match=r"libpng16-16 1.6.39-2\+deb12u4 \(security update: 1.6.39-2\+deb12u6\).*--allow-outdated"):
+    with pytest.raises(
+        SystemExit, match=r"libpng16-16 1.6.39-2\+deb12u4 \(security update: 1.6.39-2\+deb12u6\).*--allow-outdated"
+    ):
         bundled.check_updates(PACKAGES, may_be_outdated=False)
     bundled.check_updates(PACKAGES, may_be_outdated=True)
     assert "pending security updates: libpng16-16" in capsys.readouterr().out
@@ -102,8 +106,12 @@ def test_the_packages_of_this_machine():
 
 
 def test_the_bill_names_every_file():
-    bill = json.loads(bundled.bill_of_materials(PACKAGES, {"libgif": "MIT", "libpng16": "libpng-2.0", "libcrypto": "Apache-2.0"}))
+    bill = json.loads(
+        bundled.bill_of_materials(PACKAGES, {"libgif": "MIT", "libpng16": "libpng-2.0", "libcrypto": "Apache-2.0"})
+    )
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
     assert [(part["name"], part["version"]) for part in bill["components"]] == [package[:2] for package in PACKAGES]
-    assert bill["components"][2]["properties"] == [{"name": "fovea:file", "value": f"lib{name}.so.3"} for name in ("crypto", "ssl")]
+    assert bill["components"][2]["properties"] == [
+        {"name": "fovea:file", "value": f"lib{name}.so.3"} for name in ("crypto", "ssl")
+    ]
     assert bill["components"][0]["licenses"] == [{"expression": "MIT"}]

@@ -68,9 +68,13 @@ def including(header: str) -> str:
 @pytest.mark.parametrize(
     ("path", "text", "problem"),
     [
-        ("src/core/buffer.hpp", including("ops/problem.hpp"), ':1: src/core may not include "ops/problem.hpp" of src/ops'),
+        (
+            "src/core/buffer.hpp",
+            including("ops/problem.hpp"),
+            ':1: src/core may not include "ops/problem.hpp" of src/ops',
+        ),
         ("src/core/buffer.hpp", "#include <curl/curl.h>\n", ":1: <curl/curl.h> may be included only in src/ops"),
-        ("src/launch/gemm.cpp", including("kernels/gemm/gemm.cuh"), 'of kernels/gemm'),
+        ("src/launch/gemm.cpp", including("kernels/gemm/gemm.cuh"), "of kernels/gemm"),
         ("kernels/norm/norm.cu", including("kernels/gemm/params.hpp"), "kernels/norm may not include"),
         ("kernels/ptx/mma.cuh", including("kernels/gemm/params.hpp"), "kernels/ptx may not include"),
         ("bench/rate.cpp", including("ops/problem.hpp"), "bench may not include"),
@@ -111,13 +115,28 @@ ROOMS = ARCHITECTURE.replace("| `bench/` |", "| `lab/*/` | rooms | `lab/*` |\n| 
             ),
         ),
         (
-            {"lab/cards/card.hpp": including("lab/check/judge.hpp"), "lab/check/judge.hpp": including("lab/cards/draw.hpp"),
-             "lab/cards/draw.hpp": ""},
-            ("lab/cards/card.hpp:1: lab/cards includes lab/check", "lab/check/judge.hpp:1: lab/check includes lab/cards"),
+            {
+                "lab/cards/card.hpp": including("lab/check/judge.hpp"),
+                "lab/check/judge.hpp": including("lab/cards/draw.hpp"),
+                "lab/cards/draw.hpp": "",
+            },
+            (
+                "lab/cards/card.hpp:1: lab/cards includes lab/check",
+                "lab/check/judge.hpp:1: lab/check includes lab/cards",
+            ),
         ),
-        ({"src/ops/problem.hpp": including("ops/reference/gelu.hpp")}, ("src/ops/problem.hpp:1:", "src/ops/reference/gelu.hpp:2:")),
+        (
+            {"src/ops/problem.hpp": including("ops/reference/gelu.hpp")},
+            ("src/ops/problem.hpp:1:", "src/ops/reference/gelu.hpp:2:"),
+        ),
         ({"lab/cards/card.hpp": including("lab/check/judge.hpp"), "lab/check/judge.hpp": ""}, ()),
-        ({"tests/ops/support.hpp": including("tests/io/file.hpp"), "tests/io/file.hpp": including("tests/ops/support.hpp")}, ()),
+        (
+            {
+                "tests/ops/support.hpp": including("tests/io/file.hpp"),
+                "tests/io/file.hpp": including("tests/ops/support.hpp"),
+            },
+            (),
+        ),
     ],
 )
 def test_circles_of_folders(tmp_path, files, circle):

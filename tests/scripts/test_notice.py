@@ -27,8 +27,12 @@ def test_what_it_names_exists():
 
 
 def test_darts_clone_is_named_with_its_commit():
-    (commit,) = re.findall(r"google/sentencepiece@(\w+) third_party/darts_clone", (ROOT / "src/text/charsmap.cpp").read_text())
-    assert re.search(rf"google/sentencepiece, commit {commit}, has it in third_party/darts_clone", (ROOT / "NOTICE").read_text())
+    (commit,) = re.findall(
+        r"google/sentencepiece@(\w+) third_party/darts_clone", (ROOT / "src/text/charsmap.cpp").read_text()
+    )
+    assert re.search(
+        rf"google/sentencepiece, commit {commit}, has it in third_party/darts_clone", (ROOT / "NOTICE").read_text()
+    )
 
 
 def test_every_python_requirement_is_pinned():

@@ -10,7 +10,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def skips(most, *logs):
-    return subprocess.run([sys.executable, ROOT / "scripts/skips.py", str(most), *logs], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, ROOT / "scripts/skips.py", str(most), *logs], capture_output=True, text=True, check=False
+    )
 
 
 @pytest.fixture
@@ -47,10 +49,14 @@ def test_more_than_may_be_fail(logs):
     assert skips(2, logs[1]).returncode == 0 and skips(1, logs[1]).returncode == 1
 
 
-@pytest.mark.parametrize(("module", "code"), [("torch", 1), ("PIL.Image", 1), ("skimage", 1), ("openvino", 0), ("faiss", 0)])
+@pytest.mark.parametrize(
+    ("module", "code"), [("torch", 1), ("PIL.Image", 1), ("skimage", 1), ("openvino", 0), ("faiss", 0)]
+)
 def test_a_missing_package_fails_whatever_the_limit(tmp_path, module, code):
     """It may take a whole module of tests, which counts as one. What benches alone need may be missing."""
-    (tmp_path / "pytest.log").write_text(f"SKIPPED [1] test_some.py:1: could not import '{module}': No module named '{module}'\n")
+    (tmp_path / "pytest.log").write_text(
+        f"SKIPPED [1] test_some.py:1: could not import '{module}': No module named '{module}'\n"
+    )
     told = skips(99, tmp_path / "pytest.log")
     assert told.returncode == code and f"could not import '{module}'" in told.stdout
 

@@ -1,4 +1,5 @@
-"""What the tests of duplicates share: pictures, outputs with rows of given vectors, and what the program says of them."""
+"""What the tests of duplicates share: pictures, outputs with rows of given vectors, and what the program says of
+them."""
 
 import json
 import os

@@ -37,9 +37,7 @@ def damaged(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("score", [1, 0.99])  # alike enough to be decoded anyway, or not
-def test_a_kept_photo_that_cannot_be_decoded_lets_only_copies_of_its_bytes_go(
-    run_fovea, tmp_path, damaged, score
-):
+def test_a_kept_photo_that_cannot_be_decoded_lets_only_copies_of_its_bytes_go(run_fovea, tmp_path, damaged, score):
     vectors = [near(0, 1), near(0, 1), near(0, score), near(0, score)]
     sizes = [(400, 300)] * 3 + [(40, 30)]
     write_rows(tmp_path, list(zip(damaged, vectors, sizes)))
@@ -109,8 +107,15 @@ def test_a_kept_photo_on_a_failing_disk_lets_nothing_go(run_fovea, tmp_path, mon
     shutil.copy("bad.png", "same.png")
     save("other.png", (400, 300), 1)
     save("small.png", (40, 30), 1)
-    write_rows(tmp_path, [("bad.png", near(0, 1), (400, 300)), ("same.png", near(0, 1), (400, 300)),
-                          ("other.png", near(0, score), (400, 300)), ("small.png", near(0, score), (40, 30))])
+    write_rows(
+        tmp_path,
+        [
+            ("bad.png", near(0, 1), (400, 300)),
+            ("same.png", near(0, 1), (400, 300)),
+            ("other.png", near(0, score), (400, 300)),
+            ("small.png", near(0, score), (40, 30)),
+        ],
+    )
     assert len(print0(run_fovea)) == 3
     environment = preload(tmp_path, FAILING_READS)
     result = run_fovea("similar", "--duplicates", "--in", "out", "--print0", env=environment)

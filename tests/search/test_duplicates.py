@@ -11,8 +11,8 @@ import zlib
 import numpy as np
 import pillow_heif
 import pytest
-from PIL import Image
 from duplicates import classes, find, names, near, print0, save, write_rows
+from PIL import Image
 from test_similar import DIMENSION, Pictures, cosines
 
 
@@ -398,5 +398,8 @@ def test_the_folder_that_is_preferred(run_fovea, tmp_path, monkeypatch):
     assert kept("--prefer", "alb") == phone | large  # the beginning of a name is no folder
     names = print0(run_fovea, "--prefer", "album", "--only", "identical-files")
     assert [os.path.basename(os.path.dirname(name)) for name in names] == ["backup old phone"]
-    assert "nowhere: is no folder" in run_fovea("similar", "--duplicates", "--in", "out", "--prefer", "nowhere", code=1).stderr
+    assert (
+        "nowhere: is no folder"
+        in run_fovea("similar", "--duplicates", "--in", "out", "--prefer", "nowhere", code=1).stderr
+    )
     assert "applies to --duplicates alone" in run_fovea("similar", "--in", "out", "--prefer", "album", code=2).stderr

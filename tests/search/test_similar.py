@@ -157,8 +157,7 @@ def test_every_row_is_a_query_without_one(run_fovea, photos, output):
 
 
 def test_page(run_fovea, tmp_path, photos, output):
-    result = run_fovea("similar", "photos/0.png", "photos/1.png", "--in", "out", "-k", "2",
-                       "--html", "page.html")
+    result = run_fovea("similar", "photos/0.png", "photos/1.png", "--in", "out", "-k", "2", "--html", "page.html")
     assert result.stdout == ""
     page = Pictures(tmp_path / "page.html")
     assert len(page.images) == 2 * 3 and page.placeholders == []
@@ -280,8 +279,13 @@ def test_options_that_do_not_apply_are_refused(run_fovea, output, arguments, mes
 
 
 def test_variables_that_do_not_apply_are_ignored(run_fovea, output):
-    env = {"FOVEA_NEIGHBOURS": "3", "FOVEA_MODEL": "m", "FOVEA_THRESHOLD": "0.9", "FOVEA_LIMIT": "4",
-           "FOVEA_ONLY": "Similar,identical-FILES"}
+    env = {
+        "FOVEA_NEIGHBOURS": "3",
+        "FOVEA_MODEL": "m",
+        "FOVEA_THRESHOLD": "0.9",
+        "FOVEA_LIMIT": "4",
+        "FOVEA_ONLY": "Similar,identical-FILES",
+    }
     run_fovea("similar", "--in", "out", "--duplicates", env=env)
     assert len(run_fovea("similar", "--in", "out", env=env).stdout.splitlines()) == 4 * (1 + 3)
     run_fovea("similar", "--in", "out", "--duplicates", "-k", "4", env=env, code=2)
@@ -392,7 +396,16 @@ def test_a_file_is_found_once_whatever_leads_to_it(run_fovea, tmp_path, photos):
     (tmp_path / "linked").symlink_to("photos")
     (tmp_path / "soft.png").symlink_to("photos/2.png")
     (tmp_path / "hard.png").hardlink_to("photos/2.png")
-    names = ["soft.png", "photos/0.png", "linked/2.png", "photos/2.png", "hard.png", "photos/3.png", "photos/2.png", "photos/4.png"]
+    names = [
+        "soft.png",
+        "photos/0.png",
+        "linked/2.png",
+        "photos/2.png",
+        "hard.png",
+        "photos/3.png",
+        "photos/2.png",
+        "photos/4.png",
+    ]
     vectors = np.random.default_rng(1).normal(size=(len(names), DIMENSION)).astype(np.float32)
     same = [row for row, name in enumerate(names) if name[-5] in "2td"]
     vectors[same] = vectors[0]

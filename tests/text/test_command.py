@@ -115,7 +115,9 @@ def limited():
     resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
 
 
-@pytest.mark.parametrize("line", [b"[" * (60 << 20), b'["x",' * (12 << 20), b'"' + b"a" * (60 << 20)], ids=["nested", "long", "text"])
+@pytest.mark.parametrize(
+    "line", [b"[" * (60 << 20), b'["x",' * (12 << 20), b'"' + b"a" * (60 << 20)], ids=["nested", "long", "text"]
+)
 def test_a_line_that_is_no_text_takes_little_memory(run_fovea, small, tmp_path, line):
     (tmp_path / "x.jsonl").write_bytes(b'"cat"\n' + line + b"\n")
     said = run_fovea("tokenize", "-m", small, f"@{tmp_path}/x.jsonl", code=1, preexec_fn=limited).stderr

@@ -19,9 +19,9 @@ SEEDS = [1, 2, random.SystemRandom().randrange(1 << 32)]
 
 def expected_ids(tokenizer, given, length=LENGTH):
     return [
-        tokenizer(
-            collapse(text), padding="max_length", max_length=length, truncation=True, split_special_tokens=True
-        )["input_ids"]
+        tokenizer(collapse(text), padding="max_length", max_length=length, truncation=True, split_special_tokens=True)[
+            "input_ids"
+        ]
         for text in given
     ]
 
@@ -85,9 +85,7 @@ def test_wrong_ways_are_told_apart(small, siglip2):
         "no <eos>": [[0 if one == 1 else one for one in row] for row in right],
         "left padding": [[0] * (LENGTH - len(row)) + row for row in used],
         "padding to the longest": used,  # of one text at a time
-        "greedy": [
-            (greedy(vocabulary, collapse(text))[: LENGTH - 1] + [1] + [0] * LENGTH)[:LENGTH] for text in given
-        ],
+        "greedy": [(greedy(vocabulary, collapse(text))[: LENGTH - 1] + [1] + [0] * LENGTH)[:LENGTH] for text in given],
         "white space kept": [
             siglip2(text, padding="max_length", max_length=LENGTH, truncation=True, split_special_tokens=True)[
                 "input_ids"
@@ -186,7 +184,10 @@ def gemma_like(tmp_path_factory):
 def test_models_of_sentencepiece_give_its_ids(gemma_like, tokenize):
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(gemma_like / "tokenizer.model"))
     given = list(texts(1000, 21))
-    for clean, prepare in {"none": str, "lower": lambda text: normalizers.Lowercase().normalize_str(collapse(text))}.items():
+    for clean, prepare in {
+        "none": str,
+        "lower": lambda text: normalizers.Lowercase().normalize_str(collapse(text)),
+    }.items():
         theirs = [(pieces.encode(prepare(text))[: LENGTH - 1] + [1] + [0] * LENGTH)[:LENGTH] for text in given]
         assert_equal(given, tokenize(gemma_like, given, "--text-clean", clean), theirs)
 

@@ -27,12 +27,75 @@ SCRIPTS = {
     "fullwidth": ("\uff01", "\uff5e"),
     "deseret": ("\U00010400", "\U0001044f"),
 }
-WORDS = (
-    "the a photo of cat Dog running on Street with red BICYCLE in snow İstanbul ΟΔΥΣΣΕΥΣ ΣΑΣ. Σ don't well-known "
-    "STRASSE ẞ ﬁne Ǆ ½ ① Å I'M 12.50 2024-03-17 КОТ кошка γάτα חתול قطة บิลลี่ बिल्ली 고양이 猫 ねこ"
-).split()
-EMOJI = "😀 👩‍👩‍👧‍👦 🏳️‍🌈 👍🏽 ❤️ 🇩🇪 1️⃣ 🧑🏿‍🚀 🐱 🏴󠁧󠁢󠁳󠁣󠁴󠁿".split()
-SPECIAL = "<eos> <pad> <bos> <unk> <mask> </s> <s> <0x41> <EOS> ▁ ▁▁ <start_of_turn> [CLS]".split()
+WORDS = [
+    "the",
+    "a",
+    "photo",
+    "of",
+    "cat",
+    "Dog",
+    "running",
+    "on",
+    "Street",
+    "with",
+    "red",
+    "BICYCLE",
+    "in",
+    "snow",
+    "İstanbul",
+    "ΟΔΥΣΣΕΥΣ",
+    "ΣΑΣ.",
+    "Σ",
+    "don't",
+    "well-known",
+    "STRASSE",
+    "ẞ",
+    "ﬁne",
+    "Ǆ",
+    "½",
+    "①",
+    "Å",
+    "I'M",
+    "12.50",
+    "2024-03-17",
+    "КОТ",
+    "кошка",
+    "γάτα",
+    "חתול",
+    "قطة",
+    "บิลลี่",
+    "बिल्ली",
+    "고양이",
+    "猫",
+    "ねこ",
+]
+EMOJI = [
+    "😀",
+    "👩\u200d👩\u200d👧\u200d👦",
+    "🏳️\u200d🌈",
+    "👍🏽",
+    "❤️",
+    "🇩🇪",
+    "1️⃣",
+    "🧑🏿\u200d🚀",
+    "🐱",
+    "🏴\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f",
+]
+SPECIAL = [
+    "<eos>",
+    "<pad>",
+    "<bos>",
+    "<unk>",
+    "<mask>",
+    "</s>",
+    "<s>",
+    "<0x41>",
+    "<EOS>",
+    "▁",
+    "▁▁",
+    "<start_of_turn>",
+    "[CLS]",
+]
 SPACES = [" ", "  ", "   ", "\t", "\n", "\r\n", "\n\n", "\v", "\u00a0", "\u3000", "\u2003", "\x1c", "\x85", "\u2028"]
 NO_SPACES = ["\u200b", "\ufeff", "\u2060", "\u00ad", "\u200d", "\u0301"]
 

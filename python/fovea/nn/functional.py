@@ -6,7 +6,6 @@ import warnings
 
 import torch
 
-import fovea.ops
 from fovea import _kernels
 
 __all__ = ["scaled_dot_product_attention"]

@@ -4,7 +4,6 @@ import json
 
 import pytest
 import torch
-
 from fovea import _kernels, accept, bench_attention
 from fovea._numerics import attention_reference
 
@@ -114,7 +113,8 @@ def rounding_alone(q, k, v, probabilities_in, rounded_divisor):
 
 
 def test_the_limit_is_what_rounding_costs():
-    """Kernels that could not be better pass it on every draw, though some exceed 1e-3; coarser probabilities never do."""
+    """Kernels that could not be better pass it on every draw, though some exceed 1e-3; coarser probabilities never
+    do."""
     case = accept.Case(1, 8, 512, 64, causal=True, headline=True)
     farthest = []
     for seed in range(1, 11):

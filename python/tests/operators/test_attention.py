@@ -1,10 +1,9 @@
 """Compares attention with float64; the error of torch's result of the same type sets the limit."""
 
+import fovea.ops
 import pytest
 import torch
 import torch.nn.functional as F
-
-import fovea.ops
 from fovea._numerics import DIFFERENCE_LIMIT, attention_reference, judge
 
 # batch, heads, kv_heads, queries, keys, head_dim

@@ -4,8 +4,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-import fovea.ops
-
 
 def samples(device):
     """Each operator with arguments."""

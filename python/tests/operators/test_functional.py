@@ -9,7 +9,6 @@ import warnings
 import pytest
 import torch
 import torch.nn.functional as F
-
 from fovea.nn import functional
 from fovea.nn.functional import scaled_dot_product_attention
 

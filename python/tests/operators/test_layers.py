@@ -1,10 +1,9 @@
 """Compares patch_embed, linear and layer_norm with float64; torch's result of the same type sets the limit."""
 
+import fovea.ops
 import pytest
 import torch
 import torch.nn.functional as F
-
-import fovea.ops
 from fovea._numerics import judge
 
 

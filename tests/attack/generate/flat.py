@@ -61,9 +61,7 @@ def gif(width: int, height: int, frames: int = 1, extensions: bytes = b"") -> by
         value >>= at // 8 * 8
         at %= 8
     packed += value.to_bytes(2, "little")
-    data = b"".join(
-        bytes([len(packed[i : i + 255])]) + packed[i : i + 255] for i in range(0, len(packed), 255)
-    )
+    data = b"".join(bytes([len(packed[i : i + 255])]) + packed[i : i + 255] for i in range(0, len(packed), 255))
     frame = b"," + struct.pack("<HHHHB", 0, 0, width, height, 0) + b"\x08" + data + b"\0"
     head = b"GIF89a" + struct.pack("<HHBBB", width, height, 0xF7, 0, 0) + bytes(range(7, 7 + 3)) * 256
     return head + extensions + frame * frames + b";"

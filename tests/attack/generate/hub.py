@@ -105,12 +105,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         hub, status = self.hub, self.hub.status
         head = getattr(self, "_" + hub.how, None)
         self.close_connection = True
-        about = [("X-Repo-Commit", COMMIT), ("ETag", '"%040x"' % 7)]
-        if (
-            self.command == "HEAD"
-            and status == 200
-            and hub.how in ("endless", "drip", "cut", "deep", "long", "silent")
-        ):
+        about = [("X-Repo-Commit", COMMIT), ("ETag", f'"{7:040x}"')]
+        if self.command == "HEAD" and status == 200 and hub.how in ("endless", "drip", "cut", "deep", "long", "silent"):
             self.head(200, *about, ("Content-Length", "100000000"))
         elif head is not None:
             head(status, about)
@@ -138,11 +134,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def _long(self, status, about) -> None:
-        entry = (
-            b'{"rfilename":"a.safetensors"},'
-            if self.hub.where == "info"
-            else b'"a.b.c.d":"model-1.safetensors",'
-        )
+        entry = b'{"rfilename":"a.safetensors"},' if self.hub.where == "info" else b'"a.b.c.d":"model-1.safetensors",'
         start = b'{"siblings":[' if self.hub.where == "info" else b'{"weight_map":{'
         self.head(status, *about, ("Content-Length", str(len(start) + len(entry) * 6_000_000)))
         self.wfile.write(start)
@@ -156,9 +148,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
 
     def _header(self, status, about) -> None:
-        self.head(
-            status, ("ETag", "x" * (1 << 20)), ("X-Error-Message", "x" * (1 << 20)), ("Content-Length", "0")
-        )
+        self.head(status, ("ETag", "x" * (1 << 20)), ("X-Error-Message", "x" * (1 << 20)), ("Content-Length", "0"))
 
     def _escapes(self, status, about) -> None:
         text = _ESCAPE.encode().decode("latin-1")

@@ -93,14 +93,7 @@ def progressive(width: int, height: int, components: int, levels: list[int], sca
     parts = [_scan(list(range(components)), 0, 0), _zeros(start, (blocks - 1) * components)]
     nothing = [_scan([i], 1, 63) + _runs(blocks) for i in range(components)]
     rounds, rest = divmod(scans, components)
-    return (
-        b"\xff\xd8"
-        + head
-        + b"".join(parts)
-        + b"".join(nothing) * rounds
-        + b"".join(nothing[:rest])
-        + b"\xff\xd9"
-    )
+    return b"\xff\xd8" + head + b"".join(parts) + b"".join(nothing) * rounds + b"".join(nothing[:rest]) + b"\xff\xd9"
 
 
 def arithmetic(width: int, height: int, components: int, scans: int) -> bytes:

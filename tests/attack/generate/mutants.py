@@ -51,8 +51,8 @@ FORMATS = ("jpeg", "png", "webp", "gif", "bmp", "tiff")
 OTHERS = ("heic", "avif", "dng")
 
 
-# HEIC and AVIF that tests/image/heif_files.py has made, with grids and 10 bits. They are kept, because each release of their
-# encoders writes other bytes.
+# HEIC and AVIF that tests/image/heif_files.py has made, with grids and 10 bits. They are kept, because each release of
+# their encoders writes other bytes.
 _ENCODED = pathlib.Path(__file__).resolve().parents[1] / "originals"
 
 
@@ -83,8 +83,7 @@ def _of_model_size(kind: str) -> list[tuple[str, bytes]]:
         "tiff": [{"compression": c} for c in ("raw", "tiff_lzw", "packbits", "tiff_adobe_deflate", "jpeg")],
     }[kind]
     return [
-        (f"64x64-{i}.{kind}", image_cases.encode(photo, kind.upper(), **options))
-        for i, options in enumerate(variants)
+        (f"64x64-{i}.{kind}", image_cases.encode(photo, kind.upper(), **options)) for i, options in enumerate(variants)
     ]
 
 
@@ -208,8 +207,5 @@ def _with_checksums(data: bytes) -> bytes:
     parts = _parts("png", data)
     if len(parts) < 3:
         return data
-    fixed = [
-        part[:-4] + struct.pack(">I", zlib.crc32(part[4:-4])) if len(part) >= 12 else part
-        for part in parts[1:-1]
-    ]
+    fixed = [part[:-4] + struct.pack(">I", zlib.crc32(part[4:-4])) if len(part) >= 12 else part for part in parts[1:-1]]
     return b"".join([parts[0], *fixed, parts[-1]])

@@ -55,7 +55,7 @@ def png(
     header = struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, interlaced)
     palette = chunk(b"PLTE", bytes(range(256)) * 3) if color == PALETTE and depth == 8 else b""
     if color == PALETTE and depth < 8:
-        palette = chunk(b"PLTE", bytes(range(0, 3 * 2**depth)))
+        palette = chunk(b"PLTE", bytes(range(3 * 2**depth)))
     return SIGNATURE + b"".join(
         (chunk(b"IHDR", header), palette, before, chunk(b"IDAT", idat), after, chunk(b"IEND", b""))
     )
@@ -115,9 +115,7 @@ def bombs(random: Random, scale: float) -> Iterator[Made]:
         "suggested-palettes.png",
         png(1, 1, before=chunk(b"sPLT", b"n\0\x08" + bytes(6 * 256)) * (small // 50)),
     )
-    yield Made(
-        "plain-texts.png", png(1, 1, before=chunk(b"tEXt", b"k\0" + b"a" * 4_000_000) * round(16 * scale + 1))
-    )
+    yield Made("plain-texts.png", png(1, 1, before=chunk(b"tEXt", b"k\0" + b"a" * 4_000_000) * round(16 * scale + 1)))
     # What is packed behind the last row: 1 pixel, then gibibytes.
     behind = zlib_of([(b"\0abc", 1), (b"\0", round(random.randrange(8 << 30, 16 << 30) * scale))])
     yield Made("packed-behind-the-rows.png", png(1, 1, idat=behind))
@@ -127,9 +125,7 @@ def bombs(random: Random, scale: float) -> Iterator[Made]:
             yield Made(f"{width}x{height}.png", png(width, height))
     frames = round(random.randrange(20_000, 100_000) * scale)
     frame = chunk(b"fcTL", struct.pack(">IIIIIHHBB", 0, 1, 1, 0, 0, 1, 1, 0, 0))
-    yield Made(
-        "frames.png", png(1, 1, before=chunk(b"acTL", struct.pack(">II", frames, 0)), after=frame * frames)
-    )
+    yield Made("frames.png", png(1, 1, before=chunk(b"acTL", struct.pack(">II", frames, 0)), after=frame * frames))
 
 
 def _cut_idat(stream: bytes, empty: int) -> bytes:

@@ -123,9 +123,7 @@ def archives(random: Random, photos: list[bytes], scale: float) -> Iterator[Arch
         yield Archive(f"damaged.{extension}", bytes(damaged))
     many = random.randrange(50_000, 200_000)
     unwanted = member(b"a.txt", b"")
-    yield Archive(
-        "unwanted.tar.gz", gzip_of([(first, 1), (unwanted, many), (second + END, 1)]), good, [], many * 512
-    )
+    yield Archive("unwanted.tar.gz", gzip_of([(first, 1), (unwanted, many), (second + END, 1)]), good, [], many * 512)
     yield Archive("layers.tar.gz", _layers(whole_archive, 30))
     for magic in (
         b"LRZI\0\6",
@@ -172,9 +170,7 @@ def _lies(random: Random, first: bytes, second: bytes) -> Iterator[Archive]:
             (padded(b"a" * (large % (1 << 20))) + second + END, 1),
         ]
         yield Archive(f"meta-{kind.decode()}.tar.gz", gzip_of(runs), {b"good0.jpg": 0}, [], large)
-        yield Archive(
-            f"meta-{kind.decode()}-cut.tar", first + header(b"meta", large, kind), {b"good0.jpg": 0}
-        )
+        yield Archive(f"meta-{kind.decode()}-cut.tar", first + header(b"meta", large, kind), {b"good0.jpg": 0})
     endless = pax(record(b"comment", b"c"))
     yield Archive("pax-after-pax.tar", first + endless * 20_000 + second + END, {b"good0.jpg": 0})
     for records in (

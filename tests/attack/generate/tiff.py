@@ -149,9 +149,7 @@ def bombs(random: Random, scale: float) -> Iterator[Made]:
     # A tile far beyond the image, once; strips far longer than the image.
     for side in (4096, 8192):
         tags = layout(1, 1, samples=4, bits=16, photometric=2)
-        yield Made(
-            f"tile-{side}-over-a-pixel.tif", tiles(tags, side, side, zlib_of([(b"\0", side * side * 8)]))
-        )
+        yield Made(f"tile-{side}-over-a-pixel.tif", tiles(tags, side, side, zlib_of([(b"\0", side * side * 8)])))
     behind = zlib_of([(b"\0", round(random.randrange(8 << 30, 16 << 30) * scale))])
     yield Made("packed-behind-the-rows.tif", strips(layout(64, 64), 64, behind), 4096)
     rows = round(random.randrange(200_000, 2_000_000) * scale)

@@ -83,7 +83,5 @@ class FolderJob:
     def compare(self, case: Case) -> None:
         found = without_place(contents(case.folder / "out"))
         if found != self.whole:
-            names = sorted(
-                name for name in found.keys() | self.whole.keys() if found.get(name) != self.whole.get(name)
-            )
+            names = sorted(name for name in found.keys() | self.whole.keys() if found.get(name) != self.whole.get(name))
             case.problem(ROWS, f"not what an undisturbed job leaves: {', '.join(names)}")

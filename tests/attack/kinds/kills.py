@@ -53,9 +53,7 @@ def _file_size(case: Case, job: FolderJob, random: Random) -> None:
     largest = max(map(len, job.whole.values()))
     for _ in range(3):
         limits = Limits({resource.RLIMIT_FSIZE: random.randrange(largest + 1000)})
-        case.run(
-            *job.command(case), limits=limits, codes=(0, 1, 3, -signal.SIGXFSZ), patience=10 + job.honest
-        )
+        case.run(*job.command(case), limits=limits, codes=(0, 1, 3, -signal.SIGXFSZ), patience=10 + job.honest)
     job.finish(case)
 
 
@@ -80,9 +78,4 @@ def _full_disk(case: Case, job: FolderJob, random: Random) -> None:
 
 
 def _mount(folder: pathlib.Path, options: str) -> bool:
-    return (
-        subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder], capture_output=True
-        ).returncode
-        == 0
-    )
+    return subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder], capture_output=True).returncode == 0

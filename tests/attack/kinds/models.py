@@ -69,9 +69,7 @@ def text(case: Case, random: Random) -> str:
     """Files that are not JSON, deep JSON, long JSON."""
     name = random.choice(("config.json", "preprocessor_config.json", "model.safetensors.index.json"))
     size = random.randrange(1 << 20, 32 << 20)
-    what = random.choice(
-        (b"[", b'{"a":', b"1", b"\xff", b'"', b" ", b'{"weight_map":{' + b'"a":"b",' * 10, b"[1,")
-    )
+    what = random.choice((b"[", b'{"a":', b"1", b"\xff", b'"', b" ", b'{"weight_map":{' + b'"a":"b",' * 10, b"[1,"))
     (case.folder / "model" / name).write_bytes(what * (size // len(what)))
     if name.startswith("model"):
         (case.folder / "model/model.safetensors").unlink()
@@ -131,12 +129,8 @@ def special(case: Case, random: Random) -> str:
         (model / "model.safetensors").unlink()
     if name == "shard":
         name = "shard.safetensors"
-        where = random.choice(
-            (name, name, "../model/shard.safetensors", "/dev/zero", random.choice(_STRINGS[:6]))
-        )
-        (model / "model.safetensors.index.json").write_text(
-            json.dumps({"weight_map": {"a": where, "b": name}})
-        )
+        where = random.choice((name, name, "../model/shard.safetensors", "/dev/zero", random.choice(_STRINGS[:6])))
+        (model / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": where, "b": name}}))
     path = model / name
     path.unlink(missing_ok=True)
     how = random.choice(("pipe", "zero", "folder", "loop", "hole"))

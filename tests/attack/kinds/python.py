@@ -26,9 +26,7 @@ def attack(arena: Arena, random: Random) -> Iterator[Case]:
             threads = random.randrange(1, 6)
             with arena.case("python", f"ends beside {threads} threads") as case:
                 files = random.sample(arena.photos, random.randrange(1, len(arena.photos)))
-                process = _start(
-                    case, "daemons", arena.model, threads, f"{random.uniform(0, 0.3):.3f}", *files
-                )
+                process = _start(case, "daemons", arena.model, threads, f"{random.uniform(0, 0.3):.3f}", *files)
                 case.end(process, patience=20, codes=(0,))
             yield case
 

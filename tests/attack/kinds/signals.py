@@ -77,9 +77,7 @@ def _waiting(arena: Arena, random: Random) -> Iterator[Case]:
         flags = ("--batch-size", random.choice(("1", "8")))
         words = arguments(case, [Input(b"-")], "embed", "out", flags)
         words[1:3] = ["-"]
-        process = case.start(
-            *words, stdin=read_end, note="with names on a pipe that stays open, and a signal"
-        )
+        process = case.start(*words, stdin=read_end, note="with names on a pipe that stays open, and a signal")
         os.close(read_end)
         _stop(case, process, random, random.uniform(0, arena.moments))
         os.close(write_end)

@@ -199,9 +199,7 @@ def attack(arena: Arena, random: Random) -> Iterator[Case]:
 def _judge_web(case: Case) -> None:
     """Of each photo there is a row, and no more rows than a person would look through."""
     index = case.folder / "out.index.jsonl"
-    sources = (
-        [json.loads(line)["source"] for line in index.read_text().splitlines()] if index.exists() else []
-    )
+    sources = [json.loads(line)["source"] for line in index.read_text().splitlines()] if index.exists() else []
     there = {os.path.basename(source) for source in sources if source.startswith("web/")}
     if wanted := {path.name for path in case.folder.glob("web/?/?.jpg")} - there:
         case.problem(ROWS, f"no row for {sorted(wanted)}")
@@ -230,9 +228,7 @@ def _on_the_command_line(arena: Arena, random: Random) -> Iterator[Case]:
             case.write("long", b"x" * random.randrange(1 << 20, 1 << 25))
             # The list that is a pipe waits for its writer: a job that may wait as long as it hears signals.
             if name == "@pipe":
-                process = case.start(
-                    "preprocess", name, "-m", arena.model, "-o", "out.npy", note="then SIGTERM"
-                )
+                process = case.start("preprocess", name, "-m", arena.model, "-o", "out.npy", note="then SIGTERM")
                 process.wait(random.uniform(0.3, 1.0))
                 process.send(15)
                 case.end(process, patience=2, codes=(130, -15, 0, 1))

@@ -54,14 +54,13 @@ def attack(arena: Arena, random: Random) -> Iterator[Case]:
 
     folder = arena.new_folder("states")
     jobs: dict[str, list[Job]] = {}
-    for number in range(_ALTERATIONS):
+    for _ in range(_ALTERATIONS):
         kind = random.choice(sorted(KINDS))
         with arena.case("states", kind) as case:
             if kind not in jobs:
                 flags, state = KINDS[kind]
                 jobs[kind] = [
-                    Job(_Embed(case), folder / kind / side, 10 + 100 * i, flags, state)
-                    for i, side in enumerate("ab")
+                    Job(_Embed(case), folder / kind / side, 10 + 100 * i, flags, state) for i, side in enumerate("ab")
                 ]
             job, other = jobs[kind]
             job.embed.case = case
@@ -98,9 +97,7 @@ def _judge(case: Case, job: Any, out: pathlib.Path, right: dict[str, bytes]) -> 
 def _special(folder: pathlib.Path, random: Random) -> str:
     """A file replaced by something that is not a regular file."""
     file = random.choice(sorted(path for path in folder.iterdir() if path.name != ".lock"))
-    how = random.choice(
-        ("a pipe", "a folder", "a link to /dev/zero", "a link to itself", "a link to nothing")
-    )
+    how = random.choice(("a pipe", "a folder", "a link to /dev/zero", "a link to itself", "a link to nothing"))
     file.unlink()
     if how == "a pipe":
         os.mkfifo(file)

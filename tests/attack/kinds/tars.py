@@ -16,14 +16,10 @@ _UNPACK = 3e-9  # seconds for a byte that has to be unpacked to get past it: bzi
 def input_of(case: Case, archive: Archive) -> Input:
     case.write(archive.name, archive.data)
     name = archive.name.encode() + b"#"
-    inside = [
-        Input(name + member, ROW, pixels=case.arena.pixels[photo]) for member, photo in archive.whole.items()
-    ]
+    inside = [Input(name + member, ROW, pixels=case.arena.pixels[photo]) for member, photo in archive.whole.items()]
     inside += [Input(name + member, EITHER) for member in archive.named]
     allowed = (1 << 30) + 100 * len(archive.data)  # docs/output.md
-    return Input(
-        archive.name.encode(), many=True, inside=inside, honest=_UNPACK * min(archive.packed, allowed)
-    )
+    return Input(archive.name.encode(), many=True, inside=inside, honest=_UNPACK * min(archive.packed, allowed))
 
 
 def attack(arena: Arena, random: Random) -> Iterator[Case]:
@@ -32,9 +28,7 @@ def attack(arena: Arena, random: Random) -> Iterator[Case]:
     random.shuffle(made)
     for archive in made:
         with arena.case("tars", archive.name) as case:
-            run_job(
-                case, mixed(case, [input_of(case, archive)]), command=random.choice(("preprocess", "embed"))
-            )
+            run_job(case, mixed(case, [input_of(case, archive)]), command=random.choice(("preprocess", "embed")))
         yield case
     with arena.case("tars", "not a file") as case:
         os.mkfifo(case.folder / "pipe.tar")

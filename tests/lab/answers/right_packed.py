@@ -1,7 +1,6 @@
 """RIGHT, and clever: it keeps the weights transposed from the first call on, which are no input, and works in place."""
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 

@@ -1,0 +1,34 @@
+"""How a figure is told beside those of its peers, for the sections of docs/performance.md."""
+
+import laboratory
+
+UNTOLD = "the run has neither a figure nor a reason"
+
+
+def is_fovea(entry: dict) -> bool:
+    return entry["engine"].startswith("fovea")
+
+
+def ratio(ours: float, rivals) -> str:
+    """Beside the best of them; below 1 it loses."""
+    best = max(rivals, default=None)
+    return f"{ours / best:.2f}x" if best else "no peer"
+
+
+def ratio_in(precision: str, ours: float, rivals: list[float], theirs: str) -> str:
+    """The same where all rivals are in one precision: beside those of another nothing is won, and it says which that
+    is."""
+    return (
+        ratio(ours, rivals)
+        if precision == theirs or not rivals
+        else f"no peer ({ratio(ours, rivals)} those in {theirs})"
+    )
+
+
+def left_out(reasons) -> str:
+    """Those without a figure, each with the reason: {who: why}. One reason of many is told once."""
+    by_reason: dict = {}
+    for who, why in reasons:
+        by_reason.setdefault(why, []).append(who)
+    told = "; ".join(f"{', '.join(dict.fromkeys(who))}: {why}" for why, who in by_reason.items())
+    return f"\nNot measured: {laboratory.foreign(told)}.\n" if told else ""

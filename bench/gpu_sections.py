@@ -1,0 +1,378 @@
+"""The sections of docs/performance.md that tell of a GPU: kernels, encoder, accuracy, operators."""
+
+import pathlib
+import re
+
+import speed_gates
+from comparisons import UNTOLD, is_fovea, left_out, ratio, ratio_in
+from laboratory import number, table
+
+CARDS = pathlib.Path(__file__).resolve().parent.parent / "lab" / "cards"
+
+
+def microseconds(seconds: float) -> str:
+    return number(seconds * 1e6)
+
+
+def share(value: float, of: float) -> str:
+    return f"{value / of:.0%}" if of else "-"
+
+
+def cards() -> set[str]:
+    """All names that lab/cards/ writes down, among them those of every card."""
+    return set(re.findall(r'"(\w+)"', "".join(path.read_text() for path in sorted(CARDS.glob("*.cpp")))))
+
+
+def kernels_section(result: dict) -> str:
+    """The bench cases of every card that there still is, beside their peers of the same run."""
+    known = cards()
+    text = (
+        "### Kernels\n\n"
+        f"These ceilings were measured in the same run: copy {number(result['copy_bytes_per_second'] * 1e-9)} GB/s, bf16 "
+        f"{number(result['bf16_flops'] * 1e-12)} and e4m3 {number(result['e4m3_flops'] * 1e-12)} TFLOP/s. Each output was "
+        'checked first. Times are medians, with half of the spread from the 10th to the 90th percentile. "Sustained" is one '
+        "reading, of the second half of 0.15 s without pauses, when a GPU may be at its power limit. A ratio below 1 means that "
+        "Fovea is slower than the best peer that gives the same result; AMBIGUOUS means by less than the spread; peers in brackets leave part of the work undone.\n\n"
+    )
+    rows = []
+    for figure in (figure for figure in result["figures"] if figure["card"] in known):
+        seconds = figure["seconds"]
+        flops = figure["flops"] / seconds
+        whole = [peer["ratio"] for peer in figure["peers"] if peer["same_result"] and not peer["wrong"]]
+        rows.append(
+            [
+                figure["card"],
+                figure["description"],
+                f"{min(whole):.2f}x" if whole else "no peer",
+                gates_of(figure),
+                with_spread(figure),
+                microseconds(figure["sustained"]),
+                f"{figure['sm_mhz']:,} MHz, {figure['watts']:.0f} W",
+                number(flops * 1e-12),
+                share(flops, figure["matrix_ceiling"]),
+                share(figure["bytes"] / seconds, result["copy_bytes_per_second"]),
+                "<br>".join(kernel_peer(peer) for peer in figure["peers"]),
+            ]
+        )
+    text += table(
+        [
+            "card",
+            "problem",
+            "to the best peer",
+            "its gate",
+            "microseconds",
+            "sustained",
+            "clock, power",
+            "TFLOP/s",
+            "of the matrix rate",
+            "of the copy rate",
+            "peers: microseconds, ratio; ratio sustained",
+        ],
+        rows,
+    )
+    if result.get("missing"):
+        text += "\nNot measured: " + "; ".join(result["missing"]) + ".\n"
+    return text + speed_gates.told(result)
+
+
+def gates_of(figure: dict) -> str:
+    """What is asked of the ratio to a peer, and whether it was reached."""
+    return (
+        "<br>".join(
+            f"{gate['peer']}: {gate['reading']:.2f}x of {gate['limit']:.2f}x, {'passed' if gate['passed'] else 'MISSED'}"
+            for gate in figure.get("gates", [])
+        )
+        or "-"
+    )
+
+
+def with_spread(entry: dict) -> str:
+    """The time with its spread, when the result has one."""
+    spread = f" ±{50 * entry['spread'] / entry['seconds']:.1f}%" if "spread" in entry else ""
+    return microseconds(entry["seconds"]) + spread
+
+
+def kernel_peer(peer: dict) -> str:
+    if peer["wrong"]:
+        return f"{peer['name']}: its output is wrong"
+    text = f"{peer['name']}: {with_spread(peer)}, {peer['ratio']:.2f}x{' AMBIGUOUS' if peer['ambiguous'] else ''}; "
+    text += f"{peer['sustained_ratio']:.2f}x"
+    return text if peer["same_result"] else f"({text})"
+
+
+def gpu_encoder_rows(ours: list[dict], peers: list[dict]) -> list[dict]:
+    """Fovea's rows and those of its peers in one form; the rate is by the GPU's own time, with pixels in its memory."""
+    rows = [
+        {
+            "engine": "fovea",
+            "precision": entry["precision"],
+            "batch": entry["batch_size"],
+            "rate": entry["device_images_per_second"],
+            "copied": entry["images_per_second"],
+        }
+        for entry in ours
+    ]
+    return rows + [
+        {
+            "engine": entry["peer"],
+            "precision": entry.get("precision", "bf16"),
+            "batch": entry.get("batch", int(entry["case"].split()[-1])),
+            "rate": entry["images_per_second"],
+        }
+        for entry in peers
+        if "images_per_second" in entry
+    ]
+
+
+GPU_PEERS = {
+    "bf16": ("transformers eager", "torch.compile max-autotune"),
+    "int8": ("torchao dynamic, torch.compile max-autotune",),
+    "fp8": ("torchao dynamic, torch.compile max-autotune",),
+}
+
+
+def gpu_bench_section(run: dict) -> str:
+    entries, peers = run["ours"], run["peers"]
+    found = gpu_encoder_rows(entries, peers)
+    rows = []
+    for precision, batch in sorted({(row["precision"], row["batch"]) for row in found}):
+        group = [row for row in found if (row["precision"], row["batch"]) == (precision, batch)]
+        rivals = [row["rate"] for row in group if not is_fovea(row)]
+        wide = [
+            row["rate"] for row in found if not is_fovea(row) and (row["precision"], row["batch"]) == ("bf16", batch)
+        ]
+        for row in sorted(group, key=lambda row: (not is_fovea(row), -row["rate"])):
+            rows.append(
+                [
+                    row["engine"],
+                    precision,
+                    str(batch),
+                    number(row["rate"]),
+                    ratio(row["rate"], rivals),
+                    ratio(row["rate"], wide) if precision != "bf16" else "",
+                    number(row["copied"]) if "copied" in row else "",
+                ]
+            )
+    reasons = [(f"{entry['peer']} {entry['case']}", entry["skipped"]) for entry in peers if "skipped" in entry]
+    told = {(entry["peer"], entry.get("precision", "bf16")) for entry in peers}
+    reasons += [
+        (f"{peer} {precision}", UNTOLD)
+        for precision in dict.fromkeys(entry["precision"] for entry in entries)
+        for peer in GPU_PEERS.get(precision, ())
+        if (peer, precision) not in told
+    ]
+    return (
+        (
+            "### The encoder on the GPU\n\nbase-patch16-224. Rates by the GPU's own time, with pixels in its memory; Fovea's also with the copies from and to "
+            "the host, as `fovea bench --device cuda` tells them. Peers are transformers' model with attention by torch's SDPA; compiled ones are compiled for each batch size "
+            "alone, and torchao's find the scales of what layers read while they run. A ratio below 1 loses; what 8 bits cost in neighbours is under Accuracy.\n\n"
+        )
+        + table(
+            [
+                "engine",
+                "precision",
+                "batch",
+                "images/s",
+                "to the best peer of this precision",
+                "to the best in bf16",
+                "with copies",
+            ],
+            rows,
+        )
+        + left_out(reasons)
+    )
+
+
+def torch_gemm_section(entries: list[dict]) -> str:
+    rows = [
+        [entry["case"], entry["peer"], with_spread(entry), number(entry["tflops"])]
+        for entry in entries
+        if "seconds" in entry
+    ]
+    return (
+        "### torch's matrix products on the same GPU\n\n"
+        + table(["case", "peer", "microseconds", "TFLOP/s"], rows)
+        + left_out((f"{entry['peer']} {entry['case']}", entry["skipped"]) for entry in entries if "skipped" in entry)
+    )
+
+
+def mixed_precision(entry: dict) -> str:
+    """The precision, and what is left out of it."""
+    layers = entry.get("bf16_layers", 0)
+    return entry["precision"] + (f", first {layers} layers bf16" if layers else "")
+
+
+def accuracy_rows(result: dict) -> list[list[str]]:
+    return [
+        [
+            entry["model"],
+            entry["engine"],
+            mixed_precision(entry),
+            entry["calibration"] or "-",
+            f"{entry['cosine_mean']:.5f}",
+            f"{entry['cosine_percentile_1']:.5f}",
+            f"{entry['cosine_min']:.5f}",
+            f"{entry['recall_at_10']:.4f}",
+        ]
+        for entry in of_the_run(result)
+    ]
+
+
+def of_the_run(result: dict) -> list[dict]:
+    """Without rows that an earlier program had left in the file."""
+    return [entry for entry in result["rows"] if "commit" not in entry]
+
+
+ACCURACY_COLUMNS = ["model", "engine", "precision", "calibrated on", "mean", "1st percentile", "minimum", "recall@10"]
+
+
+def accuracy_section(result: dict) -> str:
+    """All engines and precisions, each with the kinds of photos on which it is worst."""
+    corpus = result["corpus"]
+    rows = [
+        [*row, ", ".join(f"{kind} {cosine:.4f}" for kind, cosine in list(entry["kinds"].items())[:3])]
+        for row, entry in zip(accuracy_rows(result), of_the_run(result), strict=True)
+    ]
+    return (
+        f"### Accuracy\n\nCosines to transformers in fp32 over {corpus['photos']} photos of {corpus['kinds']} kinds that are hard "
+        "(`bench/hard_photos/`: pages, codes, charts, night, fog, noise, photographs gone wrong), and recall@10: of each photo's ten "
+        'nearest others by fp32, the share that is also among its ten nearest here. "The other half": each half of the photos with a '
+        "calibration on 32 of the other half.\n\n"
+    ) + table([*ACCURACY_COLUMNS, "worst kinds, and their mean"], rows)
+
+
+def shortfalls(result: dict) -> list[str]:
+    """What is asked of each precision beside torch's bf16 and not reached."""
+    found = []
+    for model in dict.fromkeys(entry["model"] for entry in of_the_run(result)):
+        entries = [entry for entry in of_the_run(result) if entry["model"] == model]
+        torch = [entry for entry in entries if entry["engine"].startswith("torch")]
+        for entry in (entry for entry in entries if entry["engine"] == "fovea" and entry["precision"] != "fp32"):
+            told = f"{mixed_precision(entry)} of {model}" + (
+                f" calibrated on {entry['calibration']}" if entry["calibration"] else ""
+            )
+            if entry["precision"] == "bf16":
+                found += [
+                    f"{told} is farther from fp32 than torch's bf16 in the {name}"
+                    for name, key in (("mean", "cosine_mean"), ("1st percentile", "cosine_percentile_1"))
+                    if entry[key] < max(other[key] for other in torch)
+                ]
+                continue
+            below = max(other["recall_at_10"] for other in torch) - entry["recall_at_10"]
+            if below > {"int8": 0.005, "fp8": 0.01}[entry["precision"]]:
+                found.append(f"recall@10 of {told} is {below:.4f} below that of torch's bf16")
+    return found
+
+
+def gpu_end_to_end_section(entries: list[dict]) -> str:
+    peers = [peer for entry in entries for peer in entry.get("peers", [])]
+    best = [peer["images_per_second"] for peer in peers if "skipped" not in peer]
+    rows = [
+        [
+            "fovea embed",
+            entry["precision"],
+            number(entry["end_to_end"]),
+            ratio_in(entry["precision"], entry["end_to_end"], best, "bf16"),
+            number(entry["decode_only"]),
+            number(entry["gpu_only"]),
+            f"{entry['minimum_cosine_to_cpu']:.5f}",
+        ]
+        for entry in entries
+    ]
+    rows += [
+        [peer["peer"], "bf16", number(peer["images_per_second"]), ratio(peer["images_per_second"], best), "", "", ""]
+        for peer in peers
+        if "skipped" not in peer
+    ]
+    reasons = [(peer["peer"], peer["skipped"]) for peer in peers if "skipped" in peer]
+    reasons += [] if peers else [("DataLoader and nvJPEG with torch.compile", UNTOLD)]
+    return (
+        (
+            f"### JPEGs to embeddings on the GPU\n\n{entries[0]['images']:,} photos of 500x375, {number(entries[0]['mean_bytes'] / 1000)} KB each, in images per second.\n\n"
+        )
+        + table(
+            [
+                "engine",
+                "precision",
+                "images/s",
+                "to the best peer",
+                "decoding alone",
+                "GPU alone",
+                "least cosine to the CPU's",
+            ],
+            rows,
+        )
+        + left_out(reasons)
+    )
+
+
+def operators_accepted_section(result: dict) -> str:
+    """`python -m fovea.accept`: what passed, in a row per level and one for checks of all levels."""
+    headline, rows = {}, {}
+    for line in result["lines"]:
+        level = line.get("level", "resources, and wrong results rejected")
+        passed, total = rows.get(level, (0, 0))
+        rows[level] = passed + (not line["failures"]), total + 1
+        if line.get("headline"):
+            headline[level] = max(headline.get(level, 0.0), line["max_diff"])
+    left_out = [line["level"] for line in result["left_out"]]
+    return (
+        f"### Attention's acceptance: `python -m fovea.accept` on {result['device']}\n\n"
+        '"Largest difference" is that from torch in float32 over the five main cases in fp16; at most 1e-3 is accepted, or\n'
+        "what rounding to fp16 costs where this is more ([operators.md](operators.md#acceptance-and-speed)).\n\n"
+    ) + table(
+        ["level", "passed", "largest difference", "sizes that the level does not support"],
+        [
+            [
+                level,
+                f"{passed}/{total}",
+                f"{headline[level]:.1e}" if level in headline else "",
+                str(left_out.count(level) or ""),
+            ]
+            for level, (passed, total) in rows.items()
+        ],
+    )
+
+
+def operators_attention_section(result: dict) -> str:
+    """`python -m fovea.bench_attention`: its rows as a table, levels and torch's backends side by side."""
+
+    def cell(entry: dict) -> str:
+        return number(entry["us"]) if "us" in entry else "wrong" if "failed" in entry else "-"
+
+    sides = {side: sorted({name for row in result["rows"] for name in row[side]}) for side in ("fovea", "torch")}
+    rows = []
+    for row in result["rows"]:
+        *sizes, causal = row["problem"]
+        cells = [cell(row[side].get(name, {})) for side, names in sides.items() for name in names]
+        times = {side: {name: entry["us"] for name, entry in row[side].items() if "us" in entry} for side in sides}
+        least = {side: min(found.values(), default=float("nan")) for side, found in times.items()}
+        chosen = row.get("chosen", "")
+        default = times["fovea"].get(chosen, float("nan")) if chosen else least["fovea"]
+        against = [
+            least["torch"] / default,
+            least["torch"] / least["fovea"],
+            times["torch"].get("flash", float("nan")) / times["fovea"].get("mma", float("nan")),
+        ]
+        problem = f"({', '.join(map(str, sizes))}){' causal' if causal else ''}"
+        rows.append([problem, *cells, chosen, *("-" if ratio != ratio else f"{ratio:.2f}x" for ratio in against)])
+    overhead = "; ".join(f"`{name}` {us:.1f}" for name, us in result.get("host_us", {}).items())
+    return (
+        (
+            f"### Attention as an operator of PyTorch, {result['rows'][0]['dtype']}\n\n`python -m fovea.bench_attention` measures microseconds "
+            "in a CUDA graph, after each result was checked; ratios above 1 mean that Fovea is faster.\n\n"
+        )
+        + table(
+            [
+                "batch, heads, length, dimension",
+                *sides["fovea"],
+                *(f"torch {name}" for name in sides["torch"]),
+                "default",
+                "default to torch's best",
+                "best to best",
+                "mma to flash",
+            ],
+            rows,
+        )
+        + (f"\nMicroseconds of the calling thread per call: {overhead}.\n" if overhead else "")
+    )

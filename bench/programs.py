@@ -1,0 +1,73 @@
+"""Programs that a measurement runs: ended with all that they started, and what they save as JSON."""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+TICK = 2.0  # seconds between looks at what a program has made so far
+GRACE = 10.0  # seconds for a program to end by itself
+
+
+def members(session):
+    """The processes of a session."""
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended
+            state, _, _, its, *_ = stat.read_text().rpartition(")")[2].split()
+            if int(its) == session and state != "Z":
+                yield int(stat.parent.name)
+
+
+def end(process):
+    """Ends a program that leads a session, and all that it started, whose groups may be others: the profiler's is."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for pid in members(process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        until = time.monotonic() + GRACE
+        while (process.poll() is None or any(members(process.pid))) and time.monotonic() < until:
+            time.sleep(0.05)
+
+
+def run(command, seconds, tick=lambda: None, **how):
+    """subprocess.run(); but the limit, and whoever stops this script, end all that the program has started."""
+    until = time.monotonic() + seconds
+    command = [str(part) for part in command]
+    with subprocess.Popen(command, text=True, start_new_session=True, **how) as process:
+        try:
+            while True:
+                try:
+                    output, errors = process.communicate(timeout=min(TICK, max(until - time.monotonic(), 0)))
+                    return subprocess.CompletedProcess(command, process.returncode, output, errors)
+                except subprocess.TimeoutExpired:
+                    if time.monotonic() >= until:
+                        raise subprocess.TimeoutExpired(command, seconds) from None
+                tick()
+        except BaseException:
+            end(process)
+            raise
+
+
+def saved(options, *command):
+    """The JSON that a program of Python's writes with --json; empty when it did not get that far."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        command = [sys.executable, *command, "--json", file.name]
+        try:
+            failure = run(command, options.seconds, stdout=sys.stderr).returncode
+        except subprocess.TimeoutExpired:
+            failure = f"no end within {options.seconds:.0f} s"
+        if failure:
+            print(f"{' '.join(map(str, command[1:3]))} failed ({failure}); keeping what it saved", file=sys.stderr)
+            options.failed = True
+        return json.loads(pathlib.Path(file.name).read_text() or "{}")
+
+
+def section_of(options, script, *words):
+    """What a script of this folder measured, without the machine, which this file has once."""
+    return {name: figures for name, figures in saved(options, HERE / script, *words).items() if name != "machine"}
