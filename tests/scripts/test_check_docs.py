@@ -13,7 +13,7 @@ import check_docs
 @pytest.fixture
 def tree(tmp_path, monkeypatch):
     monkeypatch.setattr(check_docs, "ROOT", tmp_path)
-    (tmp_path / "lab").mkdir()
+    (tmp_path / "lab/profile").mkdir(parents=True)
     (tmp_path / "lab/profile/rules.cpp").write_text("constexpr double kLeast = 0.15;  // of 1'500 us\n")
     return tmp_path
 
