@@ -198,11 +198,15 @@ function(fovea_plain target)
   endif()
 endfunction()
 
-# fovea_test(<folder> [libraries...]): a GoogleTest program <folder>_test of tests/<folder>/*.cpp.
+# fovea_test(<folder> [libraries...] [ASAN <filter>] [TSAN <filter>]): a GoogleTest program <folder>_test of
+# tests/<folder>/*.cpp. A sanitizer's build runs those of its tests that the filter names ("*": all). Without ASAN these
+# are all; without TSAN there are none, because the program starts no second thread: `unit_tests` leaves it out there.
 function(fovea_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "ASAN;TSAN" "")
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
   add_executable(${name}_test ${sources})
-  target_link_libraries(${name}_test PRIVATE fovea_options ${ARGN} GTest::gtest GTest::gtest_main)
+  target_link_libraries(${name}_test PRIVATE fovea_options ${arg_UNPARSED_ARGUMENTS} GTest::gtest
+                                             GTest::gtest_main)
   # clang says this too, but not of sources that it compiles several as one: asan's and tsan's.
   target_compile_options(${name}_test PRIVATE
                          $<$<CXX_COMPILER_ID:GNU>:-Wunused-const-variable=1>)
@@ -217,8 +221,17 @@ function(fovea_test name)
   if(NOT CMAKE_UNITY_BUILD)
     set_target_properties(${name}_test PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   endif()
+  if(FOVEA_SANITIZE MATCHES thread AND NOT arg_TSAN)
+    return()
+  endif()
+  set(filter "")
+  if(FOVEA_SANITIZE MATCHES thread AND NOT arg_TSAN STREQUAL "*")
+    set(filter FILTER "${arg_TSAN}")
+  elseif(FOVEA_SANITIZE MATCHES address AND arg_ASAN)
+    set(filter FILTER "${arg_ASAN}")
+  endif()
   add_dependencies(unit_tests ${name}_test)
-  fovea_discover_tests(${name} SHARDS 4)
+  fovea_discover_tests(${name} SHARDS 4 ${filter})
 endfunction()
 
 # fovea_discover_tests(<name> [FROM <folder>] [FILTER <pattern>] [SEED <number>] [SHARDS <count>] [ENVIRONMENT <x=y>]):
