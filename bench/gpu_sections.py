@@ -307,7 +307,7 @@ def gpu_end_to_end_section(entries: list[dict]) -> str:
 
 
 def operators_accepted_section(result: dict) -> str:
-    """`python -m fovea.accept`: what passed, in a row per level and one for checks of all levels."""
+    """`python -m fovea.lab.accept`: what passed, in a row per level and one for checks of all levels."""
     headline, rows = {}, {}
     for line in result["lines"]:
         level = line.get("level", "resources, and wrong results rejected")
@@ -317,7 +317,7 @@ def operators_accepted_section(result: dict) -> str:
             headline[level] = max(headline.get(level, 0.0), line["max_diff"])
     left_out = [line["level"] for line in result["left_out"]]
     return (
-        f"### Attention's acceptance: `python -m fovea.accept` on {result['device']}\n\n"
+        f"### Attention's acceptance: `python -m fovea.lab.accept` on {result['device']}\n\n"
         '"Largest difference" is that from torch in float32 over the five main cases in fp16; at most 1e-3 is accepted, or\n'
         "what rounding to fp16 costs where this is more ([operators.md](operators.md#acceptance-and-speed)).\n\n"
     ) + table(
@@ -335,7 +335,7 @@ def operators_accepted_section(result: dict) -> str:
 
 
 def operators_attention_section(result: dict) -> str:
-    """`python -m fovea.bench_attention`: its rows as a table, levels and torch's backends side by side."""
+    """`python -m fovea.lab.bench_attention`: its rows as a table, levels and torch's backends side by side."""
 
     def cell(entry: dict) -> str:
         return number(entry["us"]) if "us" in entry else "wrong" if "failed" in entry else "-"
@@ -359,7 +359,7 @@ def operators_attention_section(result: dict) -> str:
     overhead = "; ".join(f"`{name}` {us:.1f}" for name, us in result.get("host_us", {}).items())
     return (
         (
-            f"### Attention as an operator of PyTorch, {result['rows'][0]['dtype']}\n\n`python -m fovea.bench_attention` measures microseconds "
+            f"### Attention as an operator of PyTorch, {result['rows'][0]['dtype']}\n\n`python -m fovea.lab.bench_attention` measures microseconds "
             "in a CUDA graph, after each result was checked; ratios above 1 mean that Fovea is faster.\n\n"
         )
         + table(

@@ -1,4 +1,4 @@
-"""What `fovea kernel profile|profile --gate|compare|evolve|sanitize` and `python -m fovea.judge` left below
+"""What `fovea kernel profile|profile --gate|compare|evolve|sanitize` and `python -m fovea.lab.judge` left below
 bench/results/<machine>/, as tables of docs/performance.md. Of the same measurement the newest counts."""
 
 import pathlib
@@ -481,7 +481,7 @@ def judgements(found: list[dict]) -> str:
         for one in shown
     ]
     return (
-        "### Foreign kernels\n\n`python -m fovea.judge`: verdicts on answers in KernelBench's form. The speed-up is over Model; spreads are from the "
+        "### Foreign kernels\n\n`python -m fovea.lab.judge`: verdicts on answers in KernelBench's form. The speed-up is over Model; spreads are from the "
         "first to the third quartile of the times, and AMBIGUOUS means that the times differ by no more.\n\n"
     ) + table(["task", "answer", "verdict", "reasons", "speed-up", "measured"], rows)
 

@@ -405,7 +405,7 @@ def judge(options):
     for answer in sorted(path for path in answers.glob("*.py") if path.name != "task.py"):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / f"{answer.stem}.json"
-            command = [sys.executable, "-m", "fovea.judge", answers / "task.py", answer, "--device", options.device]
+            command = [sys.executable, "-m", "fovea.lab.judge", answers / "task.py", answer, "--device", options.device]
             command += ["--json", file]
             laboratory(options, command, file.parent, {"*.json": "judge/{}.json"}, codes=(0, 1))
     return {}

@@ -5,7 +5,7 @@ bits.
                            [--shapes patch_embed,qkv] [--no-compile] [--fovea PROGRAM] [--json FILE]
 
 Data is random, and outputs are compared with fp32 before anything is timed. Times are medians of device events over
-inputs of at least twice the L2 cache. `python -m fovea.bench_attention` measures the peers of attention. A peer that
+inputs of at least twice the L2 cache. `python -m fovea.lab.bench_attention` measures the peers of attention. A peer that
 fails, or that is left out, is listed with its reason. What was measured is saved after each peer, so that a run that
 ends early keeps it; those that it did not reach are listed, too. It needs torch with CUDA; the encoder section also
 needs transformers and a model folder."""

@@ -1,38 +1,18 @@
 """Programs that a measurement runs: ended with all that they started, and what they save as JSON."""
 
-import contextlib
 import json
-import os
 import pathlib
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+# Without the rest of the package, which has needs of its own.
+sys.path.append(str(HERE.parent / "python/fovea/lab"))
+import _processes  # noqa: E402
+
 TICK = 2.0  # seconds between looks at what a program has made so far
-GRACE = 10.0  # seconds for a program to end by itself
-
-
-def members(session):
-    """The processes of a session."""
-    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it has ended
-            state, _, _, its, *_ = stat.read_text().rpartition(")")[2].split()
-            if int(its) == session and state != "Z":
-                yield int(stat.parent.name)
-
-
-def end(process):
-    """Ends a program that leads a session, and all that it started, whose groups may be others: the profiler's is."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        for pid in members(process.pid):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
-        until = time.monotonic() + GRACE
-        while (process.poll() is None or any(members(process.pid))) and time.monotonic() < until:
-            time.sleep(0.05)
 
 
 def run(command, seconds, tick=lambda: None, **how):
@@ -50,7 +30,8 @@ def run(command, seconds, tick=lambda: None, **how):
                         raise subprocess.TimeoutExpired(command, seconds) from None
                 tick()
         except BaseException:
-            end(process)
+            _processes.end(process.pid)
+            process.wait()
             raise
 
 

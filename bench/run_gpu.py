@@ -138,8 +138,8 @@ def search(options):
 
 
 def operators(options):
-    accepted = saved(options, "-m", "fovea.accept")
-    attention = saved(options, "-m", "fovea.bench_attention")
+    accepted = saved(options, "-m", "fovea.lab.accept")
+    attention = saved(options, "-m", "fovea.lab.bench_attention")
     quick = ["--repeats", "2"] if options.quick else []
     rate = (
         saved(options, HERE / "python_rate.py", "--model", options.model, "--fovea", options.fovea, *quick)

@@ -1,5 +1,5 @@
 // `fovea kernel export` and `fovea kernel judge`: tasks for others, and their kernels through our
-// gate, which is the Python package's (fovea.judge).
+// gate, which is the Python package's (fovea.lab.judge).
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -34,7 +34,7 @@ if sys.prefix == sys.base_prefix:
 packages = [place for place, path in enumerate(sys.path) if path.endswith("-packages")] + [len(sys.path)]
 sys.path[packages[0]:packages[0]] = filter(os.path.isabs, os.environ.get("PYTHONPATH", "").split(os.pathsep))
 try:
-    from fovea.judge import main
+    from fovea.lab.judge import main
 except Exception as error:
     sys.stderr.write("fovea: %s cannot judge: %s: %s; install Fovea's wheel and torch there, or set FOVEA_PYTHON to "
                      "a Python that has them\n" % (sys.executable, type(error).__name__, str(error).split("\n")[0]))

@@ -1,11 +1,11 @@
-"""The numerics contract of fovea._numerics against the figures that the C++ judge is held to as well."""
+"""The numerics contract of fovea.lab._numerics against the figures that the C++ judge is held to as well."""
 
 import json
 import pathlib
 
 import pytest
 import torch
-from fovea import _numerics
+from fovea.lab import _numerics
 
 TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 _FILE = pathlib.Path(__file__).parents[2] / "tests/ops/contract.json"

@@ -253,6 +253,9 @@ def test_gates_and_a_planted_slow_down(stand_in, tmp_path, monkeypatch):
     shutil.copytree(ROOT / "kernels", tmp_path / "kernels", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "scripts").mkdir()
     shutil.copy(ROOT / "scripts/cpus.py", tmp_path / "scripts")
+    shutil.copytree(
+        ROOT / "python/fovea/lab", tmp_path / "python/fovea/lab", ignore=shutil.ignore_patterns("__pycache__")
+    )
     (tmp_path / "bench/gate_choice.py").write_text(
         "import json, os\nrecord = os.environ['FOVEA_GATE_RECORD']\nours = record == 'none'\n"
         "assert ours or json.load(open(record))['levels']\n"
@@ -307,6 +310,9 @@ def test_a_cause_that_no_longer_fits_costs_no_other(stand_in, tmp_path):
     shutil.copytree(ROOT / "kernels", tmp_path / "kernels", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "scripts").mkdir()
     shutil.copy(ROOT / "scripts/cpus.py", tmp_path / "scripts")
+    shutil.copytree(
+        ROOT / "python/fovea/lab", tmp_path / "python/fovea/lab", ignore=shutil.ignore_patterns("__pycache__")
+    )
     (tmp_path / "kernels/attention/row_tile.cuh").write_text("// nothing of it\n")
     place, command = command_of(stand_in, "planted", "profiles", "--cards", "pool")
     command[1] = tmp_path / "bench/run_gpu.py"

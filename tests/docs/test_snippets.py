@@ -39,8 +39,8 @@ NOT_RUN = {
     "build/dev/tests/captures_tool ": "needs a GPU, or what one has written",
     "... fovea kernel sass": "needs kernels; the stage `kernels` runs it",
     "python3 bench/": "measures for minutes",
-    "python -m fovea.accept": "runs for minutes",
-    "python -m fovea.bench_attention": "runs for minutes",
+    "python -m fovea.lab.accept": "runs for minutes",
+    "python -m fovea.lab.bench_attention": "runs for minutes",
     "y = fovea.ops.attention(q, k, v, impl=": "needs a GPU",
 }
 

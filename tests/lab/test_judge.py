@@ -34,9 +34,9 @@ def package(fovea_bin):
 
 @pytest.fixture(scope="module")
 def judge(package):
-    import fovea.judge
+    import fovea.lab.judge
 
-    return fovea.judge
+    return fovea.lab.judge
 
 
 @pytest.fixture
@@ -152,11 +152,11 @@ def test_results_kept_by_a_part_of_the_inputs_save_no_time(verdict):
 
 
 REPLACED = {
-    "_timing._summary = lambda times: _timing.Time(1e-9, 0.0)": "fovea._timing._summary",
-    "_timing._summary.__code__ = (lambda times: None).__code__": "the code of fovea._timing._summary",
-    "_timing.sum = lambda times: 1.0": "fovea._timing.sum",
-    "_answer.same_bits = lambda a, b: True": "fovea._answer.same_bits",
-    "_task.as_bytes = lambda tensor: tensor": "fovea._task.as_bytes",
+    "_timing._summary = lambda times: _timing.Time(1e-9, 0.0)": "fovea.lab._timing._summary",
+    "_timing._summary.__code__ = (lambda times: None).__code__": "the code of fovea.lab._timing._summary",
+    "_timing.sum = lambda times: 1.0": "fovea.lab._timing.sum",
+    "_answer.same_bits = lambda a, b: True": "fovea.lab._answer.same_bits",
+    "_task.as_bytes = lambda tensor: tensor": "fovea.lab._task.as_bytes",
     "_task.Task.draw = lambda *_: [x]": "Task.draw",
     "torch.Tensor.zero_ = lambda tensor: tensor": "Tensor.zero_",
 }
@@ -165,7 +165,7 @@ REPLACED = {
 @pytest.mark.parametrize("statement", REPLACED)
 def test_what_measures_must_not_be_replaced(verdict, statement):
     """Neither in the first call nor in the last one that is timed."""
-    replace = f"from fovea import _answer, _task, _timing\n{statement}\nreturn {RESULT}"
+    replace = f"from fovea.lab import _answer, _task, _timing\n{statement}\nreturn {RESULT}"
     reason = f"it replaced {REPLACED[statement]}, which measures it"
     assert reason in verdict(replace).reasons
     once_timed = FRAME.format(("run", "time")) + f"if frame.f_code.co_name == 'run':\n    return {RESULT}\n" + replace
@@ -266,7 +266,7 @@ def written(tmp_path):
 
 def test_the_reference_is_in_float64_whatever_types_the_model_names(judge, written):
     """Sums whose terms float32 loses."""
-    from fovea._task import Task, run_exact
+    from fovea.lab._task import Task, run_exact
 
     task = Task(
         written("(x.float() + 1e8).to(torch.float32).sum(1) + torch.zeros(40, dtype=torch.bfloat16)"), "cpu", "cpu"
@@ -316,7 +316,7 @@ def test_integers_of_integers_are_exact(verdict, written):
 
 
 def test_the_largest_figure_is_nan_where_one_is():
-    from fovea._compare import largest
+    from fovea.lab._compare import largest
 
     for figures in ([1.0, float("nan"), 2.0], [float("nan"), 1.0], [1.0, float("nan")]):
         found = {}
@@ -328,7 +328,7 @@ def test_the_largest_figure_is_nan_where_one_is():
 
 @pytest.mark.parametrize("draw", ["randn(6, 5).t()", "randn(6, 1).expand(6, 5)", "randn(6, 9)[:, ::2]"])
 def test_inputs_with_strides_stay_where_they_are_and_are_filled(judge, written, draw):
-    from fovea._task import Operands, Task, fill_with_nan
+    from fovea.lab._task import Operands, Task, fill_with_nan
 
     task, operands = Task(written("x", f"torch.{draw}"), "cpu", "cpu"), Operands()
     inputs_of = task.redrawn(0, operands)
@@ -445,7 +445,7 @@ def test_nothing_outlives_the_judge(package, tmp_path, number):
         f"pathlib.Path({str(started)!r}).write_text(processes)\n"
         "while True: pass\n"
     )
-    command = [sys.executable, "-m", "fovea.judge", TASK, tmp_path / "answer.py", *QUICK]
+    command = [sys.executable, "-m", "fovea.lab.judge", TASK, tmp_path / "answer.py", *QUICK]
     with subprocess.Popen(command, env=os.environ | package) as judging:
         until(lambda: started.is_file() and started.read_text().endswith(" "))
         judging.send_signal(number)
@@ -458,7 +458,7 @@ def test_answers_on_a_gpu(package, answer):
     if not torch.cuda.is_available():
         pytest.skip("torch sees no GPU")
     path = ANSWERS / f"{answer}.py"
-    command = [sys.executable, "-m", "fovea.judge", TASK, path, "--device", "cuda", "--seeds", "2", "--no-compile"]
+    command = [sys.executable, "-m", "fovea.lab.judge", TASK, path, "--device", "cuda", "--seeds", "2", "--no-compile"]
     judged = subprocess.run(command, env=os.environ | package, capture_output=True, text=True, check=False)
     expected = re.match(r'"""(RIGHT|WRONG)\b', path.read_text())[1]
     assert judged.stdout.splitlines()[-1].split(":")[0] == expected, judged.stdout + judged.stderr
@@ -468,7 +468,7 @@ def test_answers_on_a_gpu(package, answer):
 @pytest.fixture
 def exported(run_fovea, tmp_path, judge):
     """exported(card, case): its task."""
-    from fovea._task import Task
+    from fovea.lab._task import Task
 
     def export(card, case):
         run_fovea("kernel", "export", card, "--case", case, "--kernelbench", "-o", tmp_path / f"{card}.py")
@@ -495,8 +495,8 @@ CASES = {
 
 @pytest.mark.parametrize("card", CASES)
 def test_exported_tasks_compute_the_same_in_their_types_and_in_float64(exported, card):
-    from fovea import _compare
-    from fovea._task import contraction, run_exact, run_model
+    from fovea.lab import _compare
+    from fovea.lab._task import contraction, run_exact, run_model
 
     task = exported(card, CASES[card])
     model, inputs = task.build(task.module.Model, 0), task.draw(0)
@@ -509,7 +509,7 @@ def test_exported_tasks_compute_the_same_in_their_types_and_in_float64(exported,
 
 
 def test_exported_attention_ends_its_mask_with_the_last_key(exported):
-    from fovea._task import run_exact
+    from fovea.lab._task import run_exact
 
     task = exported("attention_long", "b2_h2_n65x130_d80_causal")
     inputs = task.draw(0)
@@ -520,7 +520,7 @@ def test_exported_attention_ends_its_mask_with_the_last_key(exported):
 
 
 def test_exported_products_add_bias_scales_and_residual(exported):
-    from fovea._task import run_exact
+    from fovea.lab._task import run_exact
 
     task = exported("gemm_out_int8", "m196_n768_k768_row_scale")
     model, inputs = task.build(task.module.Model, 0), task.draw(0)

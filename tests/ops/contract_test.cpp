@@ -1,4 +1,4 @@
-// The judge against the figures that python/fovea/_numerics.py is held to as well.
+// The judge against the figures that python/fovea/lab/_numerics.py is held to as well.
 #include <cmath>
 #include <cstdint>
 #include <fstream>

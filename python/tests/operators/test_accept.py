@@ -4,8 +4,9 @@ import json
 
 import pytest
 import torch
-from fovea import _kernels, accept, bench_attention
-from fovea._numerics import attention_reference
+from fovea import _kernels
+from fovea.lab import accept, bench_attention
+from fovea.lab._numerics import attention_reference
 
 CASES = [
     accept.Case(1, 2, 70, 64, headline=True),

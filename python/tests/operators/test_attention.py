@@ -4,7 +4,7 @@ import fovea.ops
 import pytest
 import torch
 import torch.nn.functional as F
-from fovea._numerics import DIFFERENCE_LIMIT, attention_reference, judge
+from fovea.lab._numerics import DIFFERENCE_LIMIT, attention_reference, judge
 
 # batch, heads, kv_heads, queries, keys, head_dim
 SHAPES = [

@@ -4,7 +4,7 @@ import fovea.ops
 import pytest
 import torch
 import torch.nn.functional as F
-from fovea._numerics import judge
+from fovea.lab._numerics import judge
 
 
 def types_of(device):

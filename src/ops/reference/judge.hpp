@@ -1,6 +1,6 @@
 // The numerics contract: whether what an operator wrote is right, and by how much.
 //
-// python/fovea/_numerics.py states the same contract; tests/ops/contract.json holds both to the
+// python/fovea/lab/_numerics.py states the same contract; tests/ops/contract.json holds both to the
 // same figures.
 #pragma once
 

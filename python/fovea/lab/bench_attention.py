@@ -1,4 +1,4 @@
-"""python -m fovea.bench_attention: times every level of Fovea's attention beside every backend of torch.
+"""python -m fovea.lab.bench_attention: times every level of Fovea's attention beside every backend of torch.
 
 It times CUDA graphs over operands that do not stay in the cache, and checks each result first. It prints
 a table in microseconds, and with --json everything for machines. On a machine without CUDA it compares the
@@ -18,8 +18,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import fovea
 import fovea.ops
-from fovea import _document, _kernels, _timing
-from fovea._numerics import attention_reference, judge
+from fovea import _kernels
+from fovea.lab import _document, _timing
+from fovea.lab._numerics import attention_reference, judge
 
 #: Computes attention of q, k and v.
 Call = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
@@ -162,7 +163,7 @@ def host_overhead(device: str) -> dict[str, float]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m fovea.bench_attention", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m fovea.lab.bench_attention", description=__doc__.splitlines()[0])
     parser.add_argument("--dtype", choices=["float16", "bfloat16"], default="float16")
     _document.add_options(parser, "also write everything to this file; - is the standard output")
     options = parser.parse_args(arguments)

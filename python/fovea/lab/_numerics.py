@@ -1,4 +1,4 @@
-"""Decides whether an operator's result is right, for tests and `python -m fovea.accept`.
+"""Decides whether an operator's result is right, for tests and `python -m fovea.lab.accept`.
 
 It is that of src/ops/reference/judge.hpp, with the same numbers; tests/ops/contract.json holds both to the same
 figures. Every comparison is written so that NaN fails.

@@ -24,8 +24,8 @@ from typing import Any, TextIO
 import numpy as np
 import torch
 
-from fovea import _task, _timing
-from fovea._task import (
+from fovea.lab import _task, _timing
+from fovea.lab._task import (
     Operands,
     Task,
     as_bytes,

@@ -1,10 +1,10 @@
-"""python -m fovea.judge TASK.py ANSWER.py: judges a foreign kernel.
+"""python -m fovea.lab.judge TASK.py ANSWER.py: judges a foreign kernel.
 
 TASK.py is a task in KernelBench's form (Model, get_inputs, get_init_inputs), ANSWER.py has a class ModelNew. ModelNew
 runs in a process of its own, on fresh inputs of several seeds and sizes; what it returns is compared with Model in
 float64, beside the error of Model in its own precision. Then both are timed.
 The exit code is 0 for RIGHT, 1 for WRONG, 2 when the task or the arguments cannot be used, the machine lacks what the
-answer needs, or the judge itself fails. Where the working folder is a stranger's: python -I -m fovea.judge.
+answer needs, or the judge itself fails. Where the working folder is a stranger's: python -I -m fovea.lab.judge.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from typing import Any
 import torch
 
 import fovea
-from fovea import _answer, _compare, _document, _timing
-from fovea._child import Child, Ended, printable
-from fovea._task import (
+from fovea.lab import _answer, _compare, _document, _timing
+from fovea.lab._child import Child, Ended, printable
+from fovea.lab._task import (
     Operands,
     Task,
     TaskError,
@@ -381,7 +381,7 @@ def _machine(device: str) -> dict[str, Any]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m fovea.judge", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m fovea.lab.judge", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("task", type=pathlib.Path, metavar="TASK.py")
     parser.add_argument("answer", type=pathlib.Path, metavar="ANSWER.py")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda", help="default: %(default)s")

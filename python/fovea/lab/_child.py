@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from fovea import _answer
+from fovea.lab import _answer, _processes
 
 #: Bytes of a reply, and of what an answer printed: the last of it is kept.
 _LONGEST_REPLY, _LAST_WORDS = 4 << 20, 16 << 10
@@ -62,9 +62,7 @@ def _stand_guard(life: int, answer: int) -> None:
     try:
         os.setsid()  # what a terminal sends to the judge must not reach it
         os.read(life, 1)
-        for end in (os.killpg, os.kill):
-            with contextlib.suppress(ProcessLookupError):
-                end(answer, signal.SIGKILL)
+        _processes.end(answer, (signal.SIGKILL,))
     finally:
         os._exit(0)
 
@@ -174,10 +172,8 @@ class Child:
     def close(self) -> None:
         for end in (self._requests, self._replies, self._log, self._shared):
             os.close(end)
-        with contextlib.suppress(ProcessLookupError):  # what it has started, a compiler say
-            os.killpg(self._pid, signal.SIGKILL)
+        _processes.end(self._pid, (signal.SIGKILL,))  # and what it has started, a compiler say
         if not self._ended:
-            os.kill(self._pid, signal.SIGKILL)
             os.waitpid(self._pid, 0)
         os.kill(self._guard, signal.SIGKILL)
         os.waitpid(self._guard, 0)

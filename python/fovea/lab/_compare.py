@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from fovea._numerics import DIFFERENCE_LIMIT, FRAMEWORK_FACTOR, judge
-from fovea._task import same_bits
+from fovea.lab._numerics import DIFFERENCE_LIMIT, FRAMEWORK_FACTOR, judge
+from fovea.lab._task import same_bits
 
 SIDE_STREAM = "the output was not ready on the current stream: work of another stream is not joined"
 LATE = "the output changed after the call had returned"
@@ -69,7 +69,7 @@ def compare(got: torch.Tensor, want: torch.Tensor, peer: torch.Tensor, terms: in
     """`want` is float64's, `peer` that of Model in its own types, `terms` how long its sums may be, and `floats` says
     whether it computes in floats: integers of integers are exact.
 
-    The gate is that of fovea.accept (_numerics.judge). Models differ in how much they amplify rounding, so the limits
+    The gate is that of fovea.lab.accept (_numerics.judge). Models differ in how much they amplify rounding, so the limits
     of the normalised difference grow with Model's own error, and with that of adding up in another order."""
     if not peer.is_floating_point():
         if not floats and torch.equal(peer, want.to(peer.dtype)):

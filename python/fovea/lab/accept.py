@@ -1,4 +1,4 @@
-"""python -m fovea.accept: checks Fovea's attention on this machine.
+"""python -m fovea.lab.accept: checks Fovea's attention on this machine.
 
 It checks the kernels' resources as the compiler reported them, compares every level that the device has with
 torch on the acceptance list, on inputs of five seeds, and prints a line per case: time, torch's time, speed-up, largest
@@ -22,8 +22,9 @@ import torch.nn.functional as F
 
 import fovea
 import fovea.ops
-from fovea import _compare, _document, _kernels, _timing
-from fovea._numerics import attention_reference, judge, unit_in_last_place
+from fovea import _kernels
+from fovea.lab import _compare, _document, _timing
+from fovea.lab._numerics import attention_reference, judge, unit_in_last_place
 
 #: Largest difference from torch in float32 on unit-variance inputs in float16, where float16 itself allows it: see
 #: difference_limit().
@@ -131,7 +132,7 @@ def design_of(kernel: str) -> tuple[str, int, int]:
     for name, level, registers, shared_bytes in DESIGNS:
         if re.match(name, kernel):
             return level, registers, shared_bytes
-    raise ValueError(f"{kernel} is of no design that this version of fovea.accept knows")
+    raise ValueError(f"{kernel} is of no design that this version of fovea.lab.accept knows")
 
 
 class Report:
@@ -364,7 +365,7 @@ def accept_gate(report: Report, device: str) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m fovea.accept", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m fovea.lab.accept", description=__doc__.splitlines()[0])
     here = "cuda" if torch.cuda.is_available() else _CPU
     parser.add_argument("--device", choices=["cuda", _CPU], default=here, help="default on this machine: %(default)s")
     parser.add_argument("--level", choices=fovea.ops.IMPLEMENTATIONS[1:], help="check only this level")

@@ -1,0 +1,1 @@
+"""The laboratory: judges kernels of others, accepts our own and times them beside their peers."""

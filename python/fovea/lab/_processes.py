@@ -1,0 +1,37 @@
+"""Ends a program with all that it started: the processes of the session that it leads."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import signal
+import time
+from collections.abc import Iterator
+
+#: Seconds for a program to end by itself after SIGTERM, and for the system to end it after SIGKILL.
+GRACE = 10.0
+
+
+def members(session: int) -> Iterator[int]:
+    """The processes of a session that have not ended. Their groups may be others than their leader's."""
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended
+            state, _, _, its, *_ = stat.read_text().rpartition(")")[2].split()
+            if int(its) == session and state != "Z":
+                yield int(stat.parent.name)
+
+
+def end(session: int, signals: tuple[signal.Signals, ...] = (signal.SIGTERM, signal.SIGKILL)) -> None:
+    """Sends the leader of a session and its members each signal in turn, until none is left or GRACE is over."""
+    for number in signals:
+        until = time.monotonic() + GRACE
+        told: set[int] = set()
+        left = {session, *members(session)}  # the leader may not have made its session yet
+        while left and time.monotonic() < until:
+            for pid in left - told:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+            told |= left
+            time.sleep(0.01)
+            left = set(members(session))  # with what they have started meanwhile
