@@ -82,7 +82,7 @@ def gpu() -> dict:
 
 def commit(program=PROGRAM) -> str:
     """The commit that the measured program was built from, with "-modified" where its sources were others, as the
-    program says itself; "unknown" when it does not. bench/report.py shows no result but of a commit of this history."""
+    program says itself; "unknown" when it does not. bench/report shows no result but of a commit of this history."""
     try:
         said = subprocess.run([str(program), "--version"], check=True, capture_output=True, text=True).stdout
     except (OSError, subprocess.CalledProcessError):

@@ -11,16 +11,20 @@ def run_of(name: str) -> tuple[str, int]:
     return (found[1], int(found[2] or 0)) if found else ("", 0)
 
 
-def parsed(text: str):
+def parsed(text: str | bytes):
     """A document of results. ValueError for a number that nothing measures: what is made of it would be infinite."""
 
     def measured(digits: str) -> float:
         value = float(digits)
         if not (value == 0 or 1e-30 <= abs(value) <= 1e30):
-            raise ValueError(f"{digits} is nothing that is measured")
+            raise ValueError(f"{digits[:40]} is nothing that is measured")
         return value
 
-    return json.loads(text, parse_float=measured, parse_constant=measured)
+    def whole(digits: str) -> int:
+        measured(digits)
+        return int(digits)
+
+    return json.loads(text, parse_float=measured, parse_int=whole, parse_constant=measured)
 
 
 def filed(path: pathlib.Path | None) -> dict:

@@ -2,10 +2,11 @@
 """Checks that the paths named in the documents exist, and that no sentence has a figure of speed of its own.
 tests/docs/ runs their commands.
 
-Measured figures are in docs/performance.md, which is generated, and in the ledger, docs/experiments.md; CONTRIBUTING.md
-says why. A number with a unit in another document is a limit, a default or a threshold, and its paragraph or table
-names the source that has it: <!-- in lab/profile/rules.cpp -->. The number is looked for there. What a test writes into a
-document stands between <!-- held by tests/lab/prediction_test.cpp --> and <!-- to here -->."""
+Measured figures are in docs/performance.md and the pages below docs/performance/, which are generated, and in the
+ledger, docs/experiments.md; CONTRIBUTING.md says why. A number with a unit in another document is a limit, a default
+or a threshold, and its paragraph or table names the source that has it: <!-- in lab/profile/rules.cpp -->. The number
+is looked for there. What a test writes into a document stands between <!-- held by tests/lab/prediction_test.cpp -->
+and <!-- to here -->."""
 
 import pathlib
 import re
@@ -16,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PATH = re.compile(r"`((?:src|include|cli|tests|bench|docs|scripts|examples|fuzz|cmake|python)/[\w./-]+)`")
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 # Generated from results or from the program, or the ledger of what was tried.
-WITH_FIGURES = ("docs/performance.md", "docs/experiments.md", "docs/cli.md")
+WITH_FIGURES = ("docs/performance.md", "docs/performance/", "docs/experiments.md", "docs/cli.md")
 RATES = r"(?:images|photos|texts|queries|rows|[KMGT]i?B)(?:/s\b| (?:per|a) second)|T(?:FL)?OP/s|[GM]Hz\b|W\b|pJ\b"
 TIMES = r"(?:ns|us|µs|ms|s|seconds?|min|minutes?|h|hours?)\b"
 FIGURE = re.compile(
@@ -24,7 +25,7 @@ FIGURE = re.compile(
 )
 NUMBER = re.compile(r"(?<![\w.])\d[\d',]*(?:\.\d+)?(?:e[+-]?\d+)?", re.I)
 SOURCE = re.compile(r"<!-- in ([\w./, -]+?) -->")
-HELD = re.compile(r"<!-- (?:held by (\S+)|bench/report\.py writes from here) -->\n.*?<!-- to here -->", re.S)
+HELD = re.compile(r"<!-- (?:held by (\S+)|bench/report writes from here) -->\n.*?<!-- to here -->", re.S)
 SCALES = (1, 1e-2, 1e-3, 1e-6, 1e3)  # percent, milliseconds and microseconds may be written as parts of one
 
 
@@ -63,7 +64,7 @@ def figures(name: str, text: str) -> list[str]:
 
 def main() -> int:
     found = []
-    documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/**/*.md")]
+    documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")]
     for document in documents:
         text = document.read_text()
         name = str(document.relative_to(ROOT))
@@ -73,7 +74,7 @@ def main() -> int:
         for link in LINK.findall(text):
             if not (document.parent / link).exists():
                 found.append(f"{name}: link to {link} leads nowhere")
-        if name not in WITH_FIGURES:
+        if not name.startswith(WITH_FIGURES):
             found += figures(name, text)
     print("\n".join(found) if found else f"documents: the paths in {len(documents)} exist, and figures have sources")
     return 1 if found else 0

@@ -84,7 +84,7 @@ struct BenchReport {
                                 const std::function<void(const BenchFigure&)>& report,
                                 const std::function<void(const BenchFigure&)>& failed);
 
-/// The report as the JSON that bench/report.py reads, with the machine it was made on, and with
+/// The report as the JSON that bench/report reads, with the machine it was made on, and with
 /// what the file `path` ("": none) already holds of other sections. Throws fovea::Error as
 /// check_json_file does.
 [[nodiscard]] std::string to_json(const BenchReport& report, const std::string& path);

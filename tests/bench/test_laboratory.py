@@ -1,4 +1,4 @@
-"""bench/run_gpu.py files what the laboratory's commands leave, and bench/report.py makes tables of it."""
+"""bench/run_gpu.py files what the laboratory's commands leave, and bench/report makes tables of it."""
 
 import json
 import os
@@ -15,13 +15,10 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BENCH = ROOT / "bench"
 sys.path.append(str(BENCH))
-import ages
-import laboratory
 import machine as bench_machine
-import report
 import runs
-import variants
-from laboratory_runs import FOREIGN
+from report import ages, docs, verdicts
+from run_gpu import FOREIGN
 
 # A program that leaves what the laboratory's commands leave. The card "hangs" makes it wait for a child that leads a
 # group of its own, as those under a profiler do, after its first results; "crashes" ends it there.
@@ -42,8 +39,8 @@ machine = {{"date": "2026-11-24", "commit": "c0ffee", "gpu": {{"name": "a GPU", 
 if words[1] == "list":
     print("pool  pooling\\n  case\\nlayer_norm  rows")
 elif "--gate" in words:
-    gates = [{{"figure": "tensor", "sense": "at_least", "limit": 0.4, "model": "half of the roof", "reading": 0.087, "passed": False,
-              "words": "tensor 8.7%, at least 40.0% asked"}},
+    gates = [{{"figure": "matrix_units", "sense": "at_least", "limit": 0.4, "model": "half of the roof", "reading": 0.087, "passed": False,
+              "words": "matrix_units 8.7%, at least 40.0% asked"}},
              {{"figure": "dram_bytes", "sense": "at_most", "limit": 2e8, "model": "once", "reading": 1e8, "passed": True}},
              {{"figure": "registers", "sense": "at_most", "limit": 128, "model": "fit", "reading": 96, "passed": True}}]
     level = {{"card": "attention", "case": "b2", "level": "wmma", "kernel": "k", "passed": False, "seconds": 5e-6, "gates": gates}}
@@ -88,7 +85,7 @@ elif words[1] == "evolve" and words[-1] == "honest":
     lines.append({{"kind": "end", "why": "exhausted", "words": "that was all"}})
     after("--ledger").write_text("".join(json.dumps(line) + "\\n" for line in lines))
 elif words[1] == "evolve":
-    one = {{"kind": "candidate", "number": 1, "valid": True, "speed_up": 1.25, "parameters": {{"stages": 4}},
+    one = {{"kind": "candidate", "number": 1, "generation": 0, "valid": True, "speed_up": 1.25, "parameters": {{"stages": 4}},
             "cost_seconds": 2, "kept": True}}
     run = {{"kind": "run", "machine": machine, "card": words[2], "case": "c", "level": "wmma", "population": "best",
             "proposer": ["/usr/bin/python3", "{root}/examples/proposer.py"]}}
@@ -116,6 +113,14 @@ def stand_in(tmp_path):
 def young(monkeypatch):
     """Whatever commit a result names, three others came since."""
     monkeypatch.setattr(ages, "commits", lambda measured, until, folders: 3)
+
+
+def pages():
+    return "\n".join(docs.machine_page(machine, "HEAD") for machine in docs.machines("HEAD"))
+
+
+def tables(folder):
+    return "".join(docs.LABORATORY[kind](group) for kind, group in docs.documents(folder).items())
 
 
 def command_of(stand_in, *words):
@@ -166,17 +171,17 @@ def test_sections_are_filed_and_become_tables(stand_in, monkeypatch):
     assert (
         json.loads((folder / "gates.json").read_text())["machine"]["commit"] == "c0ffee"
     )  # what the program says counts
-    monkeypatch.setattr(report, "RESULTS", place.parent.parent)
-    page = report.page({}, "HEAD")
+    monkeypatch.setattr(docs, "RESULTS", place.parent.parent)
+    page = pages()
     for part in (
-        "| attention | b2 | wmma | tensor | at least 40.0% | 8.7% | MISSED | half of the roof |",
+        "| attention | b2 | wmma, k | matrix units | at least 40% | 8.7% | MISSED | half of the roof |",
         "0 of 1 kernels",
-        "| attention | b2 | wmma | dram bytes | at most 200 MB | 100 MB | passed | once |",
+        "| attention | b2 | wmma, k | dram bytes | at most 200 MB | 100 MB | passed | once |",
         "what was reached of: registers (1);",
-        "| pool | c |  | 5 us | dram 31.0% | barrier 43% | Roles are out of step. (barrier 43.0%) |",
-        "| this | this program, level mma | SLOWER | 1.0210 | 1.0190 to 1.0230 | 16 |",
+        "| pool | c |  | 5.00 µs | dram 31% | barrier 43% | Roles are out of step. (barrier 0.430) |",
+        "| this | this program, level mma | SLOWER | 1.0210 | 1.0190 to 1.0230 | 16 | l2 hits new |",
         "| memcheck | 1 | 1/1",
-        "| attention | c | wmma | `proposer.py` | 1 | 100% | 1.250x | 1.250x | - | stages 4 | 2 | it was interrupted |",
+        "| attention | c | wmma | proposer.py | 1 | 100% | 1.250x | 1.250x | - | stages 4 | 2 | it was interrupted |",
     ):
         assert part in page
 
@@ -210,10 +215,10 @@ def test_planted_causes_and_verdicts_become_tables(stand_in, monkeypatch):
     slower = place.with_suffix("") / "verdicts/gemm_qkv_bf16-2.json"
     assert json.loads(slower.read_text())["what"] == "a build that is 2% slower"
     place, _ = run_gpu(stand_in, "planted", "verdicts", "--runs", "2")
-    monkeypatch.setattr(report, "RESULTS", place.parent.parent)
-    page = report.page({}, "HEAD")
-    assert "| banks | bank conflicts | r | SLOWER | 1.021 | l2 hits 50.0% to 40 |" in page
-    assert page.count("| SLOWER | 1.021 |") == 5 and "### Profiles" not in page and "### Comparisons" not in page
+    monkeypatch.setattr(docs, "RESULTS", place.parent.parent)
+    page = pages()
+    assert "| banks | bank conflicts | r | SLOWER | 1.021 | l2 hits 0.500 to 40 |" in page
+    assert page.count("| SLOWER | 1.021 |") == 5 and "## Profiles" not in page and "## Comparisons" not in page
     for b, truth in (("the program beside itself", "SAME"), ("sources that are 2% slower", "SLOWER by 2.00%")):
         assert f"| gemm_qkv_bf16 | {b} | {truth} | 2 | SLOWER 2 | 1.0210 to 1.0210 |" in page
 
@@ -226,12 +231,12 @@ def test_each_hostile_proposer_costs_one_candidate(stand_in, monkeypatch):
         "garbage.jsonl",
         "hang.jsonl",
     ]
-    monkeypatch.setattr(report, "RESULTS", place.parent.parent)
-    page = report.page({}, "HEAD")
-    assert "### Evolution" not in page
+    monkeypatch.setattr(docs, "RESULTS", place.parent.parent)
+    page = pages()
+    assert "## Evolution" not in page
     for how, gate in (("hang", "proposal"), ("garbage", "proposal"), ("endless", "process")):
         assert re.search(
-            rf"\| {how} \| 1 \| {gate}: &lt;\?> this program \| 1 \| that was all \| 0 \| [\d.]+ \| passed \| 2026",
+            rf"\| {how} \| passed \| 1 \| {gate}: &lt;\\x1b> this program \| 1 \| that was all \| 0 \| [\d.]+ \| 2026",
             page,
         )
     # A candidate that should be invalid and is not; a run that did not go on.
@@ -267,10 +272,10 @@ def test_gates_and_a_planted_slow_down(stand_in, tmp_path, monkeypatch):
     assert done.returncode == 0, done.stderr
     found = json.loads((place.with_suffix("") / "gate_planted.json").read_text())
     assert found["gates"]["after"]["exit_code"] == 1 and found["gates"]["after"]["levels"][0]["passed"] is False
-    monkeypatch.setattr(report, "RESULTS", place.parent.parent)
-    page = report.page({}, "HEAD")
+    monkeypatch.setattr(docs, "RESULTS", place.parent.parent)
+    page = pages()
     for row in (
-        '| gemm_qkv_bf16 | sources with the planted cause "store" | 1 | wmma: tensor 8.7%, at least 40.0% asked |',
+        '| gemm_qkv_bf16 | sources with the planted cause "store" | 1 | wmma: matrix_units 8.7%, at least 40.0% asked |',
         "| none | wgmma | `k` | 5 | 0 | - |",
         "| with that slow-down | mma | `k` | 5 | 1 | it runs at mma |",
     ):
@@ -279,18 +284,18 @@ def test_gates_and_a_planted_slow_down(stand_in, tmp_path, monkeypatch):
 
 def test_a_speed_up_within_the_spread_is_ambiguous():
     figures = {"speed_up_over_model": 0.8, "seconds": 1e-4, "spread": 0.1, "model_seconds": 8e-5, "model_spread": 0.3}
-    assert laboratory.with_spread(figures) == "0.80x AMBIGUOUS (spread 10%, Model's 30%)"
-    assert laboratory.with_spread(figures | {"model_spread": 0.05}) == "0.80x (spread 10%, Model's 5%)"
-    assert laboratory.with_spread({}) == "-"
+    assert verdicts.speed_up(figures) == "0.80x AMBIGUOUS (spread 10%, Model's 30%)"
+    assert verdicts.speed_up(figures | {"model_spread": 0.05}) == "0.80x (spread 10%, Model's 5.0%)"
+    assert verdicts.speed_up({}) == "-"
 
 
 def test_the_first_that_moved_are_of_both_kinds():
     def counters(work, count):
         return [{"name": f"{work} {number}", "work": work} for number in range(count)]
 
-    names = [one["name"] for one in laboratory.first_of(counters(True, 6) + counters(False, 6))]
+    names = [one["name"] for one in verdicts.first_of(counters(True, 6) + counters(False, 6))]
     assert names == ["True 0", "True 1", "True 2", "False 0", "False 1"]
-    assert len(laboratory.first_of(counters(False, 6))) == 5
+    assert len(verdicts.first_of(counters(False, 6))) == 5
 
 
 def test_verdicts_are_of_every_card_and_of_nothing_that_is_not_what_it_is_called(stand_in, tmp_path):
@@ -340,8 +345,8 @@ def test_what_did_not_end_is_partial_and_leaves_nothing_running(stand_in, monkey
         lines = (place.with_suffix("") / f"evolve/{number}.jsonl").read_text().splitlines()
         assert [json.loads(line)["kind"] for line in lines] == ["run", "candidate"]
         assert json.loads(lines[0])["partial"] == why
-    monkeypatch.setattr(report, "RESULTS", place.parent.parent)
-    assert "2026-11-24 at c0ffee, stopped early: no end within 4 s, 3 commits ago |" in report.page({}, "HEAD")
+    monkeypatch.setattr(docs, "RESULTS", place.parent.parent)
+    assert "2026-11-24 at c0ffee, stopped early: no end within 4 s, 3 commits ago |" in pages()
 
 
 def test_gates_that_are_stopped_keep_what_they_measured(stand_in):
@@ -372,10 +377,10 @@ def test_answers_are_judged_and_become_a_table(fovea_bin, tmp_path, monkeypatch)
     place, _ = run_gpu(tmp_path / "fovea", "judge", "--answers", answers, "--device", "cpu", **package)
     verdict = json.loads((place.with_suffix("") / "judge/right_plain.json").read_text())
     assert (verdict["task"], verdict["answer"]) == ("task.py", "right_plain.py")
-    monkeypatch.setattr(report, "RESULTS", place.parent.parent)
+    monkeypatch.setattr(docs, "RESULTS", place.parent.parent)
     assert re.search(
-        r"\| `task.py` \| `right_plain.py` \| RIGHT \| - \| \d[\d.]*x.* \(spread \d+%, Model's \d+%\) \| 20",
-        report.page({}, "HEAD"),
+        r"\| `task.py` \| `right_plain.py` \| cpu \| RIGHT \| - \| \d[\d.]*x.* \(spread [\d.]+%, Model's [\d.]+%\) \| 20",
+        pages(),
     )
 
 
@@ -391,7 +396,7 @@ def write(path, document):
     path.write_text(json.dumps(document))
 
 
-def sanitized(kernels, tools=laboratory.SANITIZERS, **more):
+def sanitized(kernels, tools=verdicts.TOOLS, **more):
     """Runs under these tools of one card each, as `fovea kernel sanitize` files them."""
     run = {"card": "pool", "passed": True, "seconds": 1, "errors": 0, "cases": {"a": list(kernels)}} | more
     return [{"tool": tool} | run for tool in tools]
@@ -406,18 +411,18 @@ def test_the_newest_counts_and_errors_of_sanitizers_are_no_figures(tmp_path):
         folder = tmp_path / f"run-{3 - day}"  # not in the order of their names
         tools = sanitized([], ["memcheck"], passed=passed, seconds=day)
         write(folder / "sanitizers.json", document_of(tools, f"2026-11-0{day}"))
-    assert re.search(r"\| memcheck \| 1 \| 0/\d+ \| 0 \| 2 \|", laboratory.section(laboratory.documents(tmp_path)))
+    assert re.search(r"\| memcheck \| 1 \| 0/\d+ \| 0 \| 2 \|", tables(tmp_path))
     (tmp_path / "run-1" / "sanitizers.json").unlink()
     with pytest.raises(SystemExit, match="memcheck pool"):
-        laboratory.section(laboratory.documents(tmp_path))
+        tables(tmp_path)
 
 
 def test_within_a_day_the_tenth_run_is_after_the_second(tmp_path):
     for run in (2, 10):
         write(tmp_path / f"2026-11-24-{run}-ab12/sanitizers.json", document_of(sanitized([], seconds=run)))
         write(tmp_path / f"2026-11-24-{run}-ab12.json", {"machine": {}, "memory": run})
-    found = laboratory.documents(tmp_path)["sanitizers"]
-    assert [document["tools"][0]["seconds"] for document in found] == [2, 10]
+    found = docs.documents(tmp_path)["sanitizers"]
+    assert [document.json["tools"][0]["seconds"] for document in found] == [2, 10]
     assert runs.newest(tmp_path)["memory"] == (10, {})
 
 
@@ -437,18 +442,20 @@ def test_what_is_no_result_is_named(tmp_path, name, text):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / name).write_text(text)
     with pytest.raises(SystemExit, match=f"run/{name} is no result"):
-        laboratory.documents(tmp_path)
+        docs.documents(tmp_path)
 
 
 def test_kernels_that_no_sanitizer_saw_are_named_when_they_are_added(tmp_path, monkeypatch):
-    shipped = variants.shipped_for(90)
+    shipped = verdicts.variants.shipped_for(90)
     write(tmp_path / "run/sanitizers.json", document_of(sanitized(shipped)))
-    text = laboratory.section(laboratory.documents(tmp_path))
+    text = tables(tmp_path)
     assert f"| racecheck | 1 | {len(shipped)}/{len(shipped)} | 0 |" in text and "Not launched" not in text
-    monkeypatch.setattr(variants, "shipped_for", lambda arch: shipped | {"new_kernel"})
-    assert "Not launched under every tool: `new_kernel`.\n" in laboratory.section(laboratory.documents(tmp_path))
-    monkeypatch.setattr(variants, "shipped_for", lambda arch: shipped | {f"new_{number}" for number in range(20)})
-    told = laboratory.section(laboratory.documents(tmp_path))
+    monkeypatch.setattr(verdicts.variants, "shipped_for", lambda arch: shipped | {"new_kernel"})
+    assert "Not launched under every tool: `new_kernel`.\n" in tables(tmp_path)
+    monkeypatch.setattr(
+        verdicts.variants, "shipped_for", lambda arch: shipped | {f"new_{number}" for number in range(20)}
+    )
+    told = tables(tmp_path)
     assert f"Not launched under every tool: 20 of {len(shipped) + 20} kernels.\n" in told and "new_1" not in told
 
 
@@ -456,7 +463,7 @@ def test_kernels_that_no_sanitizer_saw_are_named_when_they_are_added(tmp_path, m
     "confirmation, shown",
     [
         ({"number": 8, "valid": True, "speed_up": 1.48}, "1.500x | 1.480x | stages 3 |"),
-        ({"number": 8, "valid": False, "speed_up": 0}, "1.500x | - | stages 3 |"),
+        ({"number": 8, "valid": False, "speed_up": 0}, "1.000x | - | stages 2 |"),
         ({"number": 0, "valid": True, "speed_up": 1.01}, "1.000x | 1.010x | stages 2 |"),
         (None, "1.500x | - | stages 3 |"),
     ],
@@ -466,6 +473,7 @@ def test_the_best_of_an_evolution_is_the_one_that_was_measured_again(tmp_path, c
         return {
             "kind": "candidate",
             "number": number,
+            "generation": number,
             "valid": True,
             "speed_up": speed_up,
             "kept": kept,
@@ -482,4 +490,4 @@ def test_the_best_of_an_evolution_is_the_one_that_was_measured_again(tmp_path, c
     lines += [{"kind": "confirmation"} | confirmation] if confirmation else []
     (tmp_path / "run").mkdir()
     (tmp_path / "run/1.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert f"| 1.500x | {shown}" in laboratory.section(laboratory.documents(tmp_path))
+    assert f"| 1.500x | {shown}" in tables(tmp_path)

@@ -13,8 +13,7 @@ BENCH = ROOT / "bench"
 TOOL = pathlib.Path(os.environ.get("FOVEA_ENCODE_TOOL", ROOT / "build/release/tests/encode_tool"))
 sys.path.append(str(BENCH))
 import hard_photos
-import plots
-import sections
+from report import plots, sections
 
 COMPILED = "torch.compile,torch.compile freezing,onnxruntime"  # they take seconds to compile or export
 OPENVINO = "OpenVINO latency,OpenVINO latency static,OpenVINO throughput,OpenVINO throughput static"

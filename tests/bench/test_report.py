@@ -1,5 +1,4 @@
-"""bench/report.py: what falls short is told, what is too old is not shown, and a peer that is missing has its
-reason."""
+"""python3 bench/report: what falls short is told, what is too old is not shown, and a peer that is missing has its reason."""
 
 import json
 import pathlib
@@ -8,11 +7,8 @@ import sys
 import pytest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
-import ages
-import gpu_sections
-import report
-import sections
 import speed_gates
+from report import ages, docs, gpu_sections, headlines, plots, sections
 
 
 def row(engine, precision, mean, recall, calibration="", **more):
@@ -77,6 +73,15 @@ def test_layers_in_bf16_are_told_and_judged_as_the_others(recall, told):
     )
 
 
+def page(until):
+    """Those of all machines."""
+    return "\n".join(docs.machine_page(machine, until) for machine in docs.machines(until))
+
+
+def drawn(until):
+    return plots.pictures({machine.name: machine.found for machine in docs.machines(until)})
+
+
 MACHINE = {
     "date": "2026-11-24",
     "gpu": {"name": "a GPU"},
@@ -90,7 +95,7 @@ MACHINE = {
 def aged(tmp_path, monkeypatch):
     """aged(where, name, result, commits): files a result that is so many commits old."""
     counts = {}
-    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    monkeypatch.setattr(docs, "RESULTS", tmp_path)
     monkeypatch.setattr(
         ages, "commits", lambda measured, until, folders: counts[measured] + {"then": 0, "later": 10, "HEAD": 11}[until]
     )
@@ -112,12 +117,12 @@ def aged(tmp_path, monkeypatch):
 
 
 def test_the_guide_has_the_newest_table_that_is_not_too_old(aged):
-    empty = f"before\n{report.BEGIN}{report.END}after\n"
-    text = report.guide(empty, "then")
+    empty = f"before\n{docs.BEGIN}{docs.END}after\n"
+    text = docs.guide(empty, "then")
     assert "is recent enough" in text and text.startswith("before\n") and text.endswith("after\n")
     for int8, commits in ((0.9, 5), (0.98, 4), (0.95, 81)):
         aged("nvidia-x", "accuracy", {"accuracy": table(int8=int8)}, commits)
-    text = report.guide(text, "then")
+    text = docs.guide(text, "then")
     assert (
         "is recent enough" not in text
         and "0.9800" in text
@@ -126,7 +131,7 @@ def test_the_guide_has_the_newest_table_that_is_not_too_old(aged):
         and "falls short" not in text
     )
     assert "commit c1, 4 commits to" in text
-    assert report.guide(text, "then") == text
+    assert docs.guide(text, "then") == text
     assert "fog" in gpu_sections.accuracy_section(table())
 
 
@@ -145,19 +150,19 @@ IMAGE = [
 def test_what_is_too_old_is_named_and_not_shown(aged, monkeypatch):
     aged("zen", "image", {"image": IMAGE}, 20)
     aged("zen", "robustness", {"robustness": {}}, 101)
-    text = report.page({}, "then")
+    text = page("then")
     assert "0.90x" in text and "20 commits to `src/image/` ago (20 are allowed)" in text
     assert "Too old to be shown: robustness (c1: 101 commits, 100 are allowed)." in text
-    assert report.too_old("then") == ["zen: image"]  # by now
+    assert docs.too_old(docs.machines("then")) == ["zen: image"]  # by now
     monkeypatch.setattr(ages, "GRACE", 11)
-    assert report.too_old("then") == []
+    assert docs.too_old(docs.machines("then")) == []
 
 
 def test_a_result_of_no_commit_of_this_history_ends_it(aged, monkeypatch):
     aged("zen", "image", {"image": IMAGE}, 1)
     monkeypatch.setattr(ages, "commits", lambda measured, until, folders: None)
     with pytest.raises(SystemExit, match="measured at commit c0, which is none before then"):
-        report.page({}, "then")
+        page("then")
 
 
 @pytest.mark.parametrize("commit", ["unknown", "d202b969dd3c-modified", "0123456789ab"])
@@ -172,7 +177,7 @@ def test_a_name_without_a_limit_ends_it():
 
 def test_every_section_has_a_limit():
     known = {name for _, name in ages.limits()}
-    assert set(sections.SECTIONS) | set(report.laboratory.SECTIONS) | {"gate_record"} <= known
+    assert set(sections.SECTIONS) | set(docs.LABORATORY) | {"gate_record"} <= known
 
 
 def bench_row(precision, batch, rate):
@@ -207,7 +212,7 @@ def test_the_encoder_stands_beside_the_peers_of_its_own_run_in_the_same_precisio
         {"gpu_bench": [bench_row("bf16", 8, 90), bench_row("int8", 8, 200)], "torch_encoder": peers},
         3,
     )
-    text = report.page(pictures := report.drawn("then"), "then")
+    text, pictures = page("then"), drawn("then")
     assert "| fovea | bf16 | 8 | 90 | 0.90x |" in text and "| fovea | int8 | 8 | 200 | no peer | 2.00x |" in text
     assert (
         "torchao dynamic, torch.compile max-autotune int8 batch 8: no torchao; transformers eager bf16: the run has neither"
@@ -215,7 +220,7 @@ def test_the_encoder_stands_beside_the_peers_of_its_own_run_in_the_same_precisio
     )
     assert pictures["encoder-nvidia-x.svg"].title == "X: bf16 0.90x torch.compile, int8 2.00x torch.compile bf16"
     aged("nvidia-x", "gpu_bench", {"gpu_bench": [bench_row("bf16", 8, 95)]}, 2)
-    text = report.page(pictures := report.drawn("then"), "then")
+    text, pictures = page("then"), drawn("then")
     assert (
         "| fovea | bf16 | 8 | 95 | no peer |" in text and not pictures
     )  # those of the run before are none of this one
@@ -270,11 +275,11 @@ def test_the_readme_has_the_picture_of_a_gpu_or_else_of_cpus():
     class Drawn:
         title = "0.9 to 2x"
 
-    text = f"a\n{report.BEGIN}{report.END}b\n"
-    assert report.readme(text, {"encoder-cpus.svg": Drawn, "encoder-nvidia-x.svg": Drawn}) == (
-        f"a\n{report.BEGIN}![0.9 to 2x](docs/plots/encoder-nvidia-x.svg)\n{report.END}b\n"
+    text = f"a\n{docs.BEGIN}{docs.END}b\n"
+    assert docs.readme(text, {"encoder-cpus.svg": Drawn, "encoder-nvidia-x.svg": Drawn}) == (
+        f"a\n{docs.BEGIN}![0.9 to 2x](docs/plots/encoder-nvidia-x.svg)\n{docs.END}b\n"
     )
-    assert "encoder-cpus.svg" in report.readme(text, {"encoder-cpus.svg": Drawn}) and report.readme(text, {}) == text
+    assert "encoder-cpus.svg" in docs.readme(text, {"encoder-cpus.svg": Drawn}) and docs.readme(text, {}) == text
 
 
 def test_a_search_or_text_that_loses_is_told_as_one_that_wins():
@@ -414,3 +419,89 @@ def test_times_are_compared_with_the_results_of_the_same_gpu_but_with_no_own(tmp
         monkeypatch.setattr(speed_gates.machine, "gpu", lambda gpu=gpu: {"name": gpu} if gpu else {})
         with speed_gates.earlier_results(tmp_path / "results/gpu/2026-01-01-1-own.json") as earlier:
             assert ([path.name for path in pathlib.Path(earlier).iterdir()] if names else earlier) == (names or "none")
+
+
+def test_the_front_page_has_the_figures_beside_the_best_peer_of_the_same_precision(aged):
+    peers = [
+        {"case": "bf16 batch 8", "peer": name, "precision": "bf16", "batch": 8, "images_per_second": rate}
+        for name, rate in (("torch.compile", 100.0), ("transformers", 50.0))
+    ]
+    ours = [bench_row("bf16", 1, 9), bench_row("bf16", 8, 90), bench_row("int8", 8, 200)]
+    aged("nvidia-x", "gpu_bench", {"gpu_bench": ours, "torch_encoder": peers}, 3)
+    aged("zen", "image", {"image": IMAGE}, 1)
+    aged(
+        "zen",
+        "encoder",
+        {"encoder": [{"engine": "fovea", "precision": "fp32", "batch": 1, "images_per_second": 5}]},
+        21,
+    )
+    shown = docs.machines("then")
+    text = docs.front_page(drawn("then"), shown, "then")
+    link = "[nvidia-x](performance/nvidia-x.md)"
+    for row in (
+        f"| encoder, pixels on the GPU, bf16, batch 1 | {link} | 9.00 images/s | no peer |  |  | 2026-11-24 | c0 |",
+        f"| encoder, pixels on the GPU, bf16, batch 8 | {link} | 90.0 images/s | torch.compile | 100 images/s | 0.90x |",
+        f"| encoder, pixels on the GPU, int8, batch 8 | {link} | 200 images/s | no peer |",
+        "| JPEG, decode, one core | [zen](performance/zen.md) | 9.00 images/s | Pillow | 10.0 images/s | 0.90x |",
+        "- [nvidia-x](performance/nvidia-x.md): 1 cores, a CPU (), 1 GiB. a GPU.",
+    ):
+        assert row in text, row
+    assert "fp32" not in text and text.index("nvidia-x") < text.index(
+        "[zen]"
+    )  # what is too old is not shown here, either
+
+
+def test_a_search_is_beside_the_fastest_peer():
+    def times(engine, seconds):
+        return {"queries": 1, "engine": engine, "seconds": seconds}
+
+    result = {
+        "rows": 4,
+        "results": [times("Fovea", 2.0), times("fovea similar", 4.0), times("torch", 1.0), times("numpy", 9.0)],
+    }
+    assert list(headlines.search_times([result])) == [
+        ("exact search, 1 query in 4 rows", "2.00 s", "torch", "1.00 s", "0.50x")
+    ]
+    assert list(headlines.search_times([{"rows": 4, "results": [times("Fovea", 2.0)]}]))[0][2:] == ("no peer", "", "")
+
+
+@pytest.fixture
+def checked(aged, tmp_path_factory, monkeypatch):
+    """A checkout whose documents are written; what --check says of it."""
+    aged("nvidia-x", "gpu_bench", {"gpu_bench": [bench_row("bf16", 8, 90)], "torch_encoder": [
+        {"case": "bf16 batch 8", "peer": "torch.compile", "precision": "bf16", "batch": 8, "images_per_second": 100.0}]}, 3)  # fmt: skip
+    commit, place = "0123456789ab", tmp_path_factory.mktemp("checkout")
+    counted = ages.commits
+    monkeypatch.setattr(
+        ages,
+        "commits",
+        lambda measured, until, folders: counted(measured, "then" if until == commit else until, folders),
+    )
+    monkeypatch.setattr(ages, "base", lambda: commit)
+    monkeypatch.setattr(ages, "git", lambda *words: type("Done", (), {"returncode": 0}))
+    for name, value in (("ROOT", ""), ("PAGE", "performance.md"), ("MACHINES", "performance"), ("PLOTS", "plots"), ("GUIDE", "gpu.md"),
+                        ("README", "README.md"), ("RECORDS", "records")):  # fmt: skip
+        monkeypatch.setattr(docs, name, place / value)
+    for name in ("gpu.md", "README.md"):
+        (place / name).write_text(f"{docs.BEGIN}{docs.END}")
+    assert docs.write() == 0 and docs.check() == 0
+    return place
+
+
+@pytest.mark.parametrize("name, told", [
+    ("performance.md", "performance.md is not what bench/results/ says"),
+    ("performance/nvidia-x.md", "performance/nvidia-x.md is not what bench/results/ says"),
+    ("plots/encoder-nvidia-x.svg", "plots/encoder-nvidia-x.svg is not what"), ("README.md", "README.md is not what"),
+    ("performance/gone.md", "performance/gone.md is nothing that bench/report writes"),
+    ("plots/gone.svg", "plots/gone.svg is nothing that bench/report writes"),
+])  # fmt: skip
+def test_a_document_that_the_results_do_not_say_fails_the_check(checked, capsys, name, told):
+    path = checked / name
+    path.write_text((path.read_text() if path.exists() else "").replace("90", "91") + " ")
+    assert docs.check() == 1 and told in capsys.readouterr().out
+    assert docs.write() == 0 and docs.check() == 0
+
+
+def test_what_is_overdue_fails_the_check(checked, capsys, monkeypatch):
+    monkeypatch.setattr(ages, "commits", lambda measured, until, folders: 51 if until == "HEAD" else 3)
+    assert docs.check() == 1 and "shows what is too old by now: nvidia-x: the encoder" in capsys.readouterr().out

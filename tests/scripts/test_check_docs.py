@@ -45,7 +45,7 @@ def test_a_figure_without_a_source_is_found(tree, sentence):
         "It prints `took 5 ms`.",
         "IEEE 754, chapter 9.7.16, sm_90.",
         "At most 15% <!-- in lab/profile/rules.cpp --> of it, and 1.5 ms.",
-        "<!-- bench/report.py writes from here -->\n![1.4x](a.svg)\n<!-- to here -->",
+        "<!-- bench/report writes from here -->\n![1.4x](a.svg)\n<!-- to here -->",
     ],
 )
 def test_sizes_code_and_what_has_a_source_pass(tree, sentence):

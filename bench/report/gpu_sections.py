@@ -1,13 +1,13 @@
-"""The sections of docs/performance.md that tell of a GPU: kernels, encoder, accuracy, operators."""
+"""The sections of a machine's page that tell of a GPU: kernels, encoder, accuracy, operators."""
 
-import pathlib
 import re
 
 import speed_gates
-from comparisons import UNTOLD, is_fovea, left_out, ratio, ratio_in
-from laboratory import number, table
 
-CARDS = pathlib.Path(__file__).resolve().parent.parent / "lab" / "cards"
+from report.comparisons import UNTOLD, is_fovea, left_out, ratio, ratio_in
+from report.tables import ROOT, number, table
+
+CARDS = ROOT / "lab" / "cards"
 
 
 def microseconds(seconds: float) -> str:
@@ -319,7 +319,7 @@ def operators_accepted_section(result: dict) -> str:
     return (
         f"### Attention's acceptance: `python -m fovea.lab.accept` on {result['device']}\n\n"
         '"Largest difference" is that from torch in float32 over the five main cases in fp16; at most 1e-3 is accepted, or\n'
-        "what rounding to fp16 costs where this is more ([operators.md](operators.md#acceptance-and-speed)).\n\n"
+        "what rounding to fp16 costs where this is more ([operators.md](../operators.md#acceptance-and-speed)).\n\n"
     ) + table(
         ["level", "passed", "largest difference", "sizes that the level does not support"],
         [

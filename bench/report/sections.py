@@ -1,9 +1,9 @@
-"""The sections of docs/performance.md: what one run measured, as tables. A figure of ours has its ratio to the best
+"""The sections of a machine's page: what one run measured, as tables. A figure of ours has its ratio to the best
 peer of the same type beside it, whether it wins or loses, and a peer that is missing has its reason."""
 
-import gpu_sections
-from comparisons import UNTOLD, is_fovea, left_out, ratio, ratio_in
-from laboratory import number, table
+from report import gpu_sections
+from report.comparisons import UNTOLD, is_fovea, left_out, ratio, ratio_in
+from report.tables import number, table
 
 # What bench/peers_cpu.py measures; a run that says nothing of one of them is an old one.
 CPU_PEERS = (

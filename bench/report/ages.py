@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 TABLE = ROOT / "CONTRIBUTING.md"
 GRACE = 10  # commits more until what a page shows fails: not each commit near a limit has to write the page anew
 ROW = re.compile(r"^\| (GPU|CPU|any) \| [^|]+ \| ((?:`\w+` ?)+) \| ((?:`[\w/]+/` ?)+) \| (\d+) \|", re.M)

@@ -1,6 +1,6 @@
 """How a figure is told beside those of its peers, for the sections of docs/performance.md."""
 
-import laboratory
+from report.tables import foreign
 
 UNTOLD = "the run has neither a figure nor a reason"
 
@@ -31,4 +31,4 @@ def left_out(reasons) -> str:
     for who, why in reasons:
         by_reason.setdefault(why, []).append(who)
     told = "; ".join(f"{', '.join(dict.fromkeys(who))}: {why}" for why, who in by_reason.items())
-    return f"\nNot measured: {laboratory.foreign(told)}.\n" if told else ""
+    return f"\nNot measured: {foreign(told)}.\n" if told else ""

@@ -1,0 +1,255 @@
+"""The page's sections of what bench/run_gpu.py measured: kernels below their roofs, the encoder, and how kernels
+changed."""
+
+import dataclasses
+import re
+from collections.abc import Sequence
+
+from report.markup import Html, breakable, element, figure, folded, joined
+from report.results import Document
+from report.shapes import batch_of, rate_of
+from report.svg import Axes, Picture, Scale
+from report.tables import Table, digits, duration, percent, times
+
+GROUPS = ("Matrix products of 8 bits", "Matrix products of 16 bits", "Attention", "Rows, pixels and pooling")
+
+
+@dataclasses.dataclass
+class Kernel:
+    """One kernel's time in one result."""
+
+    device: str
+    when: str
+    roofs: dict  # of the run
+    order: int  # of the result: newer ones have more
+    json: dict
+
+    def __post_init__(self) -> None:
+        self.card, self.case, self.description = (
+            str(self.json.get(key) or "") for key in ("card", "case", "description")
+        )
+        self.flops, self.seconds, self.peers = (
+            self.json["flops"],
+            self.json["seconds"],
+            [peer for peer in self.json["peers"] if not peer.get("wrong")],
+        )
+        self.matrix = self.json.get("matrix_ceiling") or 0
+        self.spread = (self.json.get("spread") or 0) / 2 / self.seconds
+        self.intensity, self.reached = self.flops / self.json["bytes"], self.flops / self.seconds
+        by_memory = self.json["bytes"] / self.roofs["copy_bytes_per_second"] / self.seconds
+        self.share_of_roof = max(by_memory, self.reached / self.matrix) if self.matrix > 0 else by_memory
+
+    @property
+    def group(self) -> int:
+        if self.description.startswith("gemm"):  # by its operands: a GPU without a rate for them has such products, too
+            return 0 if re.search("8 x |e4m3 x ", self.description) else 1
+        return 2 if self.description.startswith("attention") else 3
+
+    def best_peer(self) -> str:
+        """The fastest that does the whole work, with how many times as long it takes."""
+        best = min((peer for peer in self.peers if peer["same_result"]), key=lambda peer: peer["seconds"], default=None)
+        return (
+            f"{times(best['ratio'], 2)}{' (within the spread)' if best['ambiguous'] else ''} {best['name']}"
+            if best
+            else ""
+        )
+
+
+def kernels(documents: Sequence[Document]) -> dict[tuple[str, str, str], list[Kernel]]:
+    """Those of each device, card and case, from the oldest to the newest. Plans are for those who choose one; what the
+    launcher chose is shown."""
+    found: dict[tuple[str, str, str], list[Kernel]] = {}
+    for order, document in enumerate(documents):
+        for one in document.json.get("kernels", {}).get("figures", []):
+            if not one.get("plan"):
+                kernel = Kernel(document.device, document.when, document.json["kernels"], order, one)
+                found.setdefault((kernel.device, kernel.card, kernel.case), []).append(kernel)
+    return dict(sorted(found.items()))
+
+
+def roofline(documents: Sequence[Document]) -> Html:
+    groups: dict[tuple[str, int], list[Kernel]] = {}
+    for results in kernels(documents).values():
+        groups.setdefault((results[-1].device, results[-1].group), []).append(results[-1])
+    if not groups:
+        return Html()
+    figures = []
+    for (device, group), found in sorted(groups.items()):
+        found.sort(key=lambda one: (one.intensity, one.card, one.case))
+        title = f"{GROUPS[group]} on {device}"
+        rows = [
+            [element("b", i + 1) if one.flops > 0 else "", joined(breakable(one.card), element("small",
+            *words_below(one))), duration(one.seconds),
+             digits(one.reached * 1e-12) if one.flops > 0 else "-", percent(one.share_of_roof)]
+            for i, one in enumerate(found)
+        ]  # fmt: skip
+        columns = ["", "kernel, and how many times as long the best peer takes", "#time", "#TFLOP/s", "#of roof"]
+        figures.append(figure(title, roof_chart(title, found), Table(title, columns, rows).html()))
+    about = (
+        "Each number is a kernel, in its newest result. A circle is a peer on the same problem: below ours, it is slower. Roofs are rates that the same "
+        "run measured; peers that leave part of the work undone are circles, and not in the tables."
+    )
+    return joined(element("p", about), element("div", *figures, class_="grid wide"))
+
+
+def words_below(one: Kernel) -> list[Html]:
+    peer = one.best_peer()
+    return [breakable(one.case)] + ([Html("<br>"), joined(peer)] if peer else [])
+
+
+def roof_chart(title: str, found: list[Kernel]) -> Html:
+    shown = [(i + 1, one) for i, one in enumerate(found) if one.flops > 0]
+    if not shown:
+        return Html()
+    roofs = max((one for _, one in shown), key=lambda one: one.order).roofs
+    copy, l2 = roofs["copy_bytes_per_second"] * 1e-12, (roofs.get("l2_bytes_per_second") or 0) * 1e-12
+    bf16, e4m3 = ((roofs.get(name) or 0) * 1e-12 for name in ("bf16_flops", "e4m3_flops"))
+    matrix = max(one.matrix for one in found) * 1e-12
+    xs = [one.intensity for _, one in shown]
+    dots = [(one, peer, (one.intensity, one.flops / peer["seconds"] * 1e-12)) for _, one in shown for peer in one.peers]
+    ys = [one.reached * 1e-12 for _, one in shown] + [y for _, _, (_, y) in dots]
+    low, high = min(xs) * 0.6, max(xs) * 1.7
+    picture = Picture(
+        420, 310, title,
+        f"{len(shown)} kernels by operations per byte and operations per second, below the measured rates of memory and "
+        "matrix units. The table holds the figures.")  # fmt: skip
+    axes = Axes(
+        picture,
+        (52, 10, 398, 266),
+        (low, high),
+        (min(ys) * 0.6, max(*ys, min(matrix, high * copy) if matrix else 0) * 1.5),
+    )
+    axes.ticks(axes.x.ticks(60), axes.y.ticks(34), "operations per byte of device memory", "")
+    picture.text((56, 22), "TFLOP/s", "tick")
+    picture.field = (54, 26, 416, 264)
+    for _, one in shown:
+        picture.keep_free(axes.at(one.intensity, one.reached * 1e-12), 4)
+    for _, _, at in dots:
+        picture.keep_free(axes.at(*at), 3)
+    slope(axes, copy, matrix, f"copy {digits(copy)} TB/s")
+    slope(axes, l2, matrix, f"L2 {digits(l2)} TB/s")
+    flat(axes, bf16, copy, f"bf16 {digits(bf16)}")
+    if matrix > 1.5 * bf16:
+        flat(axes, e4m3, copy, f"8 bits {digits(e4m3)}")
+    for one, peer, at in dots:
+        picture.dot(
+            axes.at(*at),
+            3.5,
+            "peer",
+            f"{one.card}: {peer['name']}, {duration(peer['seconds'])}, {digits(at[1])} TFLOP/s",
+        )
+    for i, one in shown:
+        told = f"{i}. {one.card} {one.description}: {duration(one.seconds)}, {digits(one.reached * 1e-12)} TFLOP/s, {percent(one.share_of_roof)} of the roof"
+        picture.dot(axes.at(one.intensity, one.reached * 1e-12), 4.5, "ours", told)
+    for i, one in shown:
+        picture.label(axes.at(one.intensity, one.reached * 1e-12), str(i), "name")
+    return picture.html()
+
+
+def slope(axes: Axes, rate: float, matrix: float, name: str) -> None:
+    """The rate of a memory, up to the matrix units' rate."""
+    if rate <= 0:
+        return
+    low = max(axes.x.low, axes.y.low / rate)
+    high = min(axes.x.high, axes.y.high / rate, matrix / rate if matrix > 0 else axes.x.high)
+    if low < high:
+        axes.picture.keep_line_free(axes.line([(low, low * rate), (high, high * rate)], "roof"))
+        middle = (low * high) ** 0.5
+        axes.picture.label(axes.at(middle, middle * rate), name, "tick")
+
+
+def flat(axes: Axes, rate: float, copy: float, name: str) -> None:
+    low = max(rate / copy, axes.x.low)
+    if low < axes.x.high and axes.y.low < rate < axes.y.high:
+        places = axes.line([(low, rate), (axes.x.high, rate)], "roof")
+        axes.picture.keep_line_free(places)
+        right, y = places[-1]
+        axes.picture.text((right, y - 5), name, "tick", "end")
+        axes.picture.keep_free((right - 40, y - 9), 40, 10)
+
+
+def encoder(documents: Sequence[Document]) -> Html:
+    """Images per second by batch size. A newer result of a section replaces the older one."""
+    newest: dict[str, dict[str, dict[str, tuple[str, dict[float, float]]]]] = {}
+    for document in documents:
+        for section in ("gpu_bench", "encoder", "torch_encoder"):
+            lines: dict[str, tuple[str, dict[float, float]]] = {}
+            for one in document.json.get(section, []):
+                if rate := rate_of(one):
+                    who = ", ".join(
+                        filter(None, [one.get("engine") or one.get("peer") or "fovea", one.get("precision")])
+                    )
+                    lines.setdefault(who, (document.when, {}))[1][batch_of(one)] = rate
+            if lines:
+                newest.setdefault(document.device, {})[section] = lines
+    figures = []
+    for device, sections in sorted(newest.items()):
+        lines = dict(sorted((who, line) for found in reversed(sections.values()) for who, line in found.items()))
+        batches = sorted({batch for _, rates in lines.values() for batch in rates})
+        rows = [
+            [
+                joined(who, element("small", when)),
+                *(digits(rates[batch]) if batch in rates else "-" for batch in batches),
+            ]
+            for who, (when, rates) in lines.items()
+        ]
+        title = f"Images per second on {device}"
+        figures.append(
+            figure(title, Table(title, ["engine", *(f"#batch {batch:g}" for batch in batches)], rows).html())
+        )
+    return joined(*figures)
+
+
+def history(documents: Sequence[Document]) -> Html:
+    """A kernel's time over the results."""
+    found = kernels(documents).values()
+    rows = [
+        [one.card, one.case, one.device, one.when, duration(one.seconds), f"{one.spread:.1%}", one.best_peer()]
+        for results in found
+        for one in results
+    ]
+    if not rows:
+        return Html()
+    about = "Time of each kernel in every result that has it, from the oldest to the newest; lower is better. Those measured once are in the table."
+    charts = [history_chart(results) for results in found if len(results) > 1]
+    columns = ["card", "case", "device", "result", "#time", "#spread", "to the best peer"]
+    return joined(
+        element("p", about),
+        element("div", *charts, class_="grid small"),
+        folded(f"All {len(rows)} figures as a table", Table("Times of kernels over the results", columns, rows).html()),
+    )
+
+
+def history_chart(results: list[Kernel]) -> Html:
+    first, last = results[0], results[-1]
+    change = last.seconds / first.seconds - 1
+    low = min(one.seconds * (1 - one.spread) for one in results)
+    high = max(one.seconds * (1 + one.spread) for one in results)
+    middle = (low + high) / 2
+    half = max((high - low) / 2 * 1.15, 0.06 * middle)  # a change of a percent is not to look like more
+    picture = Picture(
+        300,
+        92,
+        f"{last.card} {last.case}",
+        f"{duration(first.seconds)} in {first.when}, {duration(last.seconds)} in {last.when}",
+    )
+    x, y = (
+        Scale(0, len(results) - 1, 16, 284, logarithmic=False),
+        Scale(middle - half, middle + half, 74, 12, logarithmic=False),
+    )
+    for i, one in enumerate(results):
+        picture.line([(x(i), y(one.seconds * (1 - one.spread))), (x(i), y(one.seconds * (1 + one.spread)))], "whisker")
+    picture.line([(x(i), y(one.seconds)) for i, one in enumerate(results)], "course")
+    for i, one in enumerate(results):
+        picture.dot((x(i), y(one.seconds)), 4, "ours", f"{one.when}: {duration(one.seconds)} ±{one.spread:.1%}")
+    picture.text((6, 89), first.when[:10], "tick")
+    picture.text((294, 89), last.when[:10], "tick", "end")
+    kind = "better" if change < -0.01 else "worse" if change > 0.01 else "same"
+    told = element(
+        "p",
+        element("b", duration(last.seconds)),
+        " ",
+        element("span", f"{change:+.1%}", class_=kind),
+        f" over {len(results)} results",
+    )
+    return figure(joined(last.card, " ", element("small", last.case)), told, picture.html())

@@ -1,0 +1,265 @@
+"""The pictures of docs/performance.md, docs/plots/*.svg, drawn from the committed results.
+
+700 units wide, for light and dark pages. Colours are Okabe and Ito's, which colour-blind readers can tell apart; what
+a colour says is also written beside it. Titles are findings: their figures are computed here, too."""
+
+import math
+
+from report import gpu_sections
+from report.markup import Html
+from report.svg import Axes, Picture, Point
+
+WIDTH = 700
+STYLE = """
+:root { --page: #ffffff; --ink: #1f2328; --faint: #59636e; --grid: #e4e7eb; --blue: #0072b2; --orange: #c25400; --gray: #6e7781; }
+@media (prefers-color-scheme: dark) {
+  :root { --page: #0d1117; --ink: #e6edf3; --faint: #9198a1; --grid: #262c36; --blue: #56b4e9; --orange: #e69f00; --gray: #9198a1; }
+}
+text { font: 13px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; fill: var(--ink); }
+.title { font-size: 16px; font-weight: 600; }
+.tick { font-size: 12px; fill: var(--faint); }
+.axis { stroke: var(--grid); }
+.blue { --c: var(--blue); } .orange { --c: var(--orange); } .gray { --c: var(--gray); } .ink { --c: var(--ink); }
+.line { fill: none; stroke: var(--c); stroke-width: 2; }
+.between { stroke-dasharray: 2 5; }
+.roof { fill: none; stroke: var(--c); stroke-width: 1.5; }
+.zoom { fill: none; stroke: var(--ink); stroke-width: 0.7; stroke-dasharray: 3 3; }
+.leader { fill: none; stroke: var(--faint); stroke-width: 0.7; }
+.dot { fill: var(--c); stroke: var(--page); stroke-width: 1.5; }
+.word { fill: var(--c); font-weight: 600; }
+.name { fill: var(--c); }
+"""
+
+
+class Plot(Picture):
+    """A file of its own, under a title and a note of what was measured."""
+
+    def __init__(self, title: str, note: str, height: int):
+        super().__init__(WIDTH, height, title)
+        self.add("style", Html(STYLE))
+        self.add("rect", width=WIDTH, height=height, fill="var(--page)")
+        self.text((16, 28), title, "title")
+        self.text((16, 48), note, "tick")
+
+    def __str__(self) -> str:
+        return self.html(xmlns="http://www.w3.org/2000/svg", width=WIDTH, height=f"{self.height:g}")
+
+
+def apart(wanted: list[float], least: float, low: float, high: float) -> list[float]:
+    """Positions in the order of `wanted`, near it, `least` apart and between low and high."""
+    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
+    placed = [0.0] * len(wanted)
+    at = low
+    for i in order:
+        at = placed[i] = max(wanted[i], at)
+        at += least
+    limit = high
+    for i in reversed(order):
+        limit = placed[i] = min(placed[i], limit)
+        limit -= least
+    return placed
+
+
+def rate(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def encoder_on_gpu(name: str, run: dict, machine: dict) -> Plot:
+    """Images per second by batch size, by the GPU's own time, with pixels in its memory; factors are of all batch
+    sizes that both sides have."""
+    lines: dict[tuple[str, str], dict[int, float]] = {}
+    for row in gpu_sections.gpu_encoder_rows(run["ours"], run["peers"]):
+        lines.setdefault((row["engine"].removesuffix(" max-autotune"), row["precision"]), {})[row["batch"]] = row[
+            "rate"
+        ]
+    told, at = factors(lines)
+    title = f"{name}: {', '.join(told)}" if told else f"On an {name}, without peers"
+    batches = sorted({batch for line in lines.values() for batch in line})
+    sizes = f"; factors at batch {', '.join(f'{batch:,}' for batch in at)}" if at else ""
+    plot = Plot(title, f"base-patch16-224{sizes}; all of one run, {machine['date']} at {machine['commit'][:12]}.", 440)
+    rates = [value for line in lines.values() for value in line.values()]
+    low, high = 10.0 ** math.floor(math.log10(min(rates))), 5 * 10.0 ** math.ceil(math.log10(max(rates) / 5))
+    axes = Axes(plot, (88, 70, 428, 385), (1, max(batches[-1], 2)), (low, high))
+    axes.ticks(batches, axes.y.ticks(40), "images per batch", "images per second, pixels on the GPU")
+    ends = []
+    for (engine, precision), line in lines.items():
+        ours = engine == "fovea"
+        colour = "gray" if not ours else "blue" if precision == "bf16" else "orange"
+        label = f"{'Fovea' if ours else engine.split(',')[0]}, {precision}"
+        points = axes.line(sorted(line.items()), f"line {colour}" + (" between" if set(line) != set(batches) else ""))
+        for (batch, value), point in zip(sorted(line.items()), points, strict=True):
+            plot.dot(point, 5, f"dot {colour}", f"{label}, batch {batch}: {value:,.0f} images/s")
+        ends.append((points[-1], colour, f"{label}: {rate(line[max(line)])}"))
+    for ((x, _), colour, label), y in zip(ends, apart([end[0][1] for end in ends], 17, 70, 385), strict=True):
+        plot.text((x + 10, y + (4 if x > 420 else -6)), label, f"word {colour}")
+    return plot
+
+
+def factors(lines: dict[tuple[str, str], dict[int, float]]) -> tuple[list[str], list[int]]:
+    """Fovea's rate to that of the best peer, in words, and the batch sizes that they are of."""
+    told, at = [], set()
+    for precision in ("bf16", "int8"):
+        ours = lines.get(("fovea", precision), {})
+        for theirs in dict.fromkeys(
+            (precision, "bf16")
+        ):  # 8 bits also beside what peers do without them, which may be faster
+            rivals = {engine: line for (engine, of), line in lines.items() if of == theirs and engine != "fovea"}
+            best_of = {batch: max(line.get(batch, 0) for line in rivals.values()) for batch in ours} if rivals else {}
+            found = {batch: ours[batch] / best for batch, best in best_of.items() if best}
+            if found:
+                at |= set(found)
+                best = max(rivals, key=lambda engine: max(rivals[engine].values())).split()[0]
+                least, most = f"{min(found.values()):.2f}", f"{max(found.values()):.2f}"
+                told.append(
+                    f"{precision} {least if least == most else f'{least}–{most}'}x {best}"
+                    + ("" if theirs == precision else " bf16")
+                )
+    return told, sorted(at)
+
+
+# The kernels that the encoder runs, one card after another, with their names in the picture.
+ROOFLINE = {
+    "8 bits": ("orange", {
+        "patch_embed_u8": "patches", "gemm_qkv_int8": "QKV", "gemm_out_int8": "output projection",
+        "gemm_fc1_int8": "FC1", "gemm_fc2_int8": "FC2"}),
+    "bf16": ("blue", {
+        "patch_embed_bf16": "patches", "gemm_qkv_norm": "norm + QKV", "gemm_out_bf16": "output projection",
+        "gemm_fc1_norm": "norm + FC1", "gemm_fc2_bf16": "FC2",
+        "attention": "attention", "layer_norm_i8": "LayerNorm to int8", "pool": "pooling head"}),
+}  # fmt: skip
+ZOOM = (200, 1700), (500, 1900)  # FLOP per byte and TFLOP/s of the enlarged part
+
+
+def roofline(name: str, kernels: dict, date: str) -> Plot:
+    """TFLOP/s over FLOP per byte, below the rates that the same run measured."""
+    copy, ceilings = (
+        kernels["copy_bytes_per_second"] * 1e-12,
+        {"bf16": kernels["bf16_flops"] * 1e-12, "8 bits": kernels["e4m3_flops"] * 1e-12},
+    )
+    points = roofline_points(kernels, copy, ceilings)
+    products = [point for point in points if point[0][0] > ZOOM[0][0]]
+    shares = sorted(share for _, share, _, _ in products)
+    title = f"On an {name}, matrix products reach {shares[0]:.0%} to {shares[-1]:.0%} of the roof"
+    plot = Plot(
+        title, f"Kernels of base-patch16-224 at batch 1,024, in percent of the roof. Both were measured {date}.", 480
+    )
+    whole, zoom = Axes(plot, (80, 70, 330, 425), (1, 2000), (3, 2500)), Axes(plot, (385, 70, 690, 425), *ZOOM)
+    whole.ticks([1, 10, 100, 1000], [10, 100, 1000], "FLOP per byte of memory traffic", "TFLOP/s")
+    zoom.ticks([200, 500, 1000], [500, 1000, 1500], "the matrix products, enlarged", "")
+    top = max(ceilings.values())
+    for axes in (whole, zoom):
+        low, high = axes.x.low, axes.x.high
+        for kind, (colour, _) in ROOFLINE.items():
+            plot.keep_line_free(
+                axes.line([(max(ceilings[kind] / copy, low), ceilings[kind]), (high, ceilings[kind])], f"roof {colour}")
+            )
+        plot.keep_line_free(axes.line([(low, low * copy), (top / copy, top)], "roof ink"))
+    for kind, (colour, _) in ROOFLINE.items():
+        x, y = whole.at(ceilings[kind] / copy, ceilings[kind])
+        plot.text((x - 24, y + 2), f"{kind}: {ceilings[kind]:,.0f}", f"word {colour}", "end")
+    x, y = whole.at(9, 9 * copy)
+    plot.text((x + 8, y + 14), f"copy: {copy:.2f} TB/s", "tick")
+    whole.line([(ZOOM[0][i], ZOOM[1][j]) for i, j in ((0, 0), (1, 0), (1, 1), (0, 1), (0, 0))], "zoom")
+    plot.field = (zoom.box[0], 62, WIDTH - 6, zoom.box[3])
+    for at, *_ in products:
+        plot.keep_free(zoom.at(*at), 6)
+    for at, share, colour, label in points:
+        told = f"{label}: {at[1]:,.1f} TFLOP/s, {share:.0%} of the roof"
+        plot.dot(whole.at(*at), 5, f"dot {colour}", told)
+        if at[0] <= ZOOM[0][0]:
+            x, y = whole.at(*at)
+            plot.text((x + 9, y + 5), f"{label} {share:.0%}")
+    for at, share, colour, label in sorted(products, key=lambda point: -point[0][0]):
+        plot.dot(zoom.at(*at), 5, f"dot {colour}", f"{label}: {at[1]:,.1f} TFLOP/s, {share:.0%} of the roof")
+        plot.label(zoom.at(*at), f"{label} {share:.0%}", f"name {colour}", glyph=7.4)
+    return plot
+
+
+def roofline_points(kernels: dict, copy: float, ceilings: dict[str, float]) -> list[tuple[Point, float, str, str]]:
+    """Of each card of the encoder its largest problem: where it is, its share of the roof, colour and name."""
+    largest: dict = {}
+    for figure in kernels["figures"]:
+        known = largest.get(figure["card"])
+        if (
+            not known or known["flops"] < figure["flops"] and figure["card"] != "attention"
+        ):  # its first is the encoder's
+            largest[figure["card"]] = figure
+    points = []
+    for kind, (colour, cards) in ROOFLINE.items():
+        for card, label in cards.items():
+            figure = largest[card]
+            intensity, reached = figure["flops"] / figure["bytes"], figure["flops"] / figure["seconds"] * 1e-12
+            points.append(((intensity, reached), reached / min(ceilings[kind], intensity * copy), colour, label))
+    return points
+
+
+def encoder_on_cpus(machines: dict[str, tuple[list[dict], dict]]) -> Plot:
+    """A row per machine, precision and form in which Fovea has a peer, with a dot for each batch size: the ratio to
+    the best peer of that run."""
+    groups = []
+    for name, (entries, machine) in machines.items():
+        entries = [entry for entry in entries if "skipped" not in entry]
+        for precision, engine in sorted(
+            {(entry["precision"], entry["engine"]) for entry in entries if entry["engine"].startswith("fovea")}
+        ):
+            many, ratios, peers = engine == "fovea throughput", {}, {}
+            for ours in (entry for entry in entries if (entry["precision"], entry["engine"]) == (precision, engine)):
+                rivals = [entry for entry in entries if not entry["engine"].startswith("fovea") and (many or entry.get("requests", 1) == 1)
+                          and (entry["precision"], entry["batch"]) == (precision, ours["batch"])]  # fmt: skip
+                if rivals:
+                    ratios[ours["batch"]] = ours["images_per_second"] / max(
+                        entry["images_per_second"] for entry in rivals
+                    )
+                    peers |= {entry["engine"].split()[0]: None for entry in rivals}
+            if ratios:
+                groups.append(
+                    (
+                        f"{name}, {precision}{', many batches' if many else ''}",
+                        ratios,
+                        f"beside {', '.join(peers)}",
+                        machine["date"],
+                    )
+                )
+    every = [ratio for _, ratios, _, _ in groups for ratio in ratios.values()]
+    title = (
+        f"On CPUs, Fovea is {min(every):.2f} to {max(every):.2f}x the best peer of the same run"
+        if every
+        else "On CPUs, without peers"
+    )
+    dates = " and ".join(sorted({date for *_, date in groups}))
+    bottom = 76 + 40 * len(groups)
+    plot = Plot(title, f"base-patch16-224; a dot for each batch size, left of 1 Fovea is slower. {dates}.", bottom + 50)
+    low, high = min([0.8, *every]) * 0.97, max([1.25, *every]) * 1.03
+    axes = Axes(plot, (390, 66, 680, bottom), (low, high), (1, 10))
+    axes.ticks(
+        [tick for tick in (0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 3) if low < tick < high],
+        [],
+        "Fovea's rate to that of its best peer",
+        "",
+    )
+    axes.line([(1, 1), (1, 10)], "roof ink")
+    for number, (label, ratios, peers, _) in enumerate(groups):
+        y = 84 + 40 * number
+        plot.text((16, y + 4), label)
+        plot.text((16, y + 19), peers, "tick")
+        for batch, ratio in ratios.items():
+            plot.dot(
+                (axes.x(ratio), y + 4), 5, f"dot {'blue' if ratio >= 1 else 'orange'}", f"batch {batch}: {ratio:.2f}x"
+            )
+    return plot
+
+
+def pictures(machines: dict[str, dict[str, tuple]]) -> dict[str, Plot]:
+    """By the names of their files, of what the pages show of each machine."""
+    drawn, cpus = {}, {}
+    for folder, shown in machines.items():
+        name = folder.removeprefix("nvidia-").upper()
+        if "gpu_bench" in shown and shown["gpu_bench"][0]["peers"]:
+            drawn[f"encoder-{folder}.svg"] = encoder_on_gpu(name, *shown["gpu_bench"])
+        if "kernels" in shown:
+            drawn[f"roofline-{folder}.svg"] = roofline(name, shown["kernels"][0], shown["kernels"][1]["date"])
+        if "encoder" in shown:
+            cpus[folder] = shown["encoder"]
+    if cpus:
+        drawn["encoder-cpus.svg"] = encoder_on_cpus(cpus)
+    return drawn

@@ -1,0 +1,257 @@
+"""Why kernels are as fast as they are: profiles and gates, on the page and as tables of docs/."""
+
+from collections.abc import Iterable, Sequence
+
+from report.markup import Html, coded, element, figure, joined
+from report.results import Document, newest
+from report.tables import Badge, Lines, Table, duration, in_words, listed, named_figure, percent
+
+# One colour for what warps wait for, whichever name a profile has for it: the first that is part of the name counts.
+COLOURS = {
+    "global memory": (
+        "long_scoreboard",
+        "lg_throttle",
+        "tex_throttle",
+        "drain",
+        "device memory",
+        "global memory",
+        "texture",
+    ),
+    "shared memory": ("short_scoreboard", "mio_throttle", "shared memory"),
+    "other warps: barriers, fences, polling": ("barrier", "membar", "fence", "sleep", "branch"),
+    "busy arithmetic units": ("gmma", "math_pipe", "matrix units", "arithmetic"),
+    "an instruction's latency": ("wait", "latency", "dispatch"),
+    "issued, or another warp was": ("selected", "their turn"),
+    "anything else": ("",),
+}
+MOST_PLACES = 10
+
+
+def colour_of(reason: str) -> int:
+    return next(i for i, names in enumerate(COLOURS.values()) if any(name in reason for name in names))
+
+
+def largest(stalls: dict[str, float]) -> list[tuple[str, float]]:
+    return sorted(stalls.items(), key=lambda one: (-one[1], one[0]))
+
+
+def chief(stalls: dict[str, float]) -> str:
+    return ", ".join(f"{in_words(reason)} {percent(share)}" for reason, share in largest(stalls)[:3])
+
+
+def bar(share: float, stalls: dict[str, float]) -> Html:
+    """As long as `share`, of the reasons in it. Those of a role are shares of all samples, or of the role's: then they
+    add up to more than it has."""
+    total = sum(stalls.values())
+    scale = 1 if total <= share * 1.02 else share / max(total, 1.0)
+    parts, left = [], min(share, 1.0)
+    for reason, value in largest(stalls):
+        if (width := min(left, value * scale)) >= 0.002:  # what is to be seen
+            left -= width
+            parts.append((colour_of(reason), width, f"{in_words(reason)} {percent(width)}"))
+    parts.append((len(COLOURS) - 1, left, "not told apart"))
+    told = [
+        element("i", class_=f"c{colour}", style=f"width:{100 * width:.2f}%", title=title)
+        for colour, width, title in parts
+    ]
+    return element("div", *told, class_="bar", aria_hidden="true")
+
+
+def stall_bar(name: str, share: float, stalls: dict[str, float]) -> Html:
+    return element(
+        "div",
+        element("span", coded(name), " ", element("b", percent(share))),
+        bar(share, stalls),
+        element("small", chief(stalls)),
+        class_="role",
+    )
+
+
+def seen(finding: dict) -> str:
+    return ", ".join(
+        f"{in_words(name)} {named_figure(name, value)}" for name, value in (finding.get("seen") or {}).items()
+    )
+
+
+def finding_item(finding: dict) -> Html:
+    parameter = finding.get("parameter")
+    tried = joined(" (", element("code", parameter), ")") if parameter else ""
+    return element(
+        "li", element("b", finding["means"]), " ", element("small", seen(finding)), f" Try: {finding['try']}", tried
+    )
+
+
+def profile(document: Document) -> Html:
+    one = document.json
+    name = f"{one['card']} {one['case']}"
+    what = [
+        one["kernel"],
+        one.get("level"),
+        one.get("plan"),
+        listed(one.get("parameters") or {}),
+        one.get("sources") and f"sources {one['sources']}",
+        document.told,
+    ]
+    roles = [("the whole kernel", 1.0, one["stalls"])] + [
+        (role["name"], role["share"], role["stalls"]) for role in one.get("roles") or []
+    ]
+    findings = [finding_item(finding) for finding in one.get("findings") or []]
+    places = [
+        [
+            f"{place.get('file') or ''}:{place.get('line') or ''}",
+            place.get("role") or "",
+            percent(place["share"]),
+            chief(place.get("stalls") or {}),
+        ]
+        for place in (one.get("places") or [])[:MOST_PLACES]
+    ]
+    stalls = Table(
+        f"Stalls of {name}",
+        ["warps wait for", "#share"],
+        [[in_words(reason), percent(share)] for reason, share in largest(one["stalls"])],
+    )
+    figures = [[in_words(key), named_figure(key, value)] for key, value in (one.get("figures") or {}).items()]
+    more = [
+        stalls.html(),
+        Table(f"Places of {name}", ["line", "role", "#share", "wait for"], places).html(),
+        Table(f"Figures of {name}", ["figure", "#value"], figures).html(),
+    ]
+    return figure(
+        joined(name, " ", element("b", duration(one["seconds"])), element("small", ", ".join(filter(None, what)))),
+        *(joined(stall_bar(*role), "\n") for role in roles),
+        element("p", one["verdict"]) if one.get("verdict") else "",
+        element("ol", *findings, class_="findings") if findings else "",
+        element("details", element("summary", "Stalls, places and figures"), *more),
+    )
+
+
+def profile_key(one: dict) -> tuple:
+    return one["card"], one["case"], one["kernel"], one.get("level") or "", listed(one.get("parameters") or {})
+
+
+def profile_page(documents: Sequence[Document]) -> Html:
+    """Those of other sources, such as planted causes, are set apart from the program's own."""
+    shown = newest(
+        documents,
+        lambda one: (*profile_key(one.json), one.json.get("plan") or "", one.json.get("sources") or "", one.device),
+    )
+    if not shown:
+        return Html()
+    own = [profile(one) for one in shown if not one.json.get("sources")]
+    others = [profile(one) for one in shown if one.json.get("sources")]
+    legend = [element("li", element("i", class_=f"c{i}"), name) for i, name in enumerate(COLOURS)]
+    about = "A bar is as long as the role's share of all samples of waiting warps; colours say what they waited for."
+    apart = (
+        "These kernels come from --sources, such as one whose cause of slowness was planted on purpose; they are none of the program's."
+    )  # fmt: skip
+    return joined(
+        element("p", about),
+        element("ul", *legend, class_="legend"),
+        element("div", *own, class_="grid wide"),
+        *(
+            [
+                element("h3", "Of other sources than the program's"),
+                element("p", apart),
+                element("div", *others, class_="grid wide"),
+            ]
+            if others
+            else []
+        ),
+    )
+
+
+def profile_table(documents: Sequence[Document]) -> str:
+    rows = []
+    for document in newest(documents, lambda one: profile_key(one.json)):
+        one, figures = document.json, document.json.get("figures") or {}
+        names = [name for name in ("tensor", "matrix_units", "dram", "l2", "occupancy") if name in figures]
+        findings = [f"{finding['means']} ({seen(finding)})" for finding in one.get("findings") or []]
+        rows.append([
+            one["card"], one["case"], ", ".join(filter(None, [one.get("level") or one.get("plan"),
+            listed(one.get("parameters") or {})])),
+            duration(one["seconds"]),
+            ", ".join(f"{in_words(name)} {named_figure(name, figures[name])}" for name in names), chief(one["stalls"]),
+            Lines(findings), document.told,
+        ])  # fmt: skip
+    columns = ["card", "case", "level or plan, parameters", "time", "busy", "warps wait for", "findings", "measured"]
+    return (
+        "### Profiles\n\n`fovea kernel profile`: what warps wait for, by ncu, and the rules that fired.\n\n"
+        + Table("Profiles", columns, rows).markdown()
+    )
+
+
+GATE_COLUMNS = ["card", "case", "level", "figure", "#limit", "#reading", "", "why this limit", "measured"]
+# What a gate's model says of the problem; the other limits say that the design is as intended.
+OF_THE_PROBLEM = ("seconds", "matrix_units", "fma", "dram_bytes_per_second", "dram_bytes")
+
+
+def gate_levels(documents: Iterable[Document]) -> list[tuple[dict, Document]]:
+    """Of each card, case and level the kernels of its newest document: where the launcher's choice misses a gate,
+    others were measured beside it."""
+    found: dict[tuple, list[tuple[dict, Document]]] = {}
+    for document in documents:
+        own: dict[tuple, list[tuple[dict, Document]]] = {}
+        for level in document.json["levels"]:
+            own.setdefault((level["card"], level["case"], level.get("level") or "", document.device), []).append(
+                (level, document)
+            )
+        found |= own
+    return [one for _, kernels in sorted(found.items()) for one in kernels]
+
+
+def reaches_all(level: dict) -> bool:
+    return all(gate["passed"] for gate in level["gates"])
+
+
+def gate_rows(level: dict, document: Document) -> list[list]:
+    who = [level["card"], level["case"], ", ".join(filter(None, [level.get("level"), level.get("kernel")])) or "-"]
+    if not level["gates"]:
+        return [[*who, "seconds", "-", duration(level.get("seconds") or 0), "", "-", document.told]]
+    return [
+        [*who, in_words(gate["figure"]), f"{in_words(gate['sense'])} {named_figure(gate['figure'], gate['limit'])}",
+         named_figure(gate["figure"], gate["reading"]), Badge("passed" if gate["passed"] else "MISSED", gate["passed"]),
+         gate.get("model") or "", document.told]
+        for gate in level["gates"]
+    ]  # fmt: skip
+
+
+def gates_page(documents: Sequence[Document]) -> Html:
+    levels = gate_levels(documents)
+    rows = [row for level in levels for row in gate_rows(*level)]
+    missed = [row for row in rows if row[6] == "MISSED"]
+    if not rows:
+        return Html()
+    about = (
+        f"{sum(reaches_all(level) for level, _ in levels)} of {len(levels)} kernels, counted once for each case and level, reach all of their gates. "
+        "One that misses a gate is not chosen where another is on record as reaching its own in no more time."
+    )
+    return joined(
+        element("p", about),
+        Table("Gates that were missed", GATE_COLUMNS, missed).html(),
+        Table("All gates", GATE_COLUMNS, rows).folded(f"All {len(rows)} gates"),
+    )
+
+
+def gates_table(documents: Sequence[Document]) -> str:
+    levels = gate_levels(documents)
+    rows: list[list] = []
+    others: dict[str, int] = {}
+    for level, document in levels:
+        for gate, row in zip(level["gates"] or [None], gate_rows(level, document), strict=True):
+            if gate and gate["passed"] and gate["figure"] not in OF_THE_PROBLEM:
+                others[row[3]] = others.get(row[3], 0) + 1
+            else:
+                rows.append(row)
+    missed = [
+        f"{level['card']} {level.get('level') or ''} ({level['case']}, {level.get('kernel')})".replace("  ", " ")
+        for level, _ in levels if not reaches_all(level)
+    ]  # fmt: skip
+    told = f"{len(levels) - len(missed)} of {len(levels)} kernels reach all of their gates." + (
+        f" Not: {', '.join(missed)}." if missed else ""
+    )
+    if others:
+        named = ", ".join(f"{name} ({count})" for name, count in sorted(others.items()))
+        told += (
+            f"\nThe table leaves out what was reached of: {named}; `python3 bench/report --page report.html` shows all."
+        )
+    return f"### Gates\n\n`fovea kernel profile --gate`.\n{told}\n\n" + Table("Gates", GATE_COLUMNS, rows).markdown()

@@ -1,0 +1,183 @@
+"""Pictures as SVG, written out element by element: the page's and those of docs/. Python alone makes them, the same on
+every machine, because `--check` compares those that are committed byte by byte, without any package. Kinds are classes
+of the style around a picture."""
+
+import math
+from collections.abc import Sequence
+
+from report.markup import Html, element
+from report.tables import digits
+
+Point = tuple[float, float]
+
+
+class Picture:
+    """As wide as its place. The title and the description say in words what is to be seen."""
+
+    def __init__(self, width: float, height: float, title: str, description: str = "", kind: str | None = None):
+        self.width, self.height, self.title, self.kind = width, height, title, kind
+        self.elements: list[Html] = [element("title", title)] + ([element("desc", description)] if description else [])
+        self.field = (0.0, 0.0, width, height)  # left, top, right and bottom of where labels may be
+        self.taken: list[tuple[float, float, float, float]] = []  # rectangles: centre, half of the size
+
+    def add(self, tag: str, *inside: object, **attributes: object) -> None:
+        self.elements.append(element(tag, *inside, **attributes))
+
+    def line(self, points: Sequence[Point], kind: str) -> None:
+        self.add("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in points), class_=kind)
+
+    def dot(self, at: Point, radius: float, kind: str, hover: str) -> None:
+        """`hover` is shown under the pointer."""
+        self.add("circle", element("title", hover), cx=f"{at[0]:.1f}", cy=f"{at[1]:.1f}", r=f"{radius:g}", class_=kind)
+
+    def text(
+        self, at: Point, words: str, kind: str | None = None, anchor: str | None = None, turned: bool = False
+    ) -> None:
+        x, y = f"{at[0]:.1f}", f"{at[1]:.1f}"
+        self.add(
+            "text",
+            words,
+            x=x,
+            y=y,
+            class_=kind,
+            text_anchor=anchor,
+            transform=f"rotate(-90 {x} {y})" if turned else None,
+        )
+
+    def keep_free(self, at: Point, half_width: float, half_height: float | None = None) -> None:
+        """Labels keep away from here."""
+        self.taken.append((*at, half_width, half_width if half_height is None else half_height))
+
+    def keep_line_free(self, points: Sequence[Point], half: float = 3) -> None:
+        for (x0, y0), (x1, y1) in zip(points, points[1:], strict=False):
+            steps = int(math.hypot(x1 - x0, y1 - y0) / (2 * half)) + 1
+            for step in range(steps + 1):
+                self.keep_free((x0 + (x1 - x0) * step / steps, y0 + (y1 - y0) * step / steps), half)
+
+    def label(self, at: Point, words: str, kind: str, glyph: float = 6.6) -> None:
+        """Text near `at`, where nothing else is; with a thin line to it when that is farther away."""
+        half_width, half_height = glyph * len(words) / 2 + 1, 6.5
+        left, top, right, bottom = self.field
+
+        def is_free(x: float, y: float) -> bool:
+            inside = (
+                left <= x - half_width
+                and x + half_width <= right
+                and top <= y - half_height
+                and y + half_height <= bottom
+            )
+            return inside and not any(
+                abs(a - x) < w + half_width and abs(b - y) < h + half_height for a, b, w, h in self.taken
+            )
+
+        directions, place, away = 16, (at[0] + half_width + 6, at[1] - 8), 0.0
+        for i in range(8 * directions):
+            away = 4 + 9.0 * (i // directions)
+            angle = 2 * math.pi * (i % directions) / directions - math.pi / 4
+            centre = at[0] + (half_width + away) * math.cos(angle), at[1] + (half_height + away) * math.sin(angle)
+            if is_free(*centre):
+                place = centre
+                break
+        if away > 14:
+            end = [
+                p + min(max(a - p, -half), half)
+                for p, a, half in zip(place, at, (half_width, half_height), strict=True)
+            ]
+            self.line([at, (end[0], end[1])], "leader")
+        self.keep_free(place, half_width, half_height)
+        self.text((place[0], place[1] + 4), words, kind, "middle")
+
+    def html(self, **attributes: object) -> Html:
+        inside = Html("\n".join(["", *self.elements, ""]))
+        return Html(
+            element(
+                "svg", inside, viewBox=f"0 0 {self.width:g} {self.height:g}", role="img", class_=self.kind, **attributes
+            )
+            + "\n"
+        )
+
+
+class Scale:
+    """From values to places of a picture, by logarithms or in proportion."""
+
+    def __init__(self, low: float, high: float, begin: float, end: float, logarithmic: bool = True):
+        self.low, self.high, self.begin, self.end, self.logarithmic = low, high, begin, end, logarithmic
+
+    def __call__(self, value: float) -> float:
+        if self.logarithmic:
+            share = math.log(value / self.low) / math.log(self.high / self.low)
+        else:
+            share = (value - self.low) / (self.high - self.low)
+        return self.begin + (self.end - self.begin) * share
+
+    def ticks(self, apart: float) -> list[float]:
+        """Round values within it; as many as fit when two are at least `apart` units apart."""
+        most = max(1.0, abs(self.end - self.begin) / apart)
+        if not self.logarithmic:
+            least = (self.high - self.low) / most
+            unit = 10.0 ** math.floor(math.log10(least))
+            step = next(step * unit for step in (1, 2, 5, 10) if step * unit >= least)
+            return [i * step for i in range(math.ceil(self.low / step), math.floor(self.high / step) + 1)]
+        decades = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+        choices = [
+            ((1, 1.5, 2, 3, 5, 7), 1),
+            ((1, 2, 5), 1),
+            ((1, 3), 1),
+            *(((1,), every) for every in (1, 2, 4, 8, 16, 32)),
+        ]
+        found: list[float] = []
+        for steps, every in choices:
+            found = [
+                value
+                for decade in decades[::every]
+                for step in steps
+                if self.low <= (value := step * 10.0**decade) <= self.high
+            ]
+            if len(found) <= most:
+                break
+        return found
+
+
+class Axes:
+    """A field of a picture with two scales: `box` is left, top, right and bottom, ranges are from the least to the
+    largest."""
+
+    def __init__(
+        self,
+        picture: Picture,
+        box: tuple[float, float, float, float],
+        x_range: Point,
+        y_range: Point,
+        logarithmic: bool = True,
+    ):
+        left, top, right, bottom = box
+        self.picture, self.box = picture, box
+        self.x, self.y = Scale(*x_range, left, right, logarithmic), Scale(*y_range, bottom, top, logarithmic)
+
+    def at(self, x: float, y: float) -> Point:
+        return self.x(x), self.y(y)
+
+    def line(self, points: Sequence[Point], kind: str) -> list[Point]:
+        """Between values of the axes; the places of a line that was drawn."""
+        places = [self.at(*point) for point in points]
+        self.picture.line(places, kind)
+        return places
+
+    def ticks(self, x_ticks: Sequence[float], y_ticks: Sequence[float], x_name: str, y_name: str) -> None:
+        left, top, right, bottom = self.box
+        for value in y_ticks:
+            self.line([(self.x.low, value), (self.x.high, value)], "axis")
+            self.picture.text((left - 6, self.y(value) + 4), tick_text(value), "tick", "end")
+        for value in x_ticks:
+            self.line([(value, self.y.low), (value, self.y.high)], "axis")
+            self.picture.text((self.x(value), bottom + 16), tick_text(value), "tick", "middle")
+        self.picture.text(((left + right) / 2, bottom + 36), x_name, "tick", "middle")
+        if y_name:
+            self.picture.text(
+                (left - 52 if left > 60 else 14, (top + bottom) / 2), y_name, "tick", "middle", turned=True
+            )
+
+
+def tick_text(value: float) -> str:
+    """1,500, 0.02, 3e+09"""
+    return digits(value) if 1000 <= abs(value) < 1e6 else f"{0 if abs(value) < 1e-12 else value:.4g}"

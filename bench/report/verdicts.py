@@ -1,0 +1,298 @@
+"""Verdicts on kernels and on what was made to go wrong, in one form for the page and for docs/."""
+
+import collections
+import dataclasses
+import pathlib
+import sys
+from collections.abc import Callable, Sequence
+
+import planted as causes
+
+from report.markup import Html, element, joined
+from report.results import Document, newest
+from report.tables import (
+    ROOT,
+    Badge,
+    Code,
+    Lines,
+    Row,
+    Table,
+    duration,
+    in_words,
+    listed,
+    named_figure,
+    number,
+    percent,
+    times,
+)
+
+sys.path.append(str(ROOT / "kernels"))
+import variants  # noqa: E402
+
+MOST_NAMES = 10  # of kernels, in a sentence
+MOST_COUNTERS = 5
+TOOLS = ("synccheck", "racecheck", "memcheck", "initcheck")
+
+
+def passed(is_good: bool) -> Badge:
+    return Badge("passed" if is_good else "FAILED", is_good)
+
+
+def newest_parts(documents: Sequence[Document], name: str, key: Callable[[dict], tuple]) -> list[tuple[dict, Document]]:
+    """Of the lists of that name, the last one of each key and device, with the document that it is of."""
+    found = {(*map(str, key(part)), one.device): (part, one) for one in documents for part in one.json[name]}
+    return [part for _, part in sorted(found.items())]
+
+
+def moved(counter: dict) -> str:
+    change = counter.get("change")
+    return f"{in_words(counter['name'])} {'new' if change is None else f'{change:+.1%}'}"
+
+
+def comparisons(documents: Sequence[Document]) -> Table:
+    def side(one: dict, name: str) -> str:
+        return one[name].get("what") or listed(one[name])
+
+    rows = []
+    for document in newest(
+        documents,
+        lambda one: (one.json.get("card"), one.json.get("case"), one.device, side(one.json, "a"), side(one.json, "b")),
+    ):
+        one = document.json
+        good = {"FASTER": True, "SLOWER": False}.get(one["verdict"])
+        rows.append([
+            one.get("card") or "-", one.get("case") or "-", side(one, "a"), side(one, "b"), Badge(one["verdict"], good),
+            f"{one['ratio']:.4f}",
+            " to ".join(f"{end:.4f}" for end in one.get("interval") or []) or "-", one.get("rounds"),
+            Lines(moved(counter) for counter in (one.get("counters") or [])[:MOST_COUNTERS]), document.told,
+        ])  # fmt: skip
+    columns = [
+        "card",
+        "case",
+        "A",
+        "B",
+        "B is",
+        "#ratio",
+        "#interval",
+        "#pairs",
+        "counters that moved most",
+        "measured",
+    ]
+    return Table("Comparisons: A and B in turns on one GPU; the ratio is B's time to A's", columns, rows)
+
+
+def known_differences(documents: Sequence[Document]) -> Table:
+    rows = []
+    for document in newest(documents, lambda one: (one.json["card"], one.json["what"], one.device)):
+        one = document.json
+        said = collections.Counter(run["verdict"] for run in one["runs"])
+        ratios = sorted(run["ratio"] for run in one["runs"] if "ratio" in run)
+        truth = one["truth"] + (f" by {one['percent']:.2f}%" if "percent" in one else "")
+        verdicts = Row(
+            part for verdict, count in sorted(said.items()) for part in (Badge(verdict, verdict == one["truth"]), count)
+        )
+        rows.append([
+            one["card"], one["what"], truth, len(one["runs"]), verdicts,
+            f"{ratios[0]:.4f} to {ratios[-1]:.4f}" if ratios else "-", document.told])  # fmt: skip
+    columns = ["card", "B is", "true verdict", "#runs", "verdicts", "ratios", "measured"]
+    return Table("Verdicts of fovea kernel compare on known differences, run after run", columns, rows)
+
+
+def misdeeds(documents: Sequence[Document]) -> Table:
+    rows = [
+        [one["how"], passed(one["passed"]), len(one["invalid"]),
+        Lines(f"{bad['failed_at']}: {bad['why']}" for bad in one["invalid"]),
+         len(one.get("valid_after") or []), Lines(one.get("ended") or []), one.get("exit_code"),
+         number(one.get("seconds") or 0), document.told]
+        for one, document in newest_parts(documents, "misdeeds", lambda one: (one["how"],))
+    ]  # fmt: skip
+    columns = [
+        "misdeed",
+        "",
+        "#invalid candidates",
+        "reason",
+        "#valid ones after it",
+        "why it ended",
+        "#exit code",
+        "#seconds",
+        "measured",
+    ]
+    about = "fovea kernel evolve with a proposer that misbehaves once: it hangs, writes garbage, or proposes a kernel that never ends"
+    return Table(about, columns, rows)
+
+
+def planted_gates(documents: Sequence[Document]) -> Table:
+    rows = []
+    for document in newest(documents, lambda one: (one.device,)):
+        gates, choice = document.json["gates"], document.json["choice"]
+        own = "the program's"
+        for of, run, sources in (
+            (gates, gates["before"], own),
+            (gates, gates["after"], gates["what"]),
+            (choice, choice["gates"], choice["what"]),
+        ):
+            missed = [
+                ": ".join(filter(None, [level.get("level") or level.get("kernel") or "-", "; ".join(map(str,
+                level.get("missed") or []))]))
+                for level in run["levels"] if not level["passed"]
+            ]  # fmt: skip
+            card = f"{of['card']} {of.get('case') or ''}".strip()
+            rows.append([card, sources, run.get("exit_code"), Lines(missed), document.told])
+    return Table(
+        "Gates beside a planted slow-down",
+        ["card", "sources", "#exit code", "kernels that missed a gate", "measured"],
+        rows,
+    )
+
+
+def planted_choices(documents: Sequence[Document]) -> Table:
+    rows = []
+    for document in newest(documents, lambda one: (one.device,)):
+        for key, record in (("before", "none"), ("after", "with that slow-down")):
+            run = document.json["choice"][key]
+            notices = run.get("notices") or []
+            kernel = Code(run["kernel"]) if run.get("kernel") else "-"
+            rows.append(
+                [record, run.get("level") or "-", kernel, run.get("runs"), len(notices), Lines(notices), document.told]
+            )
+    columns = ["record", "level that runs", "kernel", "#runs in one process", "#notices", "what they say", "measured"]
+    return Table("Which kernel attention runs by the record of gates (FOVEA_GATE_RECORD)", columns, rows)
+
+
+def speed_up(figures: dict) -> object:
+    """With both spreads, and AMBIGUOUS where the times differ by no more."""
+    if not (ratio := figures.get("speed_up_over_model") or 0) > 0:
+        return "-"
+    seconds, model, own, models = (
+        figures.get(name) or 0.0 for name in ("seconds", "model_seconds", "spread", "model_spread")
+    )
+    apart = abs(seconds - model) > max(own * seconds, models * model)
+    return f"{times(ratio, 2)}{'' if apart else ' AMBIGUOUS'} (spread {percent(own)}, Model's {percent(models)})"
+
+
+def judgements(documents: Sequence[Document]) -> Table:
+    def named(path: str) -> Code:
+        return Code(pathlib.Path(path).name)
+
+    found = newest_parts(
+        documents, "answers", lambda one: (named(str(one["task"])), named(str(one["answer"])), one.get("device"))
+    )
+    rows = [
+        [named(str(one["task"])), named(str(one["answer"])), one.get("device") or document.json.get("device") or "-",
+         Badge(one["verdict"], one["verdict"] == "RIGHT"), Lines(one.get("reasons") or []),
+         speed_up(one.get("figures") or {}), document.told]
+        for one, document in found
+    ]  # fmt: skip
+    return Table(
+        "Verdicts on foreign kernels", ["task", "answer", "device", "verdict", "reasons", "#speed-up", "measured"], rows
+    )
+
+
+def launches(documents: Sequence[Document]) -> list[tuple[dict, Document]]:
+    """The newest run of each tool on each card. Files of bench/run_gpu.py that are older than `fovea kernel sanitize`
+    have a section of them."""
+    own = [
+        dataclasses.replace(one,
+        json={"tools": [run | {"passed": run["clean"]} for run in one.json["sanitizer"]["runs"]]}) if one.kind == "bench" else one
+        for one in documents if one.kind == "sanitizers" or "sanitizer" in one.json
+    ]  # fmt: skip
+    return newest_parts(own, "tools", lambda run: (run.get("card") or "every card", run["tool"]))
+
+
+def sanitizers_page(documents: Sequence[Document]) -> Html:
+    runs = launches(documents)
+    tools = list(dict.fromkeys(run["tool"] for run, _ in runs))
+    cards: dict[tuple[str, str], dict[str, tuple[dict, Document]]] = {}
+    for run, document in runs:
+        cards.setdefault((run.get("card") or "every card", document.device), {})[run["tool"]] = run, document
+    good: list[list[object]] = []
+    bad: list[list[object]] = []
+    for (card, _), found in cards.items():
+        row: list[object] = [card]
+        for tool in tools:
+            if tool not in found:
+                row.append("-")
+                continue
+            one = found[tool][0]
+            unclean = f"{one['errors']} errors" if one.get("errors") else "did not end well"
+            badge = Badge("clean" if one["passed"] else unclean, one["passed"])
+            row.append(Row([badge, element("small", duration(one.get("seconds") or 0))]))
+        row.append(max(document.told for _, document in found.values()))
+        (good if all(run["passed"] for run, _ in found.values()) else bad).append(row)
+    if not runs:
+        return Html()
+    columns = ["card", *tools, "newest"]
+    return joined(
+        element("p", f"{sum(run['passed'] for run, _ in runs)} of {len(runs)} runs of compute-sanitizer are clean."),
+        "\n",
+        Table("Cards with errors", columns, bad).html(),
+        Table("Clean cards", columns, good).folded(f"{len(good)} cards that are clean"),
+    )  # fmt: skip
+
+
+def sanitizers_table(documents: Sequence[Document]) -> str:
+    """What is not clean is no figure: such a file must not be committed. What ships is asked now, not when it ran, so
+    that kernels that were added later are named."""
+    runs = launches(documents)
+    if unclean := [f"{run['tool']} {run['card']}" for run, _ in runs if not run["passed"]]:
+        sys.exit(f"compute-sanitizer found errors, or did not run to its end: {', '.join(unclean)}")
+    archs = {document.machine["gpu"]["arch"] for _, document in runs}
+    shipped = set().union(*map(variants.shipped_for, archs))
+    names: dict[str, set[str]] = {tool: set() for tool in TOOLS}
+    for run, _ in runs:
+        for kernels in run["cases"].values():
+            names.setdefault(run["tool"], set()).update(kernels)
+    rows = []
+    for tool in TOOLS:
+        of_tool = [run for run, _ in runs if run["tool"] == tool]
+        measured = dict.fromkeys(document.told for run, document in runs if run["tool"] == tool)
+        rows.append([
+            tool, len(of_tool), f"{len(shipped & names[tool])}/{len(shipped)}", sum(run["errors"] for run in of_tool),
+            number(sum(run["seconds"] for run in of_tool)), ", ".join(measured) or "-"])  # fmt: skip
+    missing = sorted(shipped - set.intersection(*names.values()))
+    told = (
+        ", ".join(f"`{name}`" for name in missing)
+        if len(missing) <= MOST_NAMES
+        else f"{len(missing)} of {len(shipped)} kernels"
+    )
+    ships = ", ".join(f"sm_{arch}" for arch in sorted(archs))
+    return (
+        f"### compute-sanitizer\n\n`fovea kernel sanitize`: kernels that ship for {ships}, on small problems, by all plans.\n\n"
+        + Table(
+            "", ["tool", "cards", "kernels launched", "errors", "seconds, several runs at once", "measured"], rows
+        ).markdown()
+        + (f"\nNot launched under every tool: {told}.\n" if missing else "")
+    )
+
+
+def first_of(counters: list[dict]) -> list[dict]:
+    """What the kernel does differently, and what follows, as compare sorts each; some of both."""
+    work = [one for one in counters if one["work"]][:3]
+    return work + [one for one in counters if not one["work"]][: MOST_COUNTERS - len(work)]
+
+
+def planted_causes(documents: Sequence[Document]) -> Table:
+    """A mistake that was made on purpose: what is said of it."""
+    shown = {(one.cause, one.kind): one for one in newest(documents, lambda one: (one.cause, one.kind))}
+    rows = []
+    for cause in sorted({cause for cause, _ in shown}):
+        profile, compared = shown.get((cause, "profile")), shown.get((cause, "compare"))
+        fired = [finding["rule"] for finding in profile.json.get("findings") or []] if profile else []
+        counters = compared.json.get("counters") or [] if compared else []
+        told = "; ".join(
+            f"{in_words(one['name'])} {named_figure(one['name'], one['a'])} to {named_figure(one['name'], one['b'])}"
+            for one in first_of(counters)
+        )
+        rows.append([
+            cause, causes.CAUSES[cause].rule, "; ".join(fired) or "-", compared.json["verdict"] if compared else "-",
+            f"{compared.json['ratio']:.3f}" if compared else "-", told or "-", (compared or profile).told])  # fmt: skip
+    columns = [
+        "cause",
+        "the rule that names it",
+        "rules that fired",
+        "verdict",
+        "ratio",
+        "what moved first",
+        "measured",
+    ]
+    return Table("Planted causes", columns, rows)
