@@ -184,7 +184,6 @@ int run_parameters(const KernelArguments& arguments);
 int run_try(const KernelArguments& arguments);
 int run_export(const KernelArguments& arguments);
 int run_judge(const KernelArguments& arguments);
-int run_report(const KernelArguments& arguments);
 int run_sanitize(const KernelArguments& arguments);
 int run_evolve(const KernelArguments& arguments);
 int run_mutate(const KernelArguments& arguments);

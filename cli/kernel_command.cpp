@@ -34,7 +34,7 @@ std::unique_ptr<gpu::Device> open_gpu(const KernelArguments& arguments, const Op
         reason.substr(0, reason.find(';')) +
         "; this command needs an NVIDIA GPU. Without one `fovea kernel check --device emu`, "
         "`emulate` and `mutate` run kernels on the emulator; list, parameters, predict, try, "
-        "evolve, resources, sass, export, judge and report do without, too");
+        "evolve, resources, sass, export and judge do without, too");
   }
 }
 

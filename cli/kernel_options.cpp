@@ -515,19 +515,6 @@ void add_kernel(CLI::App& app, Run& run) {
       {"A card that hangs under synccheck is not run under the other tools. Without cards every "
        "kernel that ships for the GPU has to be launched under each tool."},
       {"fovea kernel sanitize gemm_qkv_int8", "fovea kernel sanitize --output logs"});
-
-  CLI::App* report = command->add_subcommand(
-      "report", "Make one HTML page of what was measured: rooflines, profiles, gates, history");
-  add_texts(*report, "RESULTS", arguments->names,
-            "Files of results and folders that hold them (without any: bench/results)");
-  add_output(*report, arguments->output, OutputKind::kPage, "FILE",
-             "The page to write, such as report.html");
-  explain(
-      *report,
-      {"The page needs no other file and no network. A file that is damaged, or holds something "
-       "else than results, is left out and named."},
-      {"fovea kernel report -o report.html"});
-  report->callback([arguments, &run] { run = [arguments] { return run_report(*arguments); }; });
 }
 
 }  // namespace fovea::cli

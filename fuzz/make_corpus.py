@@ -144,39 +144,9 @@ def vocabulary_seeds():
     yield "spiece", "replaces", model(unigram, field(3, 1), field(2, charsmap))
 
 
-def trimmed(value, most):
-    """The document with no more than so many elements in each of its lists."""
-    if isinstance(value, list):
-        return [trimmed(part, most) for part in value[:most]]
-    if isinstance(value, dict):
-        return {key: trimmed(part, most) for key, part in value.items() if key not in ("files", "log")}
-    return value
-
-
-def result_seeds():
-    """(target, name, bytes): one of each kind of the committed results, cut short, and ledgers."""
-    seen = set()
-    for path in sorted((ROOT / "bench/results").rglob("*.json*"), reverse=True):
-        lines = path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]
-        documents = [trimmed(json.loads(line), 1) for line in lines[:6]]
-        for number, document in enumerate(documents if path.suffix == ".json" else [documents]):
-            kind = "ledger" if path.suffix == ".jsonl" else document.get("kind", "bench")
-            if kind == "bench":
-                document = {key: document[key] for key in ("machine", "kernels") if key in document}
-            text = (
-                "l" + "".join(json.dumps(one) + "\n" for one in document) if kind == "ledger" else json.dumps(document)
-            )
-            says_something = kind != "bench" or document.get("kernels", {}).get("figures")
-            if kind not in seen and says_something and len(text) <= 4 * LARGEST:
-                seen.add(kind)
-                yield "results", f"{kind}-{number}", text.encode()
-
-
 def main() -> None:
     folder = pathlib.Path(sys.argv[1])
-    for target, name, data in itertools.chain(
-        image_seeds(), limit_seeds(), other_seeds(), vocabulary_seeds(), result_seeds()
-    ):
+    for target, name, data in itertools.chain(image_seeds(), limit_seeds(), other_seeds(), vocabulary_seeds()):
         (folder / target).mkdir(parents=True, exist_ok=True)
         (folder / target / name).write_bytes(data)
 

@@ -239,8 +239,8 @@ def complete(fovea_bin, *words):
     ("words", "expected"),
     [
         (["fovea", "em"], ["embed", "emulate"]),
-        (["fovea", "kernel", "re"], ["resources", "report"]),
-        (["fovea", "help", "kernel", "re"], ["resources", "report"]),
+        (["fovea", "kernel", "sa"], ["sass", "sanitize"]),
+        (["fovea", "help", "kernel", "sa"], ["sass", "sanitize"]),
         (["fovea", "embed", "--prec"], ["--precision"]),
         (["fovea", "embed", "x", "--precision", "f"], ["fp32", "fp8"]),
         (["fovea", "calibrate", "--precision", "f"], ["fp8"]),

@@ -61,7 +61,6 @@ RECIPES = {
     "kernel resources": ["layer_norm"],
     "kernel sass": ["layer_norm", "--kernel", "layer_norm_bf16_3", "--arch", "80"],
     "kernel sanitize": ["layer_norm", "--most-seconds", "1"],
-    "kernel report": ["{report}"],
 }
 # Commands that can do nothing here: without a network or a GPU, or without compiled kernels. They still refuse.
 CANNOT_RUN = {

@@ -386,21 +386,6 @@ done
     assert process.returncode == 0
 
 
-def test_report_makes_a_page_and_names_what_it_leaves_out(run_fovea, tmp_path):
-    (tmp_path / "results").mkdir()
-    message = run_fovea("kernel", "report", "-o", "page.html", cwd=tmp_path, code=1).stderr
-    assert "bench/results: there is no such file or folder" in message
-    assert "nothing to show" in run_fovea("kernel", "report", "results", "-o", "page.html", cwd=tmp_path, code=1).stderr
-    assert not (tmp_path / "page.html").exists()
-    run_fovea("kernel", "report", "results", code=2)
-    (tmp_path / "results" / "damaged.json").write_text("{")
-    result = run_fovea("kernel", "report", "results", ROOT / "bench/results", "-o", "page.html", cwd=tmp_path)
-    assert "left out: results/damaged.json: not JSON" in result.stderr and "wrote page.html" in result.stderr
-    page = (tmp_path / "page.html").read_text()
-    assert "Kernels below their roofs" in page and "results/damaged.json" in page
-    assert not any(part in page for part in ("http:", "https:", "<script", "src="))
-
-
 def test_candidates_of_a_batch_are_answered_in_order(run_fovea):
     """None of them needs a compiler."""
     lines = [
