@@ -39,7 +39,7 @@ std::string words_of(const CLI::App& command) {
 }  // namespace
 
 CLI::Option* JsonOutput::add_to(CLI::App& command) {
-  commands_.push_back(&command);
+  command_ = &command;
   CLI::Option* const option =
       command
           .add_flag("--json", value_,
@@ -64,8 +64,7 @@ std::string JsonOutput::file() const {
 
 nlohmann::ordered_json JsonOutput::envelope(const nlohmann::ordered_json& body,
                                             std::string_view kind) const {
-  const auto chosen = std::ranges::find_if(commands_, &CLI::App::parsed);
-  std::string words = words_of(**(chosen == commands_.end() ? commands_.begin() : chosen));
+  std::string words = words_of(*command_);
   if (!kind.empty()) {
     words.replace(words.rfind('.') + 1, std::string::npos, kind);
   }

@@ -17,8 +17,7 @@ inline constexpr std::string_view kKindPrefix = "fovea.";
 /// text on the standard output as without it.
 class JsonOutput {
  public:
-  /// Adds --json[=FILE] to `command`. This object must live as long as the command; several
-  /// commands may share it.
+  /// Adds --json[=FILE] to `command`. This object must live as long as the command.
   CLI::Option* add_to(CLI::App& command);
 
   [[nodiscard]] bool is_wanted() const { return to_stdout() || !file().empty(); }
@@ -41,7 +40,7 @@ class JsonOutput {
 
  private:
   std::string value_;
-  std::vector<const CLI::App*> commands_;
+  const CLI::App* command_ = nullptr;
 };
 
 /// `--json FILE` would make the file an input. Throws CLI::ValidationError when a word that ends in

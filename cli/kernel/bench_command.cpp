@@ -1,30 +1,33 @@
-// `fovea kernel bench` and `run`, which launch kernels to time or to watch them.
+// `fovea kernel bench`: times of kernels that have passed their gate.
 #include <algorithm>
-#include <cstddef>
 #include <iostream>
-#include <iterator>
 #include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/commands.hpp"
-#include "cli/kernel_arguments.hpp"
+#include "cli/describe.hpp"
+#include "cli/kernel/cards.hpp"
+#include "cli/kernel/commands.hpp"
+#include "cli/kernel/options.hpp"
+#include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "cli/time_gate.hpp"
 #include "fovea/error.hpp"
 #include "gpu/device/device.hpp"
 #include "lab/cards/card.hpp"
-#include "lab/check/prepared_case.hpp"
 #include "lab/measure/bench_cards.hpp"
-#include "lab/measure/steps.hpp"
 
-namespace fovea::cli {
+namespace fovea::cli::kernel {
 namespace {
+
+struct BenchOptions : CardOptions {
+  int gpu = 0;
+  lab::BenchOptions bench;
+  bool gate = false;
+  std::string against;  // earlier results, which times are compared with; empty: committed ones
+};
 
 std::string share(double value, double of) {
   return of > 0 ? fmt::format("{:.1f}%", 100 * value / of) : std::string("-");
@@ -74,29 +77,26 @@ void print_figure(const lab::BenchFigure& figure, const lab::Ceilings& ceilings)
   std::cout << std::flush;
 }
 
-}  // namespace
-
-int run_kernel_bench(const KernelArguments& arguments) {
-  if (arguments.gate && !arguments.bench.peers) {
+int run_bench(const BenchOptions& options) {
+  if (options.gate && !options.bench.peers) {
     throw Error("--gate needs the peers: leave out --no-peers");
   }
-  const auto cards = lab::find_cards(arguments.names);
-  require_case(cards, arguments.bench.only_case);
-  if (arguments.gate &&
+  const auto cards = cards_with_case(options.cards, options.bench.only_case);
+  if (options.gate &&
       std::ranges::all_of(cards, [](const lab::Card* card) { return card->speed_gates.empty(); })) {
     throw Error("none of these cards has a speed gate: leave out --gate, or name others");
   }
-  const std::string file = arguments.json.file();
+  const std::string file = options.json.file();
   if (!file.empty()) {
     lab::check_json_file(file);  // now, not after minutes
   }
-  const bool prints = arguments.json.leaves_text();
-  const std::unique_ptr<gpu::Device> device = open_gpu(arguments);
+  const bool prints = options.json.leaves_text();
+  const std::unique_ptr<gpu::Device> device = open_gpu(options.gpu);
   say(device->info().name);
-  const lab::EarlierFigures earlier = earlier_figures_of(arguments.against, device->info().name);
+  const lab::EarlierFigures earlier = earlier_figures_of(options.against, device->info().name);
   lab::Ceilings ceilings;
   lab::BenchReport report = lab::bench(
-      *device, cards, arguments.bench,
+      *device, cards, options.bench,
       [&](const lab::Ceilings& measured) {
         ceilings = measured;
         if (!prints) {
@@ -124,57 +124,40 @@ int run_kernel_bench(const KernelArguments& arguments) {
     report.times =
         lab::compare_times(lab::timed_figures(lab::to_json(report, ""), "this run"), earlier);
   }
-  arguments.json.write(nlohmann::ordered_json::parse(lab::to_json(report, file)));
+  options.json.write(nlohmann::ordered_json::parse(lab::to_json(report, file)));
   const auto asked = std::ranges::count_if(
       report.figures, [](const lab::BenchFigure& figure) { return !figure.gates.empty(); });
   const auto missed = std::ranges::count_if(report.figures, [](const lab::BenchFigure& figure) {
     return !std::ranges::all_of(figure.gates, &lab::SpeedResult::passed);
   });
-  if (arguments.gate && prints) {
+  if (options.gate && prints) {
     std::cout << fmt::format("{}/{} cases reach all of their speed gates\n", asked - missed, asked);
   }
-  const bool gate_failed = arguments.gate && (asked == 0 || missed > 0);
-  const bool is_as_fast = pass_time_gate(report.times, arguments.against, prints);
+  const bool gate_failed = options.gate && (asked == 0 || missed > 0);
+  const bool is_as_fast = pass_time_gate(report.times, options.against, prints);
   return report.failed == 0 && !gate_failed && is_as_fast ? kDone : kFailed;
 }
 
-std::vector<const lab::Card*> cards_to_run(const KernelArguments& arguments) {
-  std::vector<const lab::Card*> cards = lab::find_cards(arguments.names);
-  for (const lab::Card* const card : cards) {
-    static_cast<void>(lab::find_case(*card, arguments.check.only_case));
-    if (!arguments.level.empty()) {
-      lab::require_level(*card, arguments.level);
-    }
-  }
-  return cards;
+}  // namespace
+
+void add_bench(CLI::App& kernel, Run& run) {
+  const auto [command, options] =
+      add_card_command(kernel, run, "bench", "Time kernels that have passed their gate", run_bench);
+  add_gpu(command, options.gpu);
+  add_case(command, options.bench.only_case);
+  add_seed(command, options.bench.seed)->group(kInputGroup);
+  add_flag(command, "--peers,!--no-peers", options.bench.peers,
+           "Also time the vendor's libraries on the same problem, or do not")
+      ->group(kInputGroup);
+  add_flag(command, "--plans", options.bench.plans, "Time every plan, not only the chosen one")
+      ->group(kInputGroup);
+  add_flag(command, "--gate", options.gate,
+           "Exit with 1 when a card is slower beside a peer than its speed gate asks")
+      ->group(kInputGroup);
+  add_against(command, options.against);
+  names_output(command, command.get_option("--json"), OutputKind::kBenchReport);
+  explain(command, {"--json=FILE keeps what FILE already holds of other measurements."},
+          {"fovea kernel bench gemm_qkv_bf16 --no-peers"});
 }
 
-int run_once(const KernelArguments& arguments) {
-  const std::vector<const lab::Card*> cards = cards_to_run(arguments);
-  if (arguments.steps && cards.size() != 1) {
-    throw Error("--steps takes one card");
-  }
-  const std::unique_ptr<gpu::Device> device = open_gpu(arguments);
-  auto json = nlohmann::ordered_json::array();
-  for (const lab::Card* const card : cards) {
-    const lab::CaseSpec spec{.card = card,
-                             .case_name = arguments.check.only_case,
-                             .level = arguments.level,
-                             .plan = arguments.plan,
-                             .sources = arguments.sources,
-                             .changes = arguments.parameters,
-                             .seed = arguments.check.seed};
-    if (arguments.steps) {
-      lab::run_steps(*device, spec, std::cin, std::cout);
-      return kDone;
-    }
-    lab::run_case(*device, spec, arguments.times);
-    json.push_back({{"card", card->name},
-                    {"case", lab::find_case(*card, arguments.check.only_case).name},
-                    {"launches", arguments.times}});
-  }
-  arguments.json.write({{"launches", std::move(json)}});
-  return kDone;
-}
-
-}  // namespace fovea::cli
+}  // namespace fovea::cli::kernel

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <optional>
 #include <ranges>
@@ -21,7 +20,8 @@
 
 #include "cli/commands.hpp"
 #include "cli/job_report.hpp"
-#include "cli/kernel_arguments.hpp"
+#include "cli/kernel/cards.hpp"
+#include "cli/kernel/profile.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/error.hpp"
 #include "gpu/device/device.hpp"
@@ -32,33 +32,32 @@
 #include "lab/profile/profile.hpp"
 #include "lab/system/nvml.hpp"
 
-namespace fovea::cli {
+namespace fovea::cli::kernel {
 namespace {
 
 using CardGate = std::pair<const lab::Card*, const lab::ProfileGate*>;
 
 /// Those of the named cards, of --level and of --case.
-std::vector<CardGate> gates_asked_for(const KernelArguments& arguments) {
+std::vector<CardGate> gates_asked_for(const ProfileOptions& options) {
   std::vector<CardGate> gates;
   std::vector<std::string> known;
-  for (const lab::Card* const card : lab::find_cards(arguments.names)) {
+  for (const lab::Card* const card : lab::find_cards(options.cards)) {
     for (const lab::ProfileGate& gate : card->gates) {
       known.push_back(fmt::format("{} {}{}{}", card->name, gate.case_name,
                                   gate.level.empty() ? "" : " at ", gate.level));
-      if ((arguments.level.empty() || arguments.level == gate.level) &&
-          (arguments.check.only_case.empty() || arguments.check.only_case == gate.case_name)) {
+      if ((options.launch.level.empty() || options.launch.level == gate.level) &&
+          (options.launch.case_name.empty() || options.launch.case_name == gate.case_name)) {
         gates.emplace_back(card, &gate);
       }
     }
   }
   if (gates.empty()) {
-    throw Error(
-        fmt::format("these cards have no gate{}{}; there are gates for: {}",
-                    arguments.level.empty() ? "" : fmt::format(" for level '{}'", arguments.level),
-                    arguments.check.only_case.empty()
-                        ? ""
-                        : fmt::format(" for case '{}'", arguments.check.only_case),
-                    fmt::join(known, ", ")));
+    throw Error(fmt::format(
+        "these cards have no gate{}{}; there are gates for: {}",
+        options.launch.level.empty() ? "" : fmt::format(" for level '{}'", options.launch.level),
+        options.launch.case_name.empty() ? ""
+                                         : fmt::format(" for case '{}'", options.launch.case_name),
+        fmt::join(known, ", ")));
   }
   return gates;
 }
@@ -77,11 +76,11 @@ lab::Ceilings ceilings_of(gpu::Device& device) {
 /// What the cases are measured with, and what has been measured.
 class GateRun {
  public:
-  GateRun(const KernelArguments& arguments, const gpu::DeviceInfo& device)
-      : arguments_(arguments), device_(device), record_(lab::to_json(device, {}, {})) {}
+  GateRun(const ProfileOptions& options, const gpu::DeviceInfo& device)
+      : options_(options), device_(device), record_(lab::to_json(device, {}, {})) {}
 
   void measure(const lab::Card& card, const lab::ProfileGate& gate) {
-    const auto workload = lab::find_case(card, gate.case_name).make(arguments_.check.seed);
+    const auto workload = lab::find_case(card, gate.case_name).make(options_.launch.seed);
     if (!can_run(card, gate, *workload)) {
       return;
     }
@@ -151,19 +150,19 @@ class GateRun {
   void measure(const lab::Card& card, const lab::ProfileGate& gate, const lab::Workload& workload,
                const std::string& plan, bool has_limits = true) {
     const std::string stem = stem_of(card, gate, plan);
-    const std::vector<lab::Profile> launches = lab::profile(
-        {.card = &card,
-         .case_name = gate.case_name,
-         .level = gate.level,
-         .plan = plan,
-         .sources = arguments_.sources,
-         .changes = plan.empty() ? arguments_.parameters : std::map<std::string, int>(),
-         .seed = arguments_.check.seed},
-        arguments_.device, self_, stem, Interruption::flag());
+    const std::vector<lab::Profile> launches =
+        lab::profile({.card = &card,
+                      .case_name = gate.case_name,
+                      .level = gate.level,
+                      .plan = plan,
+                      .sources = options_.launch.sources,
+                      .changes = plan.empty() ? options_.launch.changes : Parameters(),
+                      .seed = options_.launch.seed},
+                     options_.gpu, self_, stem, Interruption::flag());
     write_profiles(launches, stem);
     const lab::Profile profile = lab::in_one(launches);
     if (gate.reach > 0 && !ceilings_.has_value()) {
-      ceilings_ = ceilings_of(*open_gpu(arguments_));
+      ceilings_ = ceilings_of(*open_gpu(options_.gpu));
     }
     const lab::Ceilings ceilings = ceilings_.value_or(lab::Ceilings{});
     std::vector<lab::Gate> limits;
@@ -173,10 +172,10 @@ class GateRun {
     }
     reports_.push_back(lab::judge_gates(card, gate, limits, profile));
     record_ = lab::to_json(device_, ceilings, reports_);
-    if (!arguments_.record.empty()) {
-      io::write_file_atomically(arguments_.record, record_ + '\n');  // whoever stops it keeps this
+    if (!options_.record.empty()) {
+      io::write_file_atomically(options_.record, record_ + '\n');  // whoever stops it keeps this
     }
-    if (arguments_.json.leaves_text()) {
+    if (options_.json.leaves_text()) {
       std::cout << (has_limits && plan.empty() ? "" : "instead: ") << lab::to_text(reports_.back())
                 << std::flush;
     }
@@ -185,7 +184,7 @@ class GateRun {
   /// Of the files of --output; empty without it.
   [[nodiscard]] std::string stem_of(const lab::Card& card, const lab::ProfileGate& gate,
                                     const std::string& plan) const {
-    if (arguments_.output.empty()) {
+    if (options_.output.empty()) {
       return "";
     }
     std::string name = fmt::format("{}-{}", card.name, gate.case_name);
@@ -194,12 +193,12 @@ class GateRun {
     }
     const auto is_odd = [](unsigned char c) { return std::isalnum(c) == 0 && c != '-'; };
     std::ranges::replace_if(name, is_odd, '_');
-    return (std::filesystem::path(arguments_.output) / name).string();
+    return (std::filesystem::path(options_.output) / name).string();
   }
 
-  const KernelArguments& arguments_;
+  const ProfileOptions& options_;
   const gpu::DeviceInfo& device_;
-  const std::string self_ = std::filesystem::read_symlink("/proc/self/exe").string();
+  const std::string self_ = own_program();
   std::optional<lab::Ceilings> ceilings_;  // once a gate needs them, and the profiler works
   std::vector<lab::GateReport> reports_;
   std::string record_;
@@ -209,26 +208,26 @@ class GateRun {
 
 }  // namespace
 
-int run_gates(const KernelArguments& arguments) {
-  const std::vector<CardGate> gates = gates_asked_for(arguments);
+int profile_gates(const ProfileOptions& options) {
+  const std::vector<CardGate> gates = gates_asked_for(options);
   // What is on record of a kernel must not keep it from being measured again.
   setenv("FOVEA_GATE_RECORD", "none", 1);  // NOLINT(concurrency-mt-unsafe): there is one thread
   const Interruption interruption;
-  const gpu::DeviceInfo device = open_gpu(arguments)->info();
+  const gpu::DeviceInfo device = open_gpu(options.gpu)->info();
   say(device.name);
-  GateRun run(arguments, device);
+  GateRun run(options, device);
   for (const auto& [card, gate] : gates) {
     run.measure(*card, *gate);
   }
   if (run.cases() == 0) {
     throw Error(fmt::format("none of these cases runs on {}", device.name));
   }
-  if (arguments.json.leaves_text()) {
+  if (options.json.leaves_text()) {
     std::cout << fmt::format("{}/{} cases reach all of their gates\n", run.cases() - run.missed(),
                              run.cases());
   }
-  arguments.json.write(nlohmann::ordered_json::parse(run.record()), "gates");
+  options.json.write(nlohmann::ordered_json::parse(run.record()), "gates");
   return run.missed() == 0 ? kDone : kFailed;
 }
 
-}  // namespace fovea::cli
+}  // namespace fovea::cli::kernel

@@ -1,73 +1,39 @@
 // `fovea kernel sass`: the machine code of the kernels, against what their cards demand of it; or
 // one kernel's, to a file.
-#include <algorithm>
+#include <cstddef>
 #include <iostream>
-#include <iterator>
-#include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/commands.hpp"
-#include "cli/kernel_arguments.hpp"
+#include "cli/describe.hpp"
+#include "cli/kernel/commands.hpp"
+#include "cli/kernel/images.hpp"
+#include "cli/kernel/options.hpp"
+#include "cli/options.hpp"
 #include "fovea/error.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "io/atomic_file.hpp"
-#include "io/nearest.hpp"
 #include "lab/cards/card.hpp"
 #include "lab/code/instruction_kinds.hpp"
 #include "lab/code/machine_code.hpp"
 #include "lab/code/resources.hpp"
 #include "lab/system/kernel_sources.hpp"
 
-namespace fovea::cli {
-
-std::vector<gpu::KernelImage> images_of(const KernelArguments& arguments) {
-  const auto cards = lab::find_cards(arguments.names);
-  std::vector<gpu::KernelImage> images;
-  for (const gpu::KernelImage& image : gpu::kernel_images()) {
-    const bool wanted = std::ranges::any_of(cards, [&](const lab::Card* card) {
-      return std::ranges::any_of(card->kernels, [&](const lab::KernelLimits& limits) {
-        return limits.covers(image.name);
-      });
-    });
-    if (wanted || arguments.names.empty()) {
-      images.push_back(image);
-    }
-  }
-  if (images.empty()) {
-    throw Error(gpu::kernel_images().empty()
-                    ? "this program was built without the CUDA compiler, so it has no kernels"
-                    : "these cards have no kernels");
-  }
-  if (arguments.kernel.empty() && arguments.arch == 0) {
-    return images;
-  }
-  std::vector<std::string> known;
-  std::ranges::transform(images, std::back_inserter(known),
-                         [](const gpu::KernelImage& image) { return std::string(image.name); });
-  std::erase_if(images, [&](const gpu::KernelImage& image) {
-    return (!arguments.kernel.empty() && image.name != arguments.kernel) ||
-           (arguments.arch != 0 && image.arch != arguments.arch);
-  });
-  if (images.empty()) {
-    const std::string hint = io::did_you_mean(arguments.kernel, known);
-    throw Error(fmt::format("these cards have no kernel {}{}{}", arguments.kernel,
-                            arguments.arch == 0 ? "" : fmt::format(" for sm_{}", arguments.arch),
-                            hint.empty() ? "; `fovea kernel resources` lists them" : hint));
-  }
-  return images;
-}
-
-std::string over_limits(const std::vector<std::string>& faults) {
-  return faults.empty() ? "" : fmt::format("    OVER: {}\n", fmt::join(faults, "; "));
-}
-
+namespace fovea::cli::kernel {
 namespace {
+
+struct SassOptions : CardOptions {
+  std::string kernel;
+  int arch = 0;         // 0: all
+  std::string sources;  // the folder with the kernels' sources; empty: the program's own
+  bool regions = false;
+  bool dump = false;
+  std::string cfg;    // the file for a kernel's control flow
+  std::string cubin;  // the file for its machine code
+};
 
 /// The one kernel of --cfg and --cubin.
 const gpu::KernelImage& only(const std::vector<gpu::KernelImage>& images) {
@@ -103,20 +69,19 @@ void print_regions(const lab::ImageReport& report) {
   }
 }
 
-}  // namespace
-
-int run_sass(const KernelArguments& arguments) {
-  if (!arguments.sources.empty() && !(arguments.cubin.empty() && arguments.cfg.empty())) {
+int run_sass(const SassOptions& options) {
+  if (!options.sources.empty() && !(options.cubin.empty() && options.cfg.empty())) {
     throw Error("--cubin and --cfg write what this program holds: they take no --sources");
   }
-  const std::vector<gpu::KernelImage> images = images_of(arguments);
-  if (!arguments.cubin.empty()) {
+  const std::vector<gpu::KernelImage> images =
+      images_of(options.cards, options.kernel, options.arch);
+  if (!options.cubin.empty()) {
     const std::vector<std::byte> cubin = gpu::unpack(only(images));
-    io::write_file_atomically(arguments.cubin,
+    io::write_file_atomically(options.cubin,
                               {reinterpret_cast<const char*>(cubin.data()), cubin.size()});
   }
-  if (!arguments.cfg.empty()) {
-    io::write_file_atomically(arguments.cfg,
+  if (!options.cfg.empty()) {
+    io::write_file_atomically(options.cfg,
                               lab::control_flow_graph(lab::find_cards({}), only(images)));
   }
   std::size_t wrong = 0;
@@ -124,10 +89,10 @@ int run_sass(const KernelArguments& arguments) {
   const auto report = [&](const lab::ImageReport& one) {
     wrong += one.faults.empty() ? 0 : 1;
     json.push_back(nlohmann::ordered_json::parse(lab::to_json(one)));
-    if (arguments.dump) {
+    if (options.dump) {
       json.back()["machine_code"] = lab::disassemble(*one.image);
     }
-    if (!arguments.json.leaves_text()) {
+    if (!options.json.leaves_text()) {
       return;
     }
     std::cout << fmt::format("{:<50} sm_{:<2} {:>7} instructions\n{}", one.image->name,
@@ -135,25 +100,56 @@ int run_sass(const KernelArguments& arguments) {
     if (one.lined != nullptr) {
       print_regions(one);
     }
-    if (arguments.dump) {
+    if (options.dump) {
       std::cout << json.back()["machine_code"].get_ref<const std::string&>() << '\n';
     }
     std::cout << std::flush;
   };
-  if (!arguments.sources.empty()) {
+  if (!options.sources.empty()) {
     lab::check_machine_code_by_line(lab::find_cards({}), images,
-                                    lab::KernelSources::from_folder(arguments.sources), report);
-  } else if (arguments.regions) {
+                                    lab::KernelSources::from_folder(options.sources), report);
+  } else if (options.regions) {
     lab::check_machine_code_by_line(lab::find_cards({}), images, report);
   } else {
     lab::check_machine_code(lab::find_cards({}), images, report);
   }
-  if (arguments.json.leaves_text()) {
+  if (options.json.leaves_text()) {
     std::cout << fmt::format("{}/{} have all required instructions and no forbidden ones\n",
                              images.size() - wrong, images.size());
   }
-  arguments.json.write({{"kernels", std::move(json)}});
+  options.json.write({{"kernels", std::move(json)}});
   return wrong == 0 ? kDone : kFailed;
 }
 
-}  // namespace fovea::cli
+}  // namespace
+
+void add_sass(CLI::App& kernel, Run& run) {
+  const auto [command, options] = add_card_command(
+      kernel, run, "sass",
+      "Compare the instructions of the compiled kernels with what their cards demand", run_sass);
+  add_only_kernel(command, options.kernel);
+  add_whole(command, "--arch", {50, 999}, options.arch, "Only machine code for this architecture")
+      ->group(kInputGroup);
+  add_sources(command, options.sources);
+  add_flag(command, "--regions", options.regions,
+           "Also count instructions by region of the sources, of what ptxas makes of the program's "
+           "PTX with its lines")
+      ->group(kReportGroup);
+  add_flag(command, "--dump", options.dump, "Also print the machine code")->group(kReportGroup);
+  names_output(command,
+               add_text(command, "--cfg", "FILE", options.cfg,
+                        "Write one kernel's control flow, by role, for graphviz's dot")
+                   ->group(kReportGroup),
+               OutputKind::kGraph);
+  names_output(command,
+               add_text(command, "--cubin", "FILE", options.cubin,
+                        "Write the machine code of one kernel's unit")
+                   ->group(kReportGroup),
+               OutputKind::kMachineCode);
+  explain(command,
+          {"The roles of a kernel whose warps are specialised must be disjoint: no path leads from "
+           "one to another, and only barriers join them."},
+          {"fovea kernel sass gemm_qkv_int8", "fovea kernel sass gemm_out_bf16 --regions"});
+}
+
+}  // namespace fovea::cli::kernel

@@ -1,5 +1,4 @@
-// `fovea kernel parameters` and `fovea kernel try`: tuning parameters, and one candidate with
-// others.
+// `fovea kernel try`: one candidate with other tuning parameters or sources, or many, one a line.
 #include <cstddef>
 #include <exception>
 #include <functional>
@@ -8,46 +7,44 @@
 #include <memory>
 #include <sstream>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include "cli/commands.hpp"
-#include "cli/kernel_arguments.hpp"
+#include "cli/describe.hpp"
+#include "cli/kernel/cards.hpp"
+#include "cli/kernel/commands.hpp"
+#include "cli/kernel/options.hpp"
+#include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/error.hpp"
 #include "gpu/device/device.hpp"
 #include "io/json.hpp"
-#include "lab/cards/card.hpp"
 #include "lab/evolve/candidate.hpp"
 #include "lab/system/kernel_sources.hpp"
 
-namespace fovea::cli {
-lab::CandidateSetting candidate_setting_of(const KernelArguments& arguments) {
-  const std::vector<const lab::Card*> cards = lab::find_cards(arguments.names);
-  if (arguments.names.size() != 1) {
-    throw Error("this command takes one card; `fovea kernel list` names them");
-  }
-  return {.card = cards.front(),
-          .case_name = arguments.check.only_case,
-          .level = arguments.level,
-          .seed = arguments.check.seed};
-}
-
-lab::KernelSources kernel_sources_of(const KernelArguments& arguments) {
-  return arguments.sources.empty() ? lab::KernelSources::built_in()
-                                   : lab::KernelSources::from_folder(arguments.sources);
-}
-
+namespace fovea::cli::kernel {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string unit_of(const KernelArguments& arguments) {
-  return arguments.unit.empty() ? std::string() : lab::read_source(arguments.unit);
+struct TryOptions : CardOptions {
+  int gpu = 0;
+  lab::CandidateSetting setting;
+  std::string kernel;
+  Parameters parameters;  // that differ from the kernel's own
+  std::string sources;    // the folder with the kernels' sources; empty: the program's own
+  std::string unit;       // the file that replaces the kernel's own; empty: none
+  bool batch = false;     // candidates come one a line
+  int most_seconds = 0;   // 0: any time
+};
+
+lab::CandidateSpec spec_of(const TryOptions& options) {
+  return {.kernel = options.kernel,
+          .changes = options.parameters,
+          .source = options.unit.empty() ? std::string() : lab::read_source(options.unit)};
 }
 
 /// As it is to be printed, where a compiler may have said several lines.
@@ -111,7 +108,7 @@ struct Prepared {
   std::string wrong;
 };
 
-Prepared prepare_line(const lab::CandidateTrials& trials, const KernelArguments& arguments) {
+Prepared prepare_line(const lab::CandidateTrials& trials, const TryOptions& options) {
   Prepared next;
   std::string line;
   if (!std::getline(std::cin, line)) {
@@ -120,8 +117,7 @@ Prepared prepare_line(const lab::CandidateTrials& trials, const KernelArguments&
   next.any = true;
   try {
     const auto json = io::parse_json_object(line, "a candidate");
-    lab::CandidateSpec spec{
-        .kernel = arguments.kernel, .changes = arguments.parameters, .source = unit_of(arguments)};
+    lab::CandidateSpec spec = spec_of(options);
     for (const auto& [key, value] : json.items()) {
       if (key == "kernel") {
         spec.kernel = value.get<std::string>();
@@ -145,9 +141,9 @@ Prepared prepare_line(const lab::CandidateTrials& trials, const KernelArguments&
 
 /// One line of JSON for each line of the input, in its order. While a candidate is on the GPU the
 /// next one is compiled.
-int run_batch(lab::CandidateTrials& trials, const KernelArguments& arguments) {
+int run_batch(lab::CandidateTrials& trials, const TryOptions& options) {
   const auto prepare = [&] {
-    return std::async(std::launch::async, prepare_line, std::cref(trials), std::cref(arguments));
+    return std::async(std::launch::async, prepare_line, std::cref(trials), std::cref(options));
   };
   for (std::future<Prepared> coming = prepare();;) {
     const Prepared next = coming.get();
@@ -163,45 +159,57 @@ int run_batch(lab::CandidateTrials& trials, const KernelArguments& arguments) {
   }
 }
 
-}  // namespace
-
-int run_parameters(const KernelArguments& arguments) {
-  const lab::CandidateSetting setting = candidate_setting_of(arguments);
-  const std::unique_ptr<gpu::Device> device = open_gpu_if_any(arguments);
-  const gpu::DeviceInfo info = device == nullptr ? lab::assumed_device() : device->info();
-  const std::vector<lab::TuningSpace> spaces =
-      lab::tuning_spaces(info, kernel_sources_of(arguments), setting);
-  if (arguments.json.leaves_text()) {
-    for (const lab::TuningSpace& space : spaces) {
-      std::cout << fmt::format("{}\n", space.kernel);
-      for (const lab::ParameterRange& range : space.ranges) {
-        std::cout << fmt::format("    {:<14} {:>4}   of {}\n", range.name,
-                                 lab::value_of(space.values, range.name),
-                                 fmt::join(range.values, ", "));
-      }
-    }
+int run_try(const TryOptions& options) {
+  if (options.most_seconds > 0) {
+    ::alarm(static_cast<unsigned>(options.most_seconds));  // a kernel may never end
   }
-  arguments.json.write({{"kernels", Json::parse(lab::to_json(spaces))}});
-  return kDone;
-}
-
-int run_try(const KernelArguments& arguments) {
-  if (arguments.most_seconds > 0) {
-    ::alarm(static_cast<unsigned>(arguments.most_seconds));  // a kernel may never end
+  lab::CandidateSetting setting = options.setting;
+  setting.card = &only_card(options.cards);
+  const std::unique_ptr<gpu::Device> device = open_gpu_if_any(options.gpu);
+  lab::CandidateTrials trials(device.get(), kernel_sources_of(options.sources), setting);
+  if (options.batch) {
+    return run_batch(trials, options);
   }
-  const lab::CandidateSetting setting = candidate_setting_of(arguments);
-  const std::unique_ptr<gpu::Device> device = open_gpu_if_any(arguments);
-  lab::CandidateTrials trials(device.get(), kernel_sources_of(arguments), setting);
-  if (arguments.batch) {
-    return run_batch(trials, arguments);
-  }
-  const lab::CandidateResult result = trials.run(
-      {.kernel = arguments.kernel, .changes = arguments.parameters, .source = unit_of(arguments)});
-  if (arguments.json.leaves_text()) {
+  const lab::CandidateResult result = trials.run(spec_of(options));
+  if (options.json.leaves_text()) {
     print(result);
   }
-  arguments.json.write(Json::parse(lab::to_json(result)));
+  options.json.write(Json::parse(lab::to_json(result)));
   return !result.valid.has_value() ? kNotJudged : *result.valid ? kDone : kFailed;
 }
 
-}  // namespace fovea::cli
+}  // namespace
+
+void add_try(CLI::App& kernel, Run& run) {
+  const auto [command, options] =
+      add_card_command(kernel, run, "try",
+                       "Compile a kernel with other tuning parameters or sources, check it, and "
+                       "time it beside the launcher's choice",
+                       run_try);
+  add_gpu(command, options.gpu);
+  add_case(command, options.setting.case_name);
+  add_level(command, options.setting.level);
+  add_seed(command, options.setting.seed)->group(kInputGroup);
+  add_first_kernel(command, options.kernel);
+  add_parameters_option(command, options.parameters);
+  add_sources(command, options.sources);
+  add_text(command, "--unit", "FILE", options.unit,
+           "A file that replaces the one source in which the kernel is written")
+      ->group(kInputGroup);
+  add_flag(
+      command, "--batch", options.batch,
+      "Take one candidate a line from standard input, such as {\"parameters\": {\"stages\": 3}}, "
+      "and write each result as one line of JSON")
+      ->group(kInputGroup);
+  add_whole(command, "--most-seconds", {0, 86400}, options.most_seconds,
+            "Be killed after this time, because a kernel may never end (0: never)")
+      ->group(kInputGroup);
+  explain(command,
+          {"The gates are asked in order, the cheap ones first: legal, compile, resources, small "
+           "cases, mutants, the case itself, time. Without a GPU those of the compiler are asked.",
+           "The exit code is 0 for a valid candidate, 1 for an invalid one, 3 for one that was not "
+           "judged, because it cannot run here."},
+          {"fovea kernel try attention --level wmma --parameters '{\"stages\": 3}'"});
+}
+
+}  // namespace fovea::cli::kernel

@@ -1,6 +1,5 @@
 // `fovea kernel compare`: two sides in turns on one GPU, or two saved files.
 #include <algorithm>
-#include <filesystem>
 #include <iostream>
 #include <optional>
 #include <string>
@@ -10,24 +9,50 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/commands.hpp"
+#include "cli/describe.hpp"
 #include "cli/job_report.hpp"
-#include "cli/kernel_arguments.hpp"
+#include "cli/kernel/cards.hpp"
+#include "cli/kernel/commands.hpp"
+#include "cli/kernel/options.hpp"
+#include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "cli/time_gate.hpp"
 #include "core/error.hpp"
 #include "io/atomic_file.hpp"
 #include "io/file.hpp"
+#include "lab/cards/card.hpp"
+#include "lab/check/prepared_case.hpp"
 #include "lab/measure/compare.hpp"
 #include "lab/measure/compare_files.hpp"
 #include "lab/system/process.hpp"
 
-namespace fovea::cli {
+namespace fovea::cli::kernel {
 namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr double kProfileSeconds = 600;
 constexpr std::size_t kPrintedFigures = 12;
+
+struct CompareOptions : CardOptions {
+  int gpu = 0;
+  lab::CaseSpec launch;  // A's
+  std::string program;   // A's; empty: this one
+  std::string with_program;
+  std::string with_plan;
+  std::string with_level;
+  std::string with_sources;
+  std::optional<Parameters> with_parameters;
+  bool profile = false;
+  double threshold_percent = 0.0;  // 0: the usual one
+  int most_pairs = lab::PairsWanted{}.most;
+  std::string csv;
+  bool gate = false;
+
+  [[nodiscard]] bool has_sides() const {
+    return !with_program.empty() || !with_plan.empty() || !with_level.empty() ||
+           !with_sources.empty() || with_parameters.has_value();
+  }
+};
 
 /// One side: the program and what it is told to run.
 struct Side {
@@ -37,36 +62,36 @@ struct Side {
   std::vector<std::string> selection;  // card, case, GPU, level, plan, sources, parameters
 };
 
-Side side_of(const KernelArguments& arguments, bool is_b) {
-  const CompareArguments& compare = arguments.compare;
+Side side_of(const CompareOptions& options, bool is_b) {
+  const lab::CaseSpec& launch = options.launch;
   Side side;
   side.letter = is_b ? "B" : "A";
   const auto chosen = [&](const std::string& ours, const std::string& theirs) {
     return is_b && !theirs.empty() ? theirs : ours;
   };
-  const std::string program = chosen(compare.program, compare.with_program);
-  side.program = program.empty() ? std::filesystem::read_symlink("/proc/self/exe").string()
+  const std::string program = chosen(options.program, options.with_program);
+  side.program = program.empty()                          ? own_program()
                  : program.find('/') == std::string::npos ? "./" + program
                                                           : program;
   side.what = program.empty() ? "this program" : program;
-  side.selection = {arguments.names.front(), "--gpu", std::to_string(arguments.device)};
+  side.selection = {options.cards.front(), "--gpu", std::to_string(options.gpu)};
   const auto add = [&](const std::string& option, const std::string& value) {
     if (!value.empty()) {
       side.selection.insert(side.selection.end(), {option, value});
       side.what += fmt::format(", {} {}", option.substr(2), value);
     }
   };
-  if (!arguments.check.only_case.empty()) {
-    side.selection.insert(side.selection.end(), {"--case", arguments.check.only_case});
+  if (!launch.case_name.empty()) {
+    side.selection.insert(side.selection.end(), {"--case", launch.case_name});
   }
   // B's own level or plan takes the place of what chooses A's.
-  const bool other_level = is_b && !compare.with_level.empty();
-  const bool other_plan = is_b && !compare.with_plan.empty();
-  add("--level", other_plan ? compare.with_level : chosen(arguments.level, compare.with_level));
-  add("--plan", other_level ? compare.with_plan : chosen(arguments.plan, compare.with_plan));
-  add("--sources", chosen(arguments.sources, compare.with_sources));
+  const bool other_level = is_b && !options.with_level.empty();
+  const bool other_plan = is_b && !options.with_plan.empty();
+  add("--level", other_plan ? options.with_level : chosen(launch.level, options.with_level));
+  add("--plan", other_level ? options.with_plan : chosen(launch.plan, options.with_plan));
+  add("--sources", chosen(launch.sources, options.with_sources));
   const auto& parameters =
-      is_b && compare.with_parameters.has_value() ? *compare.with_parameters : arguments.parameters;
+      is_b && options.with_parameters.has_value() ? *options.with_parameters : launch.changes;
   add("--parameters", parameters.empty() ? "" : Json(parameters).dump());
   return side;
 }
@@ -164,31 +189,30 @@ class Csv {
   std::string text_ = "name,a,b,ratio,verdict\n";
 };
 
-double threshold_of(const KernelArguments& arguments, double usual) {
-  return arguments.compare.threshold_percent > 0 ? arguments.compare.threshold_percent / 100
-                                                 : usual;
+double threshold_of(const CompareOptions& options, double usual) {
+  return options.threshold_percent > 0 ? options.threshold_percent / 100 : usual;
 }
 
-int exit_code(const KernelArguments& arguments, lab::Speed speed) {
-  return arguments.gate && speed == lab::Speed::kSlower ? kFailed : kDone;
+int exit_code(const CompareOptions& options, lab::Speed speed) {
+  return options.gate && speed == lab::Speed::kSlower ? kFailed : kDone;
 }
 
 lab::Speed speed_of(const lab::MovedTime& time) {
   return time.verdict.speed;
 }
 
-int compare_files(const KernelArguments& arguments) {
-  const std::string& a = arguments.names[0];
-  const std::string& b = arguments.names[1];
+int compare_files(const CompareOptions& options) {
+  const std::string& a = options.cards[0];
+  const std::string& b = options.cards[1];
   const std::string of_a = io::read_small_file(a);
   const std::string of_b = io::read_small_file(b);
   const lab::FileComparison result =
-      lab::compare_texts(a, of_a, b, of_b, threshold_of(arguments, lab::kFilesThreshold));
+      lab::compare_texts(a, of_a, b, of_b, threshold_of(options, lab::kFilesThreshold));
   Csv csv;
   Json times = Json::array();
   for (const lab::MovedTime& one : result.times) {
     const std::string verdict(to_string(one.verdict.speed));
-    if (arguments.json.leaves_text() && one.verdict.speed != lab::Speed::kSame) {
+    if (options.json.leaves_text() && one.verdict.speed != lab::Speed::kSame) {
       std::cout << fmt::format("{:<9} {:.3f}: {:.4f} ms to {:.4f} ms, {}\n", verdict,
                                one.verdict.ratio, one.a * 1e3, one.b * 1e3,
                                io::printable(one.name));
@@ -198,7 +222,7 @@ int compare_files(const KernelArguments& arguments) {
     times.back().update(to_json(one.verdict));
   }
   csv.add(result.figures);
-  if (arguments.json.leaves_text()) {
+  if (options.json.leaves_text()) {
     if (result.is_profile) {
       print_figures(result.figures);
     }
@@ -212,7 +236,7 @@ int compare_files(const KernelArguments& arguments) {
                                to_string(speed), speed == lab::Speed::kSame ? "\n" : ",");
     }
   }
-  csv.write(arguments.compare.csv);
+  csv.write(options.csv);
   Json json = {{"machine", Json::parse(result.machine)},
                {"a", {{"what", a}}},
                {"b", {{"what", b}}},
@@ -221,15 +245,15 @@ int compare_files(const KernelArguments& arguments) {
                {"times", std::move(times)},
                {"counters", to_json(result.figures)},
                {"unmatched", result.unmatched}};
-  int code = exit_code(arguments, result.speed);
-  if (arguments.gate && !result.is_profile) {
+  int code = exit_code(options, result.speed);
+  if (options.gate && !result.is_profile) {
     // Peers are in the reports, and say whether the machine was the same.
     const std::vector<lab::TimeChange> changes = lab::compare_times(
         lab::timed_figures(of_b, b), lab::earlier_figures(a, lab::gpu_of_result(of_b, b)));
     json["changes"] = Json::parse(lab::to_json(changes));
-    code = pass_time_gate(changes, a, arguments.json.leaves_text()) ? kDone : kFailed;
+    code = pass_time_gate(changes, a, options.json.leaves_text()) ? kDone : kFailed;
   }
-  arguments.json.write(json);
+  options.json.write(json);
   return code;
 }
 
@@ -246,22 +270,22 @@ Json to_json(const Side& side, const lab::StepSide& measured) {
           {"sm_mhz", measured.sm_mhz}, {"watts", measured.watts},     {"ready", std::move(ready)}};
 }
 
-int compare_sides(const KernelArguments& arguments) {
-  const Side a = side_of(arguments, false);
-  const Side b = side_of(arguments, true);
-  lab::StepOptions options;
-  options.wanted.threshold = threshold_of(arguments, lab::kSamplesThreshold);
-  options.wanted.most = arguments.compare.most_pairs;
-  options.seed = arguments.check.seed;
+int compare_sides(const CompareOptions& options) {
+  const Side a = side_of(options, false);
+  const Side b = side_of(options, true);
+  lab::StepOptions steps;
+  steps.wanted.threshold = threshold_of(options, lab::kSamplesThreshold);
+  steps.wanted.most = options.most_pairs;
+  steps.seed = options.launch.seed;
   const auto program = [](const Side& side) {
     return lab::StepProgram{fmt::format("{} ({})", side.letter, side.what),
                             command_of(side, "run", {"--steps"})};
   };
-  const lab::StepComparison result = lab::compare_steps(program(a), program(b), options);
+  const lab::StepComparison result = lab::compare_steps(program(a), program(b), steps);
   const lab::SpeedVerdict& verdict = result.judged.verdict;
   const std::string speed(to_string(verdict.speed));
   const Json ready = Json::parse(result.a.ready);
-  if (arguments.json.leaves_text()) {
+  if (options.json.leaves_text()) {
     print_side(a, result.a);
     print_side(b, result.b);
     std::cout
@@ -282,17 +306,17 @@ int compare_sides(const KernelArguments& arguments) {
                {"a", to_json(a, result.a)},
                {"b", to_json(b, result.b)}};
   json.update(to_json(verdict));
-  json["threshold"] = options.wanted.threshold;
+  json["threshold"] = steps.wanted.threshold;
   json["rounds"] = result.judged.pairs;
   json["dropped"] = result.judged.dropped;
   json["counters"] = Json::array();
-  int code = exit_code(arguments, verdict.speed);
-  if (arguments.compare.profile) {
+  int code = exit_code(options, verdict.speed);
+  if (options.profile) {
     const Interruption interruption;
     try {
       const lab::FileComparison moved = lab::compare_texts(
           "A's profile", profile_of(a), "B's profile", profile_of(b), lab::kFilesThreshold);
-      if (arguments.json.leaves_text()) {
+      if (options.json.leaves_text()) {
         print_figures(moved.figures);
       }
       csv.add(moved.figures);
@@ -304,49 +328,99 @@ int compare_sides(const KernelArguments& arguments) {
       code = kFailed;
     }
   }
-  csv.write(arguments.compare.csv);
-  arguments.json.write(json);
+  csv.write(options.csv);
+  options.json.write(json);
   return code;
 }
 
-}  // namespace
-
-int run_compare(const KernelArguments& arguments) {
-  const CompareArguments& compare = arguments.compare;
-  const bool has_sides = !compare.with_program.empty() || !compare.with_plan.empty() ||
-                         !compare.with_level.empty() || !compare.with_sources.empty() ||
-                         compare.with_parameters.has_value();
-  if (arguments.names.size() == 2 && !has_sides && !compare.profile) {
-    const bool chooses = !compare.program.empty() || !arguments.level.empty() ||
-                         !arguments.plan.empty() || !arguments.sources.empty() ||
-                         !arguments.parameters.empty() || !arguments.check.only_case.empty();
+int run_compare(const CompareOptions& options) {
+  const lab::CaseSpec& launch = options.launch;
+  if (options.cards.size() == 2 && !options.has_sides() && !options.profile) {
+    const bool chooses = !options.program.empty() || !launch.level.empty() ||
+                         !launch.plan.empty() || !launch.sources.empty() ||
+                         !launch.changes.empty() || !launch.case_name.empty();
     if (chooses) {
       throw Error(
           "two files hold what was run: they are compared without --program, --level, --plan, "
           "--sources, --parameters, --case and --problem");
     }
-    return compare_files(arguments);
+    return compare_files(options);
   }
-  if (arguments.names.size() != 1) {
+  if (options.cards.size() != 1) {
     throw Error("this command takes one card, or two files and no --with option");
   }
-  const lab::Card& card = *lab::find_cards(arguments.names).front();
-  static_cast<void>(lab::find_case(card, arguments.check.only_case));
-  for (const std::string& level : {arguments.level, compare.with_level}) {
-    if (!level.empty()) {
-      lab::require_level(card, level);
-    }
+  const lab::Card& card = *cards_with_level(options.cards, launch.case_name, launch.level).front();
+  if (!options.with_level.empty()) {
+    lab::require_level(card, options.with_level);
   }
-  if (!has_sides) {
+  if (!options.has_sides()) {
     throw Error(
         "say in what B differs from A: --with-program, --with-level, --with-plan, --with-sources "
         "or --with-parameters");
   }
-  try {
-    return compare_sides(arguments);
-  } catch (const Interrupted&) {
-    return kInterrupted;
-  }
+  return compare_sides(options);
 }
 
-}  // namespace fovea::cli
+void add_sides(CLI::App& command, CompareOptions& options) {
+  add_text(command, "--program", "PROGRAM", options.program,
+           "The program that runs A (without it: this one)")
+      ->group(kInputGroup);
+  add_text(command, "--with-program", "PROGRAM", options.with_program, "The program that runs B")
+      ->group(kInputGroup);
+  add_text(command, "--with-level", "LEVEL", options.with_level, "B's level")->group(kInputGroup);
+  add_text(command, "--with-plan", "PLAN", options.with_plan, "B's plan")->group(kInputGroup);
+  add_text(command, "--with-sources", "FOLDER", options.with_sources, "B's sources")
+      ->group(kInputGroup);
+  add_json_parameters(
+      command, "--with-parameters", "B's tuning parameters, as JSON",
+      [&options](Parameters values) { options.with_parameters = std::move(values); });
+}
+
+}  // namespace
+
+void add_compare(CLI::App& kernel, Run& run) {
+  const auto [command, options] =
+      add_card_command(kernel, run, "compare",
+                       "Sample two sides in turns and say whether B is faster than A", run_compare);
+  command.get_option("CARD")->description("A card; or two saved files, profiles or bench reports");
+  add_gpu(command, options.gpu);
+  add_case(command, options.launch.case_name);
+  add_level(command, options.launch.level);
+  add_plan(command, options.launch.plan);
+  add_sources(command, options.launch.sources);
+  add_parameters_option(command, options.launch.changes);
+  add_sides(command, options);
+  add_seed(command, options.launch.seed)->group(kInputGroup);
+  add_real(command, "--margin", "PERCENT", {0, 100}, options.threshold_percent,
+           "The difference that counts (0: 1% of samples, 3% of files; never less than 5% of "
+           "profiles, which time one launch)")
+      ->group(kInputGroup);
+  add_whole(command, "--most-pairs", {16, 100000}, options.most_pairs,
+            "Pairs of samples after which an ambiguous comparison ends")
+      ->group(kInputGroup);
+  add_flag(command, "--profile", options.profile,
+           "Also run ncu on both sides, and name the figures that moved")
+      ->group(kReportGroup);
+  names_output(
+      command,
+      add_text(command, "--csv", "FILE", options.csv, "Write what was compared to FILE, a row each")
+          ->group(kReportGroup),
+      OutputKind::kTable);
+  add_flag(
+      command, "--gate", options.gate,
+      "Exit with 1 when B is SLOWER; of two bench reports when a time of B fails the gate that "
+      "`fovea kernel bench --against A` has")
+      ->group(kReportGroup);
+  explain(
+      command,
+      {"What B is not given it takes from A. The sides run as two programs on one GPU, never at "
+       "the same time, in an order that is drawn. B is FASTER or SLOWER when the whole 99.9% "
+       "interval of the ratio is beyond the threshold, SAME when it is within, else AMBIGUOUS.",
+       "The exit code is 0 whatever the verdict, without --gate."},
+      {"fovea kernel compare attention --level mma --with-level wgmma",
+       "fovea kernel compare gemm_out --with-program ../other/fovea --gate",
+       "fovea kernel compare gemm_out --with-sources ../other --profile",
+       "fovea kernel compare before.json after.json"});
+}
+
+}  // namespace fovea::cli::kernel

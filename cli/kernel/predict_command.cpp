@@ -1,4 +1,4 @@
-// `fovea kernel predict`.
+// `fovea kernel predict`: how long kernels should take on a GPU that need not be there.
 #include <cstddef>
 #include <iostream>
 #include <memory>
@@ -8,9 +8,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/commands.hpp"
 #include "cli/describe.hpp"
-#include "cli/kernel_arguments.hpp"
+#include "cli/kernel/cards.hpp"
+#include "cli/kernel/commands.hpp"
+#include "cli/kernel/options.hpp"
 #include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/error.hpp"
@@ -18,8 +19,15 @@
 #include "lab/predict/gpu_rates.hpp"
 #include "lab/predict/prediction.hpp"
 
-namespace fovea::cli {
+namespace fovea::cli::kernel {
 namespace {
+
+struct PredictOptions : CardOptions {
+  std::string gpu = "h200";
+  std::string case_name;
+  std::string kernel;
+  bool counts = false;  // of the units, counted anew, in the place of times
+};
 
 constexpr std::size_t kShown = 5;  // resources
 
@@ -73,16 +81,52 @@ nlohmann::ordered_json counts_of(const lab::Card& card, const lab::Case& one,
           {"counts", std::move(counts)}};
 }
 
+int run_predict(const PredictOptions& options) {
+  const lab::GpuRates& rates = lab::gpu_rates_of(options.gpu);
+  auto json = nlohmann::ordered_json::array();
+  for (const lab::Card* const card : cards_with_level(options.cards, options.case_name, "")) {
+    for (const lab::Case& one : cases_to_predict(*card, options.case_name)) {
+      try {
+        if (options.counts) {
+          json.push_back(counts_of(*card, one, rates, options.kernel));
+          continue;
+        }
+        const lab::Prediction prediction = lab::predict(*card, one.name, rates, options.kernel);
+        json.push_back(nlohmann::ordered_json::parse(lab::to_json(prediction)));
+        if (options.json.leaves_text()) {
+          print_prediction(prediction);
+        }
+      } catch (const Error& error) {
+        // Of all cards some have no kernel for this GPU, and some several, of which there is no
+        // model: they are named, and the others are predicted.
+        if (!options.cards.empty()) {
+          throw;
+        }
+        say(fmt::format("{} {}: {}", card->name, one.name, error.what()));
+      }
+    }
+  }
+  if (options.counts) {
+    options.json.write({{"cases", std::move(json)}}, "counts");
+  } else {
+    options.json.write({{"predictions", std::move(json)}});
+  }
+  return kDone;
+}
+
 }  // namespace
 
-void add_predict_options(CLI::App& command, KernelArguments& arguments) {
-  without_variable(add_choice(command, "--gpu", lab::gpu_rate_names(), arguments.predict.gpu,
-                              "The GPU to predict for"))
+void add_predict(CLI::App& kernel, Run& run) {
+  const auto [command, options] = add_card_command(
+      kernel, run, "predict", "Say how long kernels should take on a GPU that need not be there",
+      run_predict);
+  without_variable(
+      add_choice(command, "--gpu", lab::gpu_rate_names(), options.gpu, "The GPU to predict for"))
       ->group(kComputeGroup);
-  add_text(command, "--kernel", "KERNEL", arguments.kernel,
+  add_text(command, "--kernel", "KERNEL", options.kernel,
            "The kernel that is to run the case (without it: the launcher's choice)")
       ->group(kInputGroup);
-  add_flag(command, "--counts", arguments.predict.counts,
+  add_flag(command, "--counts", options.counts,
            "With --json, count the instructions of a unit of work anew, on the emulator: what "
            "scripts/count-instructions keeps")
       ->needs(command.get_option("--json"))
@@ -94,39 +138,7 @@ void add_predict_options(CLI::App& command, KernelArguments& arguments) {
        "emulator first, which takes seconds."},
       {"fovea kernel predict gemm_qkv_bf16",
        "fovea kernel predict gemm_fc1_int8 --problem m=4096 --gpu h100"});
+  add_case(command, options.case_name);
 }
 
-int run_predict(const KernelArguments& arguments) {
-  const lab::GpuRates& rates = lab::gpu_rates_of(arguments.predict.gpu);
-  auto json = nlohmann::ordered_json::array();
-  for (const lab::Card* const card : cards_to_run(arguments)) {
-    for (const lab::Case& one : cases_to_predict(*card, arguments.check.only_case)) {
-      try {
-        if (arguments.predict.counts) {
-          json.push_back(counts_of(*card, one, rates, arguments.kernel));
-          continue;
-        }
-        const lab::Prediction prediction = lab::predict(*card, one.name, rates, arguments.kernel);
-        json.push_back(nlohmann::ordered_json::parse(lab::to_json(prediction)));
-        if (arguments.json.leaves_text()) {
-          print_prediction(prediction);
-        }
-      } catch (const Error& error) {
-        // Of all cards some have no kernel for this GPU, and some several, of which there is no
-        // model: they are named, and the others are predicted.
-        if (!arguments.names.empty()) {
-          throw;
-        }
-        say(fmt::format("{} {}: {}", card->name, one.name, error.what()));
-      }
-    }
-  }
-  if (arguments.predict.counts) {
-    arguments.json.write({{"cases", std::move(json)}}, "counts");
-  } else {
-    arguments.json.write({{"predictions", std::move(json)}});
-  }
-  return kDone;
-}
-
-}  // namespace fovea::cli
+}  // namespace fovea::cli::kernel

@@ -1,0 +1,113 @@
+// Finds what commands are asked about before anything takes long.
+#include "cli/kernel/cards.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "cli/terminal.hpp"
+#include "core/device_name.hpp"
+#include "fovea/error.hpp"
+#include "io/nearest.hpp"
+
+namespace fovea::cli::kernel {
+
+// The device's own message advises an option that these commands do not have.
+std::unique_ptr<gpu::Device> open_gpu(int index, const OpenGpu& open) {
+  try {
+    return open(index);
+  } catch (const gpu::NoGpu& error) {
+    const std::string reason = error.what();
+    throw Error(
+        reason.substr(0, reason.find(';')) +
+        "; this command needs an NVIDIA GPU. Without one `fovea kernel check --device emu`, "
+        "`emulate` and `mutate` run kernels on the emulator; list, parameters, predict, try, "
+        "evolve, resources, sass, export and judge do without, too");
+  }
+}
+
+std::unique_ptr<gpu::Device> open_gpu_if_any(int index) {
+  try {
+    return gpu::open_cuda_device(index);
+  } catch (const gpu::NoGpu&) {
+    return nullptr;
+  }
+}
+
+int arch_of_emulator(const std::string& emulator) {
+  return parse_device(emulator.empty() ? "emu" : emulator).value_or(DeviceName{}).number;
+}
+
+const lab::Card& only_card(std::span<const std::string> names) {
+  const std::vector<const lab::Card*> cards = lab::find_cards(names);
+  if (names.size() != 1) {
+    throw Error("this command takes one card; `fovea kernel list` names them");
+  }
+  return *cards.front();
+}
+
+std::vector<const lab::Card*> cards_with_case(std::span<const std::string> names,
+                                              const std::string& case_name) {
+  std::vector<const lab::Card*> cards = lab::find_cards(names);
+  std::vector<std::string> known;
+  for (const lab::Card* const card : cards) {
+    if (lab::ProblemFields::are(case_name)) {
+      known.push_back(lab::find_case(*card, case_name).name);
+    }
+    std::ranges::transform(card->cases, std::back_inserter(known), &lab::Case::name);
+  }
+  if (!case_name.empty() && std::ranges::find(known, case_name) == known.end()) {
+    const std::string hint = io::did_you_mean(case_name, known);
+    throw Error(fmt::format("no case '{}'{}", case_name,
+                            hint.empty() ? "; `fovea kernel list -v` names them" : hint));
+  }
+  return cards;
+}
+
+std::vector<const lab::Card*> cards_with_level(std::span<const std::string> names,
+                                               const std::string& case_name,
+                                               const std::string& level) {
+  std::vector<const lab::Card*> cards = lab::find_cards(names);
+  for (const lab::Card* const card : cards) {
+    static_cast<void>(lab::find_case(*card, case_name));
+    if (!level.empty()) {
+      lab::require_level(*card, level);
+    }
+  }
+  return cards;
+}
+
+lab::KernelSources kernel_sources_of(const std::string& folder) {
+  return folder.empty() ? lab::KernelSources::built_in() : lab::KernelSources::from_folder(folder);
+}
+
+std::string own_program() {
+  return std::filesystem::read_symlink("/proc/self/exe").string();
+}
+
+void print_check(const lab::CheckResult& result) {
+  const lab::Verdict& verdict = result.verdict;
+  std::cout << fmt::format("{} {} {}{}{}", result.passed ? "pass" : "FAIL", result.card,
+                           result.case_name, result.what.empty() ? "" : ", ", result.what);
+  if (!result.passed) {
+    std::cout << fmt::format(", seed {}", result.seed);
+  }
+  if (verdict.framework_error > 0 && !result.what.starts_with("mutant")) {
+    std::cout << fmt::format(
+        ": max_abs {:.2e}, max_rel {:.2e}, error {:.2e} (framework {:.2e}), difference {:.1e}, "
+        "worst "
+        "tile {:.1e}",
+        verdict.worst, verdict.worst_relative, verdict.error, verdict.framework_error,
+        verdict.difference, verdict.tile_difference);
+  }
+  if (!result.reason.empty()) {
+    std::cout << (result.what.starts_with("mutant") && result.passed ? ": rejected: " : ": ")
+              << io::printable(result.reason);
+  }
+  std::cout << '\n' << std::flush;
+}
+
+}  // namespace fovea::cli::kernel

@@ -1,0 +1,93 @@
+// `fovea kernel emulate`: one schedule of a case on the emulator, as `check` runs it.
+#include <optional>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/describe.hpp"
+#include "cli/kernel/cards.hpp"
+#include "cli/kernel/commands.hpp"
+#include "cli/kernel/options.hpp"
+#include "cli/options.hpp"
+#include "fovea/error.hpp"
+#include "lab/emulated/replay_case.hpp"
+#include "lab/emulation/report.hpp"
+#include "lab/emulation/trace_file.hpp"
+
+namespace fovea::cli::kernel {
+namespace {
+
+struct EmulateOptions : CardOptions {
+  std::string emulator;
+  lab::ReplayOptions replay;
+  std::string trace;  // the file for what ran; empty: none
+};
+
+int run_emulate(const EmulateOptions& options) {
+  const auto cards = cards_with_case(options.cards, options.replay.case_name);
+  if (options.cards.size() != 1) {
+    throw Error("name one card, whose case is to run; `fovea kernel list` names them");
+  }
+  lab::ReplayOptions replay_options = options.replay;
+  replay_options.arch = arch_of_emulator(options.emulator);
+  std::optional<emulation::TraceFile> trace;
+  if (!options.trace.empty()) {
+    trace.emplace(options.trace);
+    replay_options.trace = trace->recorder();
+  }
+  const lab::Replay replay = lab::replay_case(*cards.front(), replay_options);
+  auto findings = nlohmann::ordered_json::array();
+  for (const emu::Finding& finding : replay.findings) {
+    findings.push_back(emulation::to_json(finding));
+    if (trace) {
+      trace->add("# " + finding.text());
+    }
+  }
+  if (trace) {
+    trace->commit();
+  }
+  const lab::CheckResult& result = replay.result;
+  if (options.json.leaves_text()) {
+    print_check(result);
+  }
+  options.json.write({{"clean", result.passed},
+                      {"card", result.card},
+                      {"case", result.case_name},
+                      {"plan", result.what},
+                      {"seed", result.seed},
+                      {"schedule", replay_options.schedule},
+                      {"overlapping", replay_options.overlapping},
+                      {"reason", result.reason},
+                      {"max_abs", result.verdict.worst},
+                      {"max_rel", result.verdict.worst_relative},
+                      {"findings", std::move(findings)}});
+  return result.passed ? kDone : kFailed;
+}
+
+}  // namespace
+
+void add_emulate(CLI::App& kernel, Run& run) {
+  const auto [command, options] =
+      add_card_command(kernel, run, "emulate",
+                       "Run one schedule of a case on the emulator, as check does", run_emulate);
+  add_emulator(command, options.emulator);
+  add_case(command, options.replay.case_name);
+  add_plan(command, options.replay.plan);
+  add_seed(command, options.replay.seed)->group(kInputGroup);
+  add_whole(command, "--schedule", {0, 999'999'999}, options.replay.schedule,
+            "Which of the schedules of `fovea kernel check --device emu`, from 0")
+      ->group(kInputGroup);
+  add_flag(command, "--overlapping", options.replay.overlapping,
+           "Run it behind a grid that still writes its input, then behind itself, as grids overlap "
+           "on GPUs; outputs are not judged")
+      ->group(kInputGroup);
+  add_trace(command, options.trace);
+  explain(command,
+          {"What `fovea kernel check --device emu` finds it names with the options that run it "
+           "again. Without --case it is the card's first case that is quick.",
+           "Exit codes: 0 the outputs are right and nothing was found, 1 something is wrong."},
+          {"fovea kernel emulate layer_norm --case rows3_width768 --schedule 2",
+           "fovea kernel emulate gemm_out_bf16 --seed 7 --trace trace.txt"});
+}
+
+}  // namespace fovea::cli::kernel

@@ -1,0 +1,140 @@
+// `fovea kernel judge`: kernels of others through our gate, which is the Python package's
+// (fovea.lab.judge).
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "cli/describe.hpp"
+#include "cli/json_output.hpp"
+#include "cli/kernel/commands.hpp"
+#include "cli/kernel/options.hpp"
+#include "cli/options.hpp"
+#include "cli/terminal.hpp"
+#include "fovea/error.hpp"
+#include "lab/system/process.hpp"
+
+namespace fovea::cli::kernel {
+namespace {
+
+struct JudgeOptions {
+  std::string task;
+  std::string answer;
+  JsonOutput json;
+  std::string device = "cuda";
+  int seeds = 5;
+  std::uint64_t seed = 1;
+  int time_limit = 600;  // seconds
+  bool time = true;
+  bool compile = true;
+};
+
+/// Python runs it in isolated mode, so that no module in the working folder takes the place of one
+/// that the judge imports; the user's packages and the folders of PYTHONPATH are added behind
+/// Python's own. An answer that is wrong ends with 1: what keeps the judge from working must not.
+/// Any Python can read this, even one that cannot read the package.
+constexpr const char* kProgram = R"(import os, site, sys
+if sys.prefix == sys.base_prefix:
+    site.addsitedir(site.getusersitepackages())
+packages = [place for place, path in enumerate(sys.path) if path.endswith("-packages")] + [len(sys.path)]
+sys.path[packages[0]:packages[0]] = filter(os.path.isabs, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+try:
+    from fovea.lab.judge import main
+except Exception as error:
+    sys.stderr.write("fovea: %s cannot judge: %s: %s; install Fovea's wheel and torch there, or set FOVEA_PYTHON to "
+                     "a Python that has them\n" % (sys.executable, type(error).__name__, str(error).split("\n")[0]))
+    sys.exit(2)
+sys.exit(main()))";
+
+std::string python() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): no thread sets variables
+  const char* const named = std::getenv("FOVEA_PYTHON");
+  std::string found = named != nullptr ? named : lab::find_program("python3");
+  if (found.empty()) {
+    throw Error(
+        "there is no python3 on the PATH, which `fovea kernel judge` needs with torch; "
+        "set FOVEA_PYTHON");
+  }
+  return found;
+}
+
+/// Becomes the judge. Throws fovea::Error when it cannot.
+[[noreturn]] void become_judge(const JudgeOptions& options) {
+  std::vector<std::string> words = {python(),
+                                    "-I",
+                                    "-c",
+                                    kProgram,
+                                    options.task,
+                                    options.answer,
+                                    "--device=" + options.device,
+                                    fmt::format("--seeds={}", options.seeds),
+                                    fmt::format("--seed={}", options.seed),
+                                    fmt::format("--time-limit={}", options.time_limit)};
+  if (!options.time) {
+    words.emplace_back("--no-time");
+  }
+  if (!options.compile) {
+    words.emplace_back("--no-compile");
+  }
+  if (options.json.is_wanted()) {
+    words.push_back("--json=" + (options.json.to_stdout() ? "-" : options.json.file()));
+    words.emplace_back("--overwrite");  // what it may replace was judged here, before it began
+  }
+  std::vector<char*> raw;
+  std::ranges::transform(words, std::back_inserter(raw),
+                         [](std::string& word) { return word.data(); });
+  raw.push_back(nullptr);
+  execvp(raw.front(), raw.data());
+  throw Error(fmt::format("{} cannot be run: {}; set FOVEA_PYTHON to a Python with torch",
+                          words.front(), std::strerror(errno)));
+}
+
+int run_judge(const JudgeOptions& options) {
+  try {
+    become_judge(options);
+  } catch (const Error& error) {
+    say_error(error.what(), "");
+    return kUsage;  // kFailed is for answers that are wrong
+  }
+}
+
+}  // namespace
+
+void add_judge(CLI::App& kernel, Run& run) {
+  const auto [command, options] = add_command(
+      kernel, run, "judge", "Judge a kernel of others: right or wrong, and how fast", run_judge);
+  add_text(command, "TASK", "TASK", options.task, "A task in KernelBench's form, a Python file")
+      ->required();
+  add_text(command, "ANSWER", "ANSWER", options.answer, "A Python file with the class ModelNew")
+      ->required();
+  options.json.add_to(command);
+  add_choice(command, "--device", {"cuda", "cpu"}, options.device, "Where both run")
+      ->group(kComputeGroup);
+  add_whole(command, "--seeds", {1, 1000}, options.seeds,
+            "How many seeds to draw inputs from, from --seed on")
+      ->group(kInputGroup);
+  add_seed(command, options.seed)->group(kInputGroup);
+  add_whole(command, "--time-limit", {1, 86400}, options.time_limit,
+            "Seconds that the answer may take, with its compilation")
+      ->group(kComputeGroup);
+  add_flag(command, "--time,!--no-time", options.time, "Time a right answer and Model, or do not")
+      ->group(kReportGroup);
+  add_flag(command, "--compile,!--no-compile", options.compile,
+           "Also time Model in torch.compile, on GPUs, or do not")
+      ->group(kReportGroup);
+  explain(command,
+          {"It runs the Python of FOVEA_PYTHON, or python3, which needs torch and Fovea's package. "
+           "The answer runs in a process of its own, with your rights: it is no sandbox.",
+           "The exit code is 0 for RIGHT, 1 for WRONG, 2 when the task or the arguments cannot be "
+           "used, or the judge itself fails."},
+          {"fovea kernel judge task.py answer.py --device cuda"});
+}
+
+}  // namespace fovea::cli::kernel

@@ -1,0 +1,107 @@
+// `fovea kernel mutate`: mutants of the kernels' PTX, and which of them the emulator notices.
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/describe.hpp"
+#include "cli/kernel/cards.hpp"
+#include "cli/kernel/commands.hpp"
+#include "cli/kernel/options.hpp"
+#include "cli/options.hpp"
+#include "cli/terminal.hpp"
+#include "gpu/emulated/emu_device.hpp"
+#include "lab/mutation/score.hpp"
+
+namespace fovea::cli::kernel {
+namespace {
+
+struct MutateOptions : CardOptions {
+  std::string emulator;  // whose PTX
+  mutation::ScoreOptions score;
+  double least_percent = 0.0;  // caught, or the exit code is 1
+  bool prints_caught = false;
+};
+
+void print_left(const mutation::MutantResult& result) {
+  const mutation::PtxMutant& mutant = result.mutant;
+  std::cout << fmt::format(
+      "{} {}, line {}{}: {}: {}{}\n",
+      result.fate == mutation::Fate::kSurvived ? "survived" : "not reached", mutant.kernel,
+      mutant.line, mutant.source.empty() ? "" : " (" + mutant.source + ")", mutant.kind,
+      mutant.change,
+      result.case_name.empty()
+          ? ""
+          : fmt::format(" [{} schedules of {}]", result.schedules, result.case_name));
+  std::cout << std::flush;
+}
+
+void print_caught(const mutation::MutantResult& result) {
+  const mutation::PtxMutant& mutant = result.mutant;
+  std::cout << fmt::format("caught {}, line {}: {}: schedule {} of {}: {}\n", mutant.kernel,
+                           mutant.line, mutant.kind, result.schedules, result.case_name,
+                           result.reason)
+            << std::flush;
+}
+
+int run_mutate(const MutateOptions& options) {
+  const auto cards = cards_with_case(options.cards, options.score.only_case);
+  mutation::ScoreOptions score_options = options.score;
+  score_options.arch = arch_of_emulator(options.emulator);
+  say(gpu::open_emulated_device({.arch = score_options.arch})->info().name);
+  const bool has_text = options.json.leaves_text();
+  const std::vector<mutation::MutantResult> results =
+      mutation::score(cards, score_options, [&](const mutation::MutantResult& result) {
+        if (has_text && result.fate != mutation::Fate::kCaught) {
+          print_left(result);
+        } else if (has_text && options.prints_caught) {
+          print_caught(result);
+        }
+      });
+  const double share = mutation::share_caught(results);
+  if (has_text) {
+    std::cout << mutation::table_of(results) << fmt::format("{:.1f}% caught\n", share * 100);
+  }
+  options.json.write(nlohmann::ordered_json::parse(mutation::to_json(score_options, results)));
+  return share * 100 >= options.least_percent ? kDone : kFailed;
+}
+
+}  // namespace
+
+void add_mutate(CLI::App& kernel, Run& run) {
+  const auto [command, options] = add_card_command(
+      kernel, run, "mutate",
+      "Change kernels' PTX, one instruction at a time, and see what the emulator notices",
+      run_mutate);
+  mutation::ScoreOptions& score = options.score;
+  add_case(command, score.only_case);
+  add_seed(command, score.seed)->group(kInputGroup);
+  without_variable(add_choice(command, "--device",
+                              {"emu", "emu:sm_80", "emu:sm_90a", "emu:sm_100a"}, options.emulator,
+                              "Whose PTX (without it: that of emu:sm_90a)"))
+      ->group(kComputeGroup);
+  add_only_kernel(command, score.only_kernel);
+  add_whole(command, "--line", {1, 1'000'000'000}, score.only_line,
+            "Only what is at this line of the PTX")
+      ->group(kInputGroup);
+  add_whole(command, "--most", {0, 1'000'000'000}, score.most,
+            "Mutants of each kernel, drawn by --seed, of each kind as many as of others (0: all)")
+      ->group(kInputGroup);
+  add_whole(command, "--schedules", {1, 1'000'000'000}, score.schedules,
+            "Orders of warps and blocks that a mutant must survive")
+      ->group(kInputGroup);
+  add_real(command, "--least", "PERCENT", {0.0, 100.0}, options.least_percent,
+           "Exit with 1 when fewer of the mutants that a case reaches are caught")
+      ->group(kReportGroup);
+  add_flag(command, "--caught", options.prints_caught, "Also print how each was caught")
+      ->group(kReportGroup);
+  explain(command,
+          {"Each mutant runs on the cards' small cases until the emulator finds something, the "
+           "result is wrong, or two schedules differ. Mutants run side by side on all CPUs. "
+           "docs/emulator.md says which there are, and why some survive."},
+          {"fovea kernel mutate layer_norm", "fovea kernel mutate gemm_qkv_bf16 --most 20 --json"});
+}
+
+}  // namespace fovea::cli::kernel

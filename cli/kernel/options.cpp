@@ -1,0 +1,136 @@
+// Options that several commands of `fovea kernel` take.
+#include "cli/kernel/options.hpp"
+
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/options.hpp"
+#include "core/device_name.hpp"
+#include "lab/cards/problem_fields.hpp"
+
+namespace fovea::cli::kernel {
+
+void add_cards(CLI::App& command, CardOptions& options) {
+  add_texts(command, "CARD", options.cards,
+            "Cards, as `fovea kernel list` names them (without any: all)");
+  options.json.add_to(command);
+}
+
+void add_gpu(CLI::App& command, int& index) {
+  add_whole(command, "--gpu", {}, index, "Index of the GPU")->group(kComputeGroup);
+}
+
+CLI::Option* add_emulator(CLI::App& command, std::string& emulator) {
+  CLI::Option* const device =
+      add_text(command, "--device", "emu|emu:ARCH", emulator,
+               "Run on the emulator of an sm_90a, or of ARCH, sm_80, sm_90a "
+               "or sm_100a, and no GPU: cases that are quick there");
+  without_variable(device)->group(kComputeGroup)->check([](const std::string& text) -> std::string {
+    const std::optional<DeviceName> name = parse_device(text);
+    return name && name->kind == DeviceKind::kEmulator
+               ? ""
+               : fmt::format("'{}' is not one of emu, emu:sm_80, emu:sm_90a, emu:sm_100a", text);
+  });
+  return device;
+}
+
+void add_schedules(CLI::App& command, int& schedules) {
+  add_whole(command, "--schedules", {1, 1'000'000'000}, schedules,
+            "How many orders of warps and blocks the emulator runs each plan in: all must give the "
+            "same bytes")
+      ->group(kInputGroup);
+}
+
+void add_case(CLI::App& command, std::string& name) {
+  CLI::Option* const listed =
+      add_text(command, "--case", "CASE", name,
+               "Only this case (without it: all that the command is for, or the timed one)")
+          ->group(kInputGroup);
+  // The name of a case that is not listed: it is made from its fields.
+  add_text(command, "--problem", "FIELDS", name,
+           "The timed case with other sizes, which no card has to list, as m=4099,n=1728,k=1152 "
+           "(attention: batch, heads, kv_heads, length or queries and keys, width, causal, type)")
+      ->group(kInputGroup)
+      ->excludes(listed)
+      ->check([](const std::string& text) {
+        return lab::ProblemFields::are(text) ? "" : "it is written as name=value,name=value";
+      });
+}
+
+void add_level(CLI::App& command, std::string& level) {
+  add_text(command, "--level", "LEVEL", level,
+           "The level to launch (without it: the launcher's choice)")
+      ->group(kInputGroup);
+}
+
+void add_plan(CLI::App& command, std::string& plan) {
+  add_text(command, "--plan", "PLAN", plan,
+           "The plan to launch, as `fovea kernel bench --plans` names it (without it: the "
+           "launcher's choice)")
+      ->group(kInputGroup);
+}
+
+void add_sources(CLI::App& command, std::string& folder) {
+  add_text(command, "--sources", "FOLDER", folder,
+           "A folder with kernels/, whose files replace the program's sources")
+      ->group(kInputGroup);
+}
+
+void add_only_kernel(CLI::App& command, std::string& name) {
+  add_text(command, "--kernel", "KERNEL", name, "Only this kernel of the cards")
+      ->group(kInputGroup);
+}
+
+void add_first_kernel(CLI::App& command, std::string& name) {
+  add_text(command, "--kernel", "KERNEL", name,
+           "The kernel to start from (without it: the launcher's choice, or the level's)")
+      ->group(kInputGroup);
+}
+
+std::optional<Parameters> parameters_in(const nlohmann::json& json) {
+  if (!json.is_object()) {
+    return std::nullopt;
+  }
+  Parameters values;
+  for (const auto& [name, value] : json.items()) {
+    const bool whole = value.is_number_integer() &&
+                       value >= nlohmann::json(std::numeric_limits<int>::min()) &&
+                       value <= nlohmann::json(std::numeric_limits<int>::max());
+    if (!whole) {
+      return std::nullopt;
+    }
+    values[name] = value.get<int>();
+  }
+  return values;
+}
+
+void add_parameters_option(CLI::App& command, Parameters& parameters) {
+  add_json_parameters(command, "--parameters",
+                      "Values of tuning parameters that differ from the kernel's own, as JSON",
+                      [&parameters](Parameters values) { parameters = std::move(values); });
+}
+
+void add_json_parameters(CLI::App& command, const char* name, const char* help,
+                         const std::function<void(Parameters)>& take) {
+  command
+      .add_option_function<std::string>(
+          name,
+          [name, take](const std::string& text) {
+            auto values = parameters_in(nlohmann::json::parse(text, nullptr, false));
+            if (!values.has_value()) {
+              throw CLI::ValidationError(
+                  std::string(name) +
+                      " takes a JSON object of whole numbers, such as {\"stages\": 4}",
+                  CLI::ExitCodes::ValidationError);
+            }
+            take(std::move(*values));
+          },
+          help)
+      ->type_name("JSON")
+      ->group(kInputGroup);
+}
+
+}  // namespace fovea::cli::kernel

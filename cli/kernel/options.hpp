@@ -1,0 +1,76 @@
+// Options that several commands of `fovea kernel` take, defined once, and how a command is
+// declared.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/App.hpp>
+#include <nlohmann/json_fwd.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/json_output.hpp"
+
+namespace fovea::cli::kernel {
+
+/// What every command over cards takes.
+struct CardOptions {
+  std::vector<std::string> cards;  // their names; none: all
+  JsonOutput json;
+};
+void add_cards(CLI::App& command, CardOptions& options);
+
+/// A command that is being declared, and the options that `action` will be given.
+template <typename Options>
+struct Declared {
+  CLI::App& command;
+  Options& options;
+};
+
+template <typename Options>
+Declared<Options> add_command(CLI::App& kernel, Run& run, const char* name, const char* help,
+                              int (*action)(const Options&)) {
+  const auto options = std::make_shared<Options>();
+  CLI::App& command = *kernel.add_subcommand(name, help);
+  command.callback(
+      [options, action, &run] { run = [options, action] { return action(*options); }; });
+  return {command, *options};
+}
+
+/// A command over cards: its options are CardOptions and more.
+template <typename Options>
+Declared<Options> add_card_command(CLI::App& kernel, Run& run, const char* name, const char* help,
+                                   int (*action)(const Options&)) {
+  const auto declared = add_command(kernel, run, name, help, action);
+  add_cards(declared.command, declared.options);
+  return declared;
+}
+
+void add_gpu(CLI::App& command, int& index);
+/// Another place than a GPU: "emu:sm_80".
+CLI::Option* add_emulator(CLI::App& command, std::string& emulator);
+void add_schedules(CLI::App& command, int& schedules);
+/// --case, and --problem for one that no card lists.
+void add_case(CLI::App& command, std::string& name);
+void add_level(CLI::App& command, std::string& level);
+void add_plan(CLI::App& command, std::string& plan);
+void add_sources(CLI::App& command, std::string& folder);
+/// --kernel of commands that look at several kernels.
+void add_only_kernel(CLI::App& command, std::string& name);
+/// --kernel of commands that change one.
+void add_first_kernel(CLI::App& command, std::string& name);
+
+/// Values of tuning parameters by name.
+using Parameters = std::map<std::string, int>;
+/// Those of a JSON object; none unless it is one of whole numbers.
+[[nodiscard]] std::optional<Parameters> parameters_in(const nlohmann::json& json);
+void add_parameters_option(CLI::App& command, Parameters& parameters);
+/// An option that takes tuning parameters as JSON.
+void add_json_parameters(CLI::App& command, const char* name, const char* help,
+                         const std::function<void(Parameters)>& take);
+
+}  // namespace fovea::cli::kernel
