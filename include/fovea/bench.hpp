@@ -44,7 +44,7 @@ struct BenchFigure {
   double p10_seconds = 0;
   double p90_seconds = 0;
   double images_per_second = 0;
-  /// On a GPU: images per second of the GPU's own time, with the pixels in its memory; 0 on a CPU.
+  /// Images per second of the GPU's own time, with the pixels in its memory; 0 on a CPU.
   double device_images_per_second = 0;
   double gflop_per_second = 0;
 };

@@ -80,7 +80,7 @@ struct FeaturesOptions {
 /// which may outlive the Encoder.
 class Features {
  public:
-  /// Of no images.
+  /// Features of no images.
   Features();
   ~Features();
   Features(const Features&);

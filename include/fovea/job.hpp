@@ -57,7 +57,7 @@ struct InputOptions {
 /// Numbers of files by kind: "video", "documents", "hidden", ...; docs/output.md lists the kinds.
 using FileCounts = std::map<std::string, std::uint64_t, std::less<>>;
 
-/// For people, the most frequent kind first: "3 video, 2 json, 1 archive".
+/// Counts for messages, the most frequent kind first: "3 video, 2 json, 1 archive".
 [[nodiscard]] std::string describe(const FileCounts& files);
 
 enum class OutputFormat : std::uint8_t { kNpy, kJsonl };
@@ -104,7 +104,7 @@ struct JobControl {
 
 struct EmbedOptions {
   InputOptions input;
-  /// As for Encoder: a folder in Hugging Face layout or the name of a cached model.
+  /// A folder in Hugging Face layout or the name of a cached model, as Encoder takes it.
   std::string model;
   EncoderOptions encoder;
   /// A folder (docs/output.md), which is made when it does not exist; or a file ending in .npy,
@@ -173,8 +173,8 @@ struct UpdateCounts {
   std::uint64_t reembedded = 0;  ///< of photos that had changed
   std::uint64_t dropped = 0;     ///< of photos that are gone, or cannot be read any more
   std::uint64_t unchanged = 0;
-  /// Of those added or re-embedded: copied from a row of the same content (EmbedOptions::checksum),
-  /// as of a photo that was renamed.
+  /// Added or re-embedded rows that were copied from a row of the same content
+  /// (EmbedOptions::checksum), as of a photo that was renamed.
   std::uint64_t not_computed = 0;
 
   friend bool operator==(const UpdateCounts&, const UpdateCounts&) = default;
@@ -184,7 +184,7 @@ struct JobReport {
   std::uint64_t rows = 0;      ///< rows in the output
   std::uint64_t new_rows = 0;  ///< rows added by this run
   std::uint64_t failed = 0;    ///< inputs listed as failed
-  /// Of an update: those of `failed` that did not fail before, or for another reason. The others
+  /// Inputs among `failed` that did not fail before an update, or for another reason. The others
   /// are not told to JobControl::on_failure.
   std::uint64_t newly_failed = 0;
   /// What the folders and archives among the inputs hold beside inputs, whichever shard or part of

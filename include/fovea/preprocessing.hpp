@@ -28,9 +28,9 @@ struct Preprocessing {
   float rescale = 1.0F / 255.0F;
   std::array<float, 3> mean{0.5F, 0.5F, 0.5F};
   std::array<float, 3> std{0.5F, 0.5F, 0.5F};
-  /// Of NaFlex models, for which `height` and `width` are 0: an image keeps its proportions, as far
-  /// as whole patches of `patch` x `patch` pixels allow, and becomes as large as `max_patches`
-  /// permit. 0 for all others.
+  /// Limits of NaFlex models, for which `height` and `width` are 0: an image keeps its proportions,
+  /// as far as whole patches of `patch` x `patch` pixels allow, and becomes as large as
+  /// `max_patches` permit. 0 for all others.
   int patch = 0;
   int max_patches = 0;
 

@@ -44,7 +44,7 @@ struct Photo {
   std::string error;
 };
 
-/// In which way a photo is a duplicate; each includes those before it.
+/// How alike a duplicate is; each kind includes those before it.
 enum class Likeness {
   kIdenticalFile,    ///< another file of the same bytes
   kIdenticalPixels,  ///< a file that is decoded to the same pixels

@@ -30,7 +30,7 @@ enum class TextClean : std::uint8_t {
 
 /// A text as tokens.
 struct TokenizedText {
-  /// As many as the model takes: the tokens of the text, one that ends it, and padding.
+  /// Token ids, as many as the model takes: those of the text, one that ends it, and padding.
   std::vector<std::int32_t> ids;
   /// The piece of text of each of `ids`, as the vocabulary has it: "▁cat" of " cat", "<0x0A>" of a
   /// byte for which there is no piece, "<pad>". UTF-8.

@@ -57,7 +57,7 @@ RandomImages random_images(model::Encoder& encoder, std::size_t count) {
   return images;
 }
 
-// Of an image as they are on average.
+// GFLOP of an image, on average over the proportions.
 double mean_gflop(const model::ModelConfig& config) {
   constexpr std::size_t kImages = 8;  // as many as there are proportions
   double sum = 0;
@@ -81,7 +81,7 @@ std::vector<float> exact_embeddings(const model::Checkpoint& checkpoint, int thr
   return embeddings;
 }
 
-// Without the checks, an encoder that computes nothing would have a figure, too.
+// Checks the embeddings, too: else an encoder that computes nothing would have a figure.
 BenchFigure measure(model::Encoder& encoder, std::int64_t batch_size, double seconds,
                     std::span<const float> exact) {
   const auto count = static_cast<std::size_t>(batch_size);

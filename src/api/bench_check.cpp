@@ -12,7 +12,7 @@
 namespace fovea {
 namespace {
 
-// On random pixels, with random weights (tiny, base-patch16-224, large-patch16-512), bf16 on a CPU
+// Random pixels and random weights (tiny, base-patch16-224, large-patch16-512): bf16 on a CPU
 // reaches cosines of 0.99997 and more.
 constexpr double kLeastCosine = 0.99;
 // That alone would accept the embedding of another image, because random pixels are alike, with

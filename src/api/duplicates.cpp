@@ -64,7 +64,7 @@ class PreferredFolders {
     fs::path real;
   };
 
-  // Without "." and "..", and without a '/' at the end.
+  // Removes "." and "..", and a '/' at the end.
   static fs::path plain(const fs::path& path) {
     const fs::path normal = path.lexically_normal();
     return normal.has_filename() ? normal : normal.parent_path();

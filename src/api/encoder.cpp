@@ -186,7 +186,7 @@ std::vector<float> Encoder::embed_texts(std::span<const std::string> texts,
       options.on_progress(done);
     }
   };
-  // Some at a time, because the tokens of millions take long to find, and much memory.
+  // Texts go in windows, because the tokens of millions take long to find, and much memory.
   constexpr std::size_t kTokenizedAtOnce = 4096;
   std::vector<std::int32_t> ids;
   for (std::size_t first = 0; first < texts.size(); first += kTokenizedAtOnce) {

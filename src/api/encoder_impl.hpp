@@ -67,7 +67,7 @@ struct Encoder::Impl {
   /// The same with what `encode` makes of them, and `run.loader.row_bytes` of each.
   JobReport run(pipeline::RunOptions run, pipeline::InputStream& inputs, pipeline::Output& output,
                 const pipeline::Encode& encode);
-  /// Of the tower that the constructor loaded.
+  /// The backend of the tower that the constructor loaded.
   [[nodiscard]] const ops::Backend& backend();
 };
 

@@ -8,7 +8,7 @@
 namespace fovea {
 namespace {
 
-// As many as the loader of one call uses; buffers beyond these, for concurrent calls, are freed.
+// Buffers that the loader of one call uses; those beyond, for concurrent calls, are freed.
 constexpr std::size_t kKept = 4;
 
 }  // namespace

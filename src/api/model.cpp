@@ -30,7 +30,7 @@ std::vector<std::string> list_gpus(std::string* why) {
 
 namespace {
 
-/// Those that exist, of a model whose tensors are all there.
+/// Calibrations that exist of a model whose tensors are all there.
 std::vector<std::filesystem::path> calibrations_of(const std::filesystem::path& folder,
                                                    const std::filesystem::path& calibration) {
   std::vector<std::filesystem::path> found;

@@ -30,7 +30,7 @@ namespace fovea {
 namespace fs = std::filesystem;
 namespace {
 
-// As many as make the opening of a file cheap.
+// Rows per read: enough to make the opening of a file cheap.
 constexpr std::int64_t kRowsPerRead = 1024;
 constexpr std::int64_t kMoreRows = 8;  // to look for, at least, after some were of one file
 
@@ -61,8 +61,8 @@ struct Collection::Impl {
     }
   }
 
-  // Of rows with the same file, the first one stays; none when it is that of the row `own`. They
-  // have equal embeddings, so that files are looked at only where scores are nearly equal.
+  // Keeps the first of the rows with the same file, and none when it is the file of `query_row`.
+  // They have equal embeddings, so that files are looked at only where scores are nearly equal.
   void drop_same_files(std::vector<Match>& matches, std::int64_t own) const {
     constexpr double kNearlyEqual = 1e-5;
     std::vector<Match> kept;

@@ -53,7 +53,7 @@ bool is_writable = false;
       error == nullptr ? otherwise : error);
 }
 
-/// And of those that end what others would have begun: destructors call them.
+/// Stands in for functions that end what others would have begun: destructors call them.
 int nothing() {
   return 0;
 }

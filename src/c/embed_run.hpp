@@ -42,7 +42,7 @@ struct fovea_embedding {
   void stop() { stop_ = true; }
   [[nodiscard]] const fovea::c::Process& process() const { return process_; }
   [[nodiscard]] std::size_t done() const { return done_; }
-  // Of a run that has ended.
+  // Failures and notes are those of a run that has ended.
   [[nodiscard]] const std::vector<fovea::ImageFailure>& failures() const { return failures_; }
   [[nodiscard]] const std::string& notes() const { return notes_; }
 

@@ -216,8 +216,8 @@ fovea_status fovea_encoder_load_calibrated(const char* model, const char* device
   });
 }
 
-// Its threads are waited for. A child of fork() has none of them, and after fovea_shut_down() the
-// process takes all back; both leave it where it is.
+// Waits for the encoder's threads. A child of fork() has none of them, and after fovea_shut_down()
+// the process takes all back; both leave it where it is.
 void fovea_encoder_free(fovea_encoder* encoder) {
   if (encoder == nullptr || !encoder->process.is_this_one()) {
     return;

@@ -23,7 +23,7 @@ namespace fovea::c {
 /// Throws fovea::Error when an image is none.
 [[nodiscard]] ImageInput image_input(const fovea_image& image, std::size_t index);
 [[nodiscard]] std::vector<ImageInput> image_inputs(const fovea_image* images, std::size_t count);
-/// Of a fovea_text_clean.
+/// Converts a fovea_text_clean.
 [[nodiscard]] TextClean text_clean(std::int32_t clean);
 /// Throws fovea::Error when there is no encoder, or when another process made it.
 void require_here(const fovea_encoder* encoder);

@@ -152,7 +152,7 @@ fovea_status fovea_collection_open_on(const char* const* outputs, size_t count, 
   });
 }
 
-// As fovea_encoder_free: its threads are waited for, and a child of fork() has none of them.
+// Waits for the collection's threads, as fovea_encoder_free; a child of fork() has none of them.
 void fovea_collection_free(fovea_collection* collection) {
   if (collection == nullptr || !collection->process().is_this_one()) {
     return;

@@ -10,7 +10,7 @@
 namespace fovea::c {
 namespace {
 
-/// Of the library. The program, which has the same messages, has no such file.
+/// Sets the wording of the library. The program, which has the same messages, lacks this file.
 const bool speaks_cpp = (set_wording(Wording::kCpp), true);
 std::atomic<bool> is_wording_chosen = false;
 

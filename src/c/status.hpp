@@ -1,4 +1,4 @@
-// From exceptions to status codes.
+// Turns exceptions into status codes.
 #pragma once
 
 #include <string>

@@ -22,7 +22,8 @@ double quotient(double time, double period) {
   return time > 0 && period > 0 ? time / period : kNoQuota;  // version 1 has -1 for no quota
 }
 
-/// Of one group: "200000 100000" in cpu.max, where "max" is no quota, or two files of version 1.
+/// Quota of one group: "200000 100000" in cpu.max, where "max" is no quota, or two files of
+/// version 1.
 double group_quota(const fs::path& group) {
   double time = 0;
   double period = 0;

@@ -19,7 +19,7 @@ struct DeviceName {
   }
 };
 
-/// For messages that refuse a name. The emulator's names are for those who work on kernels, and
+/// Names for messages that refuse one. The emulator's names are for those who work on kernels, and
 /// told by the commands that do.
 inline constexpr std::string_view kDeviceNames = "auto, cpu, cuda or cuda:N";
 

@@ -16,7 +16,7 @@ struct DTypeFacts {
   std::string_view name;  // as used in messages and manifests
   std::size_t bytes;      // of one element
 };
-/// In the order of DType.
+/// Facts in the order of DType.
 inline constexpr DTypeFacts kDTypes[] = {{"u8", 1},  {"i8", 1},   {"e4m3", 1}, {"mxfp8", 1},
                                          {"f16", 2}, {"bf16", 2}, {"f32", 4},  {"f64", 8}};
 

@@ -34,7 +34,7 @@ template <typename... Args>
   throw ResourceError(fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// To be called where an error is caught to be given another message or to blame an input: throws
+/// Call this where an error is caught to be given another message or to blame an input: throws
 /// it again when it is one of the two kinds above.
 inline void rethrow_unless_finding(const Error& error) {
   if (dynamic_cast<const ResourceError*>(&error) != nullptr ||

@@ -6,9 +6,9 @@
 
 namespace fovea {
 
-/// In bytes: the lowest of the machine's memory, the limits of the control groups of the process
-/// (versions 2 and 1, and the groups around it) and its limit of address space. `root` is for
-/// tests: the folder that stands for /.
+/// Bytes of memory to use: the lowest of the machine's memory, the limits of the control groups of
+/// the process (versions 2 and 1, and the groups around it) and its limit of address space. `root`
+/// is for tests: the folder that stands for /.
 [[nodiscard]] std::uint64_t memory_limit(const std::filesystem::path& root = "/");
 
 }  // namespace fovea

@@ -17,7 +17,7 @@ Wording wording() {
   return chosen_wording.load(std::memory_order_relaxed);
 }
 
-/// As C++ writes the value of an option: some are members of an enum.
+/// Value of an option as C++ writes it: some are members of an enum.
 std::string cpp_value(std::string_view name, std::string value) {
   for (const auto& [option, type] :
        {std::pair{"precision", "Precision"}, {"dtype", "OutputDType"}}) {

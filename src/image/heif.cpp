@@ -22,8 +22,8 @@
 namespace fovea::image {
 namespace {
 
-// From libheif/heif.h, version 1.15. Later versions add to the ends of structures, and say in
-// `version` how far they go.
+// Declarations of libheif/heif.h, version 1.15. Later versions add to the ends of structures, and
+// say in `version` how far they go.
 
 struct HeifContext;
 struct HeifHandle;

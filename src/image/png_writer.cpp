@@ -20,7 +20,7 @@ void append_big_endian(std::vector<std::byte>& bytes, std::uint32_t number) {
   }
 }
 
-// By it a picture of the program is known.
+// Marks a picture as the program's own.
 std::vector<std::byte> text_chunk() {
   using namespace std::string_view_literals;
   constexpr std::string_view kNameAndText = "tEXtSoftware\0Fovea"sv;

@@ -153,8 +153,8 @@ class JpegSearch {
     return size >= 2 && file_.size() - at - 2 >= size ? at + 2 + size : 0;
   }
 
-  /// Of a frame that is baseline or progressive, gray or colour, of 8 bits. Sensors' samples are
-  /// stored in lossless frames.
+  /// Pixels of a frame that is baseline or progressive, gray or colour, of 8 bits; else 0. Sensors'
+  /// samples are stored in lossless frames.
   [[nodiscard]] std::uint64_t pixels_of_preview(std::size_t at, std::size_t end) const {
     if (end - at < 10 || byte(at + 1) > kProgressive || byte(at + 4) != 8) {
       return 0;

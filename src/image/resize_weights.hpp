@@ -39,7 +39,7 @@ struct AxisWeights {
     return words.data() +
            static_cast<std::size_t>(index) * static_cast<std::size_t>(max_groups) * kWordsPerGroup;
   }
-  // Without a check of the index, which would slow down the kernels.
+  // Leaves out a check of the index, which would slow down the kernels.
   [[nodiscard]] int start(int index) const { return first.data()[index]; }
   [[nodiscard]] int groups(int index) const {
     return (count.data()[index] + kTapsPerGroup - 1) / kTapsPerGroup;

@@ -33,7 +33,7 @@ struct TiffRange {
   bool fraction = false;   // a value between two whole numbers
   bool above_one = false;  // a value above 1
 
-  /// Of fractions of 1, nothing is left but black.
+  /// Whether the picture is lost: of fractions of 1, nothing is left but black.
   [[nodiscard]] bool is_lost() const { return clipped || (fraction && !above_one); }
 };
 

@@ -129,7 +129,7 @@ VP8StatusCode decode_frame(Bytes data, WebPDecoderConfig& config, const Decoding
     given = std::min(data.size(), given + piece);
     status = WebPIUpdate(decoder.get(), bytes, given);
   }
-  // In pieces libwebp refuses a little of what it accepts at once: streams whose last zeros are
+  // libwebp refuses in pieces a little of what it accepts at once: streams whose last zeros are
   // left out.
   const bool is_answer = status == VP8_STATUS_OK || status == VP8_STATUS_OUT_OF_MEMORY;
   return is_answer ? status : WebPDecode(bytes, data.size(), &config);

@@ -10,7 +10,7 @@ namespace fovea::io {
 /// characters "\xHH". `text` must be UTF-8.
 [[nodiscard]] std::string html_escape(std::string_view text);
 
-/// By it a page of the program is known.
+/// Marks a page as the program's own.
 inline constexpr std::string_view kHtmlGenerator = "<meta name=\"generator\" content=\"Fovea\">";
 
 /// A page up to and with <body>: the title as text, then the colours and type that all pages share,

@@ -30,7 +30,7 @@ struct OutputPlace {
 /// that this process may not write to.
 [[nodiscard]] OutputPlace output_place(const std::filesystem::path& path);
 
-/// From now on waiting for the reader of a pipe ends with Interrupted once `stop` is set, which a
+/// Makes waiting for the reader of a pipe end with Interrupted once `stop` is set, which a
 /// handler of signals does. Null: such a signal ends the program.
 void stop_waiting_for_readers(const std::atomic<bool>* stop);
 

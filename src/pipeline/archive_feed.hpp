@@ -30,15 +30,15 @@ class ArchiveFeed {
   [[nodiscard]] virtual std::optional<io::FileStamp> stamp() const { return std::nullopt; }
   [[nodiscard]] virtual bool is_compressed() const { return false; }
 
-  // As libarchive's callbacks of these names.
+  // Callbacks of libarchive of these names.
   virtual la_ssize_t read(archive* reader, const void** data) = 0;
   virtual la_int64_t skip(la_int64_t request) = 0;
 };
 
-/// Of a file. Throws fovea::Error naming it when it cannot be opened or is not a regular file.
+/// Opens a file. Throws fovea::Error naming it when it cannot be opened or is not a regular file.
 [[nodiscard]] std::unique_ptr<ArchiveFeed> feed_of_file(const std::string& path);
 
-/// Of bytes in memory, which must outlive the feed.
+/// Feeds bytes in memory, which must outlive the feed.
 [[nodiscard]] std::unique_ptr<ArchiveFeed> feed_of_memory(std::span<const std::byte> bytes);
 
 }  // namespace fovea::pipeline

@@ -55,7 +55,7 @@ struct Batch {
   void compact(std::size_t slot_bytes);
   /// What compact() has moved together.
   [[nodiscard]] std::span<const std::uint8_t> packed() const { return pixels.span().first(bytes); }
-  /// Of that, the first images.
+  /// The first `images` of those.
   [[nodiscard]] std::span<const std::uint8_t> packed(std::size_t images) const;
 };
 

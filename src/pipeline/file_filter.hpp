@@ -35,10 +35,10 @@ class FileFilter {
     bool included = true;       // no pattern of --include is missing
   };
 
-  /// That on the folder or archive that was given.
+  /// Verdict on the folder or archive that was given.
   [[nodiscard]] Verdict top() const { return {.left_out = "", .included = include_.empty()}; }
 
-  /// That on the folder `path`, in a folder with the verdict `around`.
+  /// Verdict on the folder `path`, in a folder with the verdict `around`.
   [[nodiscard]] Verdict folder(const Verdict& around, std::string_view path) const;
 
   /// The kind as which a file counts that is left out; empty when it is an input. `wanted`: whether

@@ -19,7 +19,7 @@ namespace fovea::pipeline {
 /// 16 hexadecimal digits.
 [[nodiscard]] std::uint64_t read_hash(const nlohmann::json& object, const char* key);
 
-/// As read_hash reads it.
+/// Formats a hash as read_hash reads it.
 [[nodiscard]] std::string format_hash(std::uint64_t value);
 
 /// Writes fields, as FieldReader reads them: one list of a record's fields serves both.

@@ -34,7 +34,7 @@ class LeftOut {
   [[nodiscard]] const FileCounts& counts() const { return counts_; }
   /// Puts the counts into the report, and names what its reader would look for.
   void tell(JobReport& report, const JobControl& control) const;
-  /// With a '/' at their end.
+  /// Names of empty folders, with a '/' at their end.
   [[nodiscard]] const std::vector<std::string>& empty_folders() const { return empty_; }
 
   /// Throws fovea::Error for inputs without any image: says what they hold instead, and what to do.

@@ -13,7 +13,7 @@
 
 namespace fovea::pipeline {
 
-/// Of an output that was merged from some of the shards of a job: those that it lacks.
+/// Shards that an output lacks, when it was merged from some of those of a job.
 struct MissingShards {
   static constexpr std::size_t kMost = 4096;
 

@@ -68,7 +68,7 @@ io::Digest prove_journal(const io::Folder& folder, const JobState& state, Journa
                          StopFlag stop) {
   const StoredFile file(folder, left_as(folder, kJournalFile, state.finished));
   const std::uint64_t bytes = std::min(state.journal_bytes, file.size());
-  // Of consecutive states only the last one is parsed; the checksum over all lines covers the
+  // Parses only the last of consecutive states; the checksum over all lines covers the
   // others.
   std::string waiting;
   std::uint64_t waiting_number = 0;

@@ -105,7 +105,7 @@ void refuse_in_list(const OwnOutputs& outputs, const std::string& path, bool nul
   }
 }
 
-/// Of a file: what is not one, such as a pipe, is never replaced.
+/// Whether a file would be replaced: what is no file, such as a pipe, never is.
 bool holds_something(const fs::path& path) {
   struct stat info{};
   return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0;

@@ -206,7 +206,7 @@ class Planner {
     return true;
   }
 
-  // Those of `wanted` where the file begins with the bytes that they count.
+  // States of `wanted` for which the file begins with the bytes that they count.
   [[nodiscard]] Wanted agreeing(const std::string& name, std::uint64_t from, const Wanted& wanted,
                                 std::uint64_t JobState::* bytes,
                                 std::uint64_t JobState::* sum) const {

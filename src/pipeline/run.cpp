@@ -27,7 +27,7 @@ std::size_t bytes_of(OutputDType dtype) {
   return size_of(dtype == OutputDType::kF32 ? DType::kF32 : DType::kF16);
 }
 
-// By the bits of the exponents, which are all set in infinity and NaN.
+// Tests the bits of the exponents, which are all set in infinity and NaN.
 template <typename Bits, Bits kExponent>
 bool finite_bits(std::span<const std::byte> numbers) {
   bool finite = true;

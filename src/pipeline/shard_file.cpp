@@ -8,7 +8,7 @@
 namespace fovea::pipeline {
 
 void SummedFile::write(std::span<const std::byte> bytes) {
-  // So many take longer than a thread takes to start.
+  // Bytes whose writing takes longer than a thread takes to start.
   constexpr std::size_t kWorthAThread = std::size_t{4} << 20;
   if (bytes.size() < kWorthAThread) {
     file_.write(bytes);

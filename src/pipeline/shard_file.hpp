@@ -64,7 +64,7 @@ class ShardFile {
   FileRecord commit(std::uint64_t rows);
 
   [[nodiscard]] const SummedFile& data() const { return data_; }
-  /// None in text.
+  /// The index; nullopt where rows are text.
   [[nodiscard]] const std::optional<SummedFile>& index() const { return index_; }
 
  private:

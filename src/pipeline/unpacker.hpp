@@ -23,7 +23,7 @@ class Unpacker {
   [[nodiscard]] virtual const char* format() const = 0;
 };
 
-/// For a stream that begins with these bytes; null when they are not of such a format.
+/// Unpacker of a stream that begins with these bytes; null when their format is unknown.
 [[nodiscard]] std::unique_ptr<Unpacker> unpacker_of(std::span<const std::byte> begin);
 
 }  // namespace fovea::pipeline

@@ -30,7 +30,7 @@ class Observations {
   /// for which this waits. Thread-safe. Rethrows what `give_up` was given.
   void add(const std::string& place, std::size_t layer, const ImageRange& images,
            const ConstTensorView& input);
-  /// To be called when images will not be added: whoever waits for them gets `reason`, or the
+  /// Call this when images will not be added: threads that wait for them get `reason`, or the
   /// reason of an earlier call.
   void give_up(std::exception_ptr reason);
   /// Throws fovea::Error when that layer was never seen.

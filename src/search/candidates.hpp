@@ -14,7 +14,7 @@
 
 namespace fovea::search {
 
-/// For each query a score that its k-th best row reaches at least, known to all threads.
+/// Scores, one per query, that its k-th best row reaches at least; known to all threads.
 class SharedFloors {
  public:
   explicit SharedFloors(std::size_t queries);
@@ -28,7 +28,8 @@ class SharedFloors {
   std::vector<std::atomic<double>> floors_;
 };
 
-/// Those of one thread. A row whose upper bound is below floor() is not among the best k.
+/// Candidates that one thread has found. A row whose upper bound is below floor() is not among the
+/// best k.
 class Candidates {
  public:
   Candidates(const Shards& shards, const Queries& queries, std::size_t k, SharedFloors& shared);

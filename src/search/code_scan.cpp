@@ -14,7 +14,7 @@
 namespace fovea::search {
 namespace {
 
-// So many queries are not worth tiles.
+// Most queries for which tiles do not pay.
 constexpr std::size_t kFewQueries = 3;
 constexpr int kMostInTiles = 127;
 

@@ -38,7 +38,7 @@ class CodedQueries {
   AlignedBuffer<cpu::Unit> panels_;
 };
 
-/// Of one thread.
+/// Scans codes, by one thread.
 class CodeScan {
  public:
   /// Rows that scan() takes at once, at most.

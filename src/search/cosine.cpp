@@ -37,7 +37,7 @@ double cosine(std::span<const float> a, double squared_a, std::span<const float>
   if (squared_a == 0 || squared_b == 0) {
     return 0;
   }
-  // For equal vectors the product is a square, so its root is exactly their squared length.
+  // The product is a square for equal vectors, so its root is exactly their squared length.
   return std::clamp(dot(a, b) / std::sqrt(squared_a * squared_b), -1.0, 1.0);
 }
 
@@ -48,7 +48,7 @@ float cosine_error(std::int64_t dimension) {
 }
 
 void inverse_norms_of(const float* squares, std::int64_t count, float* out) {
-  // Within these bounds the squares of the elements that matter neither overflow nor vanish.
+  // The squares of the elements that matter neither overflow nor vanish within these bounds.
   constexpr float kSmallest = 1e-30F;
   constexpr float kLargest = 1e30F;
   inverse_roots(squares, static_cast<std::size_t>(count), kSmallest, kLargest, out);

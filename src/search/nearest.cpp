@@ -138,7 +138,7 @@ class Scan {
   }
 
  private:
-  // Those that the query of the tiles may find.
+  // Calls `use` for each row that the query of the tiles may find.
   template <typename Use>
   void for_rows(std::span<const TileBounds> tiles, const Use& use) const {
     for (const TileBounds& tile : tiles) {
@@ -269,7 +269,7 @@ bool Searcher::has_copy() {
 }
 
 bool Searcher::wants_copy() const {
-  // Whoever searches a second time goes on.
+  // A second search suggests that more will follow.
   return in_memory_ == RowsInMemory::kAlways || (in_memory_ == RowsInMemory::kAuto && passes_ > 0);
 }
 

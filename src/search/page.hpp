@@ -25,7 +25,7 @@ namespace fovea::search {
 [[nodiscard]] int thumbnail_side(std::size_t pictures);
 
 using Thumbnails = std::map<std::filesystem::path, Thumbnail>;
-/// Those with the heat of a section, by its number.
+/// Thumbnails with the heat of a section, by the section's number.
 using HeatThumbnails = std::map<std::pair<std::size_t, std::filesystem::path>, Thumbnail>;
 
 /// The numbers of the sections that draw heat over pictures of this file.

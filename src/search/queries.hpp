@@ -23,7 +23,7 @@ struct Queries {
   }
   /// `count` of them from `first` on.
   [[nodiscard]] Queries part(std::size_t first, std::size_t count) const;
-  /// Of length 1: [n, dimension], rounded to T.
+  /// Queries scaled to length 1: [n, dimension], rounded to T.
   template <typename T>
   [[nodiscard]] std::vector<T> unit() const;
 };

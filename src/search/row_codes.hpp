@@ -71,7 +71,7 @@ class RowCoder {
 
   /// `direction` [dimension]: m, of length 1 at most.
   explicit RowCoder(std::vector<float> direction);
-  /// With the mean direction of some of the rows.
+  /// Takes the mean direction of some of the rows.
   RowCoder(const Shards& shards, RowReader& reader);
 
   [[nodiscard]] std::int64_t dimension() const {

@@ -21,12 +21,12 @@ struct TileBounds {
   std::span<const Bounds> bounds;
 };
 
-/// Its calls come one after the other, but those of put().
+/// Callers serialise all calls but those of put().
 class RowScanner {
  public:
   virtual ~RowScanner() = default;
 
-  /// For people: "cuda (NVIDIA H100 80GB HBM3, sm_90)".
+  /// Text for messages: "cuda (NVIDIA H100 80GB HBM3, sm_90)".
   [[nodiscard]] virtual std::string description() const = 0;
 
   /// Makes room for so many rows, whose codes `workers` threads then put there. Throws fovea::Error
@@ -49,7 +49,8 @@ class RowScanner {
 struct OtherDevice {
   /// Empty: there is nowhere else to go. It may give null where `is_optional`: there is no device.
   std::function<std::shared_ptr<RowScanner>()> open;
-  /// It is taken from the second search on, where there is one that has room; else from the first.
+  /// Whether the device is taken from the second search on, if there is one that has room; else it
+  /// is taken from the first.
   bool is_optional = false;
 };
 

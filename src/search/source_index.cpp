@@ -200,7 +200,7 @@ IndexEntry SourceIndex::parse(std::string_view line, std::int64_t row) const {
 }
 
 IndexEntry SourceIndex::entry(std::int64_t row) const {
-  // Whoever asks for many lines waits once, for all of them.
+  // Callers that ask for many lines wait once, for all of them.
   constexpr int kMostLookups = 256;
   if (says_rows_ && ends_->lookups.fetch_add(1, std::memory_order_relaxed) < kMostLookups) {
     if (const std::optional<std::string> line = look_up(row)) {

@@ -56,7 +56,7 @@ class SourceIndex {
     std::int64_t first = 0;
     std::int64_t count = 0;
   };
-  // Of each line, in bytes from the file's start; found when it is first needed.
+  // Ends of the lines, in bytes from the file's start; found when they are first needed.
   struct Ends {
     std::once_flag once;
     std::vector<std::uint64_t> at;

@@ -71,7 +71,7 @@ constexpr LowerRange kLowerRanges[] = {
     {0x10d50, 0x10d65, 1, 32},   {0x118a0, 0x118bf, 1, 32},   {0x16e40, 0x16e5f, 1, 32},
     {0x16ea0, 0x16eb8, 1, 27},   {0x1e900, 0x1e921, 1, 34}};
 
-// Of Unicode 14.0.0.
+// Tables of Unicode 14.0.0.
 constexpr SigmaRange kSigmaRanges[] = {
     {0x27, 0x27, kIgnorable},       {0x2e, 0x2e, kIgnorable},       {0x3a, 0x3a, kIgnorable},
     {0x41, 0x5a, kCased},           {0x5e, 0x5e, kIgnorable},       {0x60, 0x60, kIgnorable},

@@ -24,7 +24,7 @@ struct SigmaRange {
   Kind kind;
 };
 
-// In rising order, without overlap.
+// Ranges in rising order, without overlap.
 [[nodiscard]] std::span<const LowerRange> lower_ranges();
 [[nodiscard]] std::span<const SigmaRange> sigma_ranges();
 

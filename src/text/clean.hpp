@@ -13,7 +13,7 @@ namespace fovea::text {
 /// and, where a sigma is concerned, 14; another Python may know other letters.)
 [[nodiscard]] std::string lower_words(std::string_view text);
 
-/// Without the characters of Python's string.punctuation, which are all that ASCII has.
+/// Removes the characters of Python's string.punctuation, which are all that ASCII has.
 [[nodiscard]] std::string without_punctuation(std::string_view text);
 
 /// Each run of white space as one space, and none at either end. White space is what Python's

@@ -17,7 +17,7 @@ class PieceIndex {
  public:
   static constexpr std::int64_t kNone = -1;
 
-  /// Of no pieces.
+  /// Makes an index of no pieces.
   PieceIndex() : slots_(1) {}
   explicit PieceIndex(const std::vector<Piece>& pieces)
       : pieces_(&pieces), slots_(std::bit_ceil(2 * pieces.size() + 1)) {}

@@ -141,7 +141,7 @@ struct Tokenizer::Impl {
     return ids;
   }
 
-  /// As SiglipTokenizer does for SigLIP (transformers@d5ab4d5 models/siglip/
+  /// Follows SiglipTokenizer for SigLIP (transformers@d5ab4d5 models/siglip/
   /// tokenization_siglip.py): a space is put before the text, also where cleaning then leaves
   /// another one behind it, and SentencePiece, which would drop spaces at the front, gets the name
   /// of the unknown token before them, the tokens of which are taken off again.

@@ -40,7 +40,7 @@ class Handler : public nlohmann::json_sax<json> {
 
   bool string(string_t& value) override {
     if (place_ == Place::kMerges) {
-      // Of older versions: both pieces with a space between them, which is in none.
+      // Older versions write both pieces with a space between them, which is in no piece.
       const std::size_t space = value.find(' ');
       if (space == std::string::npos || value.find(' ', space + 1) != std::string::npos) {
         return refuse("a merge is not two pieces with a space between them");

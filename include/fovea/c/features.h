@@ -48,9 +48,9 @@ FOVEA_API fovea_status fovea_features_start(fovea_encoder* encoder, const fovea_
                                             const fovea_features_options* options,
                                             fovea_features** features, fovea_embedding** run);
 
-/* Of features whose run has ended; before, and when it has failed, there are none: these functions
- * answer as for NULL, and those that return fovea_status fail. 2 or 3 dimensions, [images, tokens,
- * hidden] or, of the pooled ones, [images, hidden]; `shape` has room for 3. */
+/* Shape of features whose run has ended; before, and when it has failed, there are none: these
+ * functions answer as for NULL, and those that return fovea_status fail. 2 or 3 dimensions,
+ * [images, tokens, hidden] or, of the pooled ones, [images, hidden]; `shape` has room for 3. */
 FOVEA_API int32_t fovea_features_shape(const fovea_features* features, int64_t* shape);
 /* A fovea_feature_type, and the number of the CUDA device that has the numbers, or -1: the host. */
 FOVEA_API int32_t fovea_features_type(const fovea_features* features);
@@ -58,7 +58,7 @@ FOVEA_API int32_t fovea_features_cuda_device(const fovea_features* features);
 /* The numbers, row-major, in the memory of that device, valid as long as `features`. All work on
  * them is done: a reader need not wait. */
 FOVEA_API void* fovea_features_data(const fovea_features* features);
-/* Their bytes. */
+/* Size of the numbers in bytes. */
 FOVEA_API size_t fovea_features_bytes(const fovea_features* features);
 /* Copies all bytes to the host. Fails when `size` is not their number, or when the device fails. */
 FOVEA_API fovea_status fovea_features_copy(const fovea_features* features, void* host, size_t size);

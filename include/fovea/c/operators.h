@@ -48,7 +48,7 @@ typedef enum fovea_level {
   FOVEA_LEVEL_WGMMA = 4,
 } fovea_level;
 
-/* In elements: element (b, h, n, d) lies at b * batch + h * head + n * row + d. */
+/* Strides in elements: element (b, h, n, d) lies at b * batch + h * head + n * row + d. */
 typedef struct fovea_strides {
   int64_t batch;
   int64_t head;

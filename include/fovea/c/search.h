@@ -31,7 +31,7 @@ FOVEA_API fovea_status fovea_collection_open(const char* const* outputs, size_t 
 FOVEA_API fovea_status fovea_collection_open_on(const char* const* outputs, size_t count,
                                                 const char* root, int32_t threads,
                                                 const char* device, fovea_collection** collection);
-/* To be called when no function uses the collection. NULL is ignored. */
+/* Frees a collection that no function uses any more. NULL is ignored. */
 FOVEA_API void fovea_collection_free(fovea_collection* collection);
 
 FOVEA_API int64_t fovea_collection_rows(const fovea_collection* collection);
@@ -64,7 +64,7 @@ typedef struct fovea_photo {
   int32_t has_changed; /* not 0: the file may not be what was embedded */
 } fovea_photo;
 
-/* Its texts are valid until the same thread asks this again. */
+/* Describes the photo of a row. The texts are valid until the same thread calls this again. */
 FOVEA_API fovea_status fovea_collection_photo(const fovea_collection* collection, int64_t row,
                                               fovea_photo* photo);
 /* The first row of a photo, given by its name in the index or by the path of its file; -1 when

@@ -45,7 +45,7 @@ typedef enum fovea_wording {
 /* Sets the wording of all messages of this process. To be called first. */
 FOVEA_API void fovea_set_wording(fovea_wording wording);
 
-/* To be called before a process ends while its threads may still be in Fovea's functions, because
+/* Call this before a process ends while its threads may still be in Fovea's functions, because
  * the end of the process destroys what they compute with. It stops runs of encoders
  * (fovea_embed_wait says so) and waits for other calls, for `milliseconds` at most; calls that
  * begin later fail. Fails when something still computes after that time; it may be called again. */

@@ -38,7 +38,7 @@ class InContext {
 
 class CudaStream final : public Stream {
  public:
-  /// In `context`, which is current.
+  /// Makes it in `context`, which is current.
   explicit CudaStream(driver::Context context) : context_(context), owned_(true) {
     check(api().stream_create(&handle_, driver::kStreamNonBlocking), "creating a stream");
   }
@@ -65,7 +65,7 @@ driver::StreamHandle handle_of(const Stream& stream) {
 
 class CudaEvent final : public Event {
  public:
-  /// In `context`, which is current.
+  /// Makes it in `context`, which is current.
   explicit CudaEvent(driver::Context context) : context_(context) {
     check(api().event_create(&handle_, driver::kEventBlockingSync), "creating an event");
   }
@@ -102,7 +102,7 @@ void CudaStream::wait_for(const Event& event) {
 
 class CudaGraph final : public Graph {
  public:
-  /// In `context`, which is current.
+  /// Makes it in `context`, which is current.
   CudaGraph(driver::Context context, driver::GraphHandle graph) : context_(context) {
     const driver::Result result = api().graph_instantiate(&exec_, graph, 0);
     api().graph_destroy(graph);
@@ -127,7 +127,7 @@ int attribute(driver::DeviceId id, driver::DeviceAttribute which) {
   return value;
 }
 
-/// With FOVEA_FORCE_PTX=1 a GPU counts as one of compute capability 12.0, for which there is no
+/// FOVEA_FORCE_PTX=1 makes a GPU count as one of compute capability 12.0, for which there is no
 /// machine code: any GPU from 9.0 on then shows what the program does on those.
 void force_ptx(DeviceInfo& info) {
   constexpr const char* kVariable = "FOVEA_FORCE_PTX";

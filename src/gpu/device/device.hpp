@@ -34,7 +34,7 @@ struct DeviceInfo {
   int clock_khz = 0;                       // the highest SM clock
   int index = 0;                           // among the GPUs that the driver shows to this process
   int driver_version = 0;                  // 13000 for CUDA 13.0
-  /// It runs PTX on the CPU: that is what it loads, its times mean nothing, and the host's memory
+  /// Emulators run PTX on the CPU: they load PTX alone, times mean nothing, and the host's memory
   /// is its results'.
   bool is_emulated = false;
 

@@ -39,7 +39,7 @@ struct KernelImage {
   int spill_load_bytes = 0;
 };
 
-/// Those of the product, machine code and PTX, by kernel and then by architecture; empty when the
+/// Kernels of the product, machine code and PTX, by kernel and then by architecture; empty when the
 /// program was built without the CUDA compiler. Generated.
 [[nodiscard]] std::vector<KernelImage> product_kernel_images();
 

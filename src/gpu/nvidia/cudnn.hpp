@@ -26,9 +26,8 @@ class Cudnn {
   virtual ~Cudnn() = default;
   /// "9.19.0", as the library says it.
   [[nodiscard]] virtual std::string version() const = 0;
-  /// Of problems without varlen, in bf16 or f16. Throws fovea::Error with cuDNN's reason when no
-  /// engine of it runs the problem. The plan must
-  /// not outlive this object.
+  /// Makes a plan for a problem without varlen, in bf16 or f16. Throws fovea::Error with cuDNN's
+  /// reason when no engine of it runs the problem. The plan must not outlive this object.
   [[nodiscard]] virtual std::unique_ptr<SdpaPlan> prepare(const ops::AttentionProblem& problem) = 0;
 };
 

@@ -16,7 +16,7 @@ using Handle = void*;
 
 constexpr int kSuccess = 0;  // a status
 
-/// Of cudnnBackendDescriptorType_t.
+/// Values of cudnnBackendDescriptorType_t.
 enum class DescriptorType : int {
   kPointwise = 0,
   kEngineConfig = 3,
@@ -32,7 +32,7 @@ enum class DescriptorType : int {
   kReductionOperation = 22,
 };
 
-/// Of cudnnBackendAttributeName_t.
+/// Values of cudnnBackendAttributeName_t.
 enum class Attribute : int {
   kPointwiseMode = 0,
   kPointwisePrecision = 1,
@@ -72,7 +72,7 @@ enum class Attribute : int {
   kReductionOperationDescriptor = 1612,
 };
 
-/// Of cudnnBackendAttributeType_t: what an attribute's bytes are.
+/// Values of cudnnBackendAttributeType_t: what an attribute's bytes are.
 enum class AttributeType : int {
   kHandle = 0,
   kDataType = 1,
@@ -85,10 +85,10 @@ enum class AttributeType : int {
   kReduction = 18,
 };
 
-/// Of cudnnDataType_t.
+/// Values of cudnnDataType_t.
 enum class DataType : int { kF32 = 0, kF16 = 2, kI32 = 4, kBF16 = 9, kBoolean = 11 };
 
-/// Of cudnnPointwiseMode_t.
+/// Values of cudnnPointwiseMode_t.
 enum class PointwiseMode : int {
   kAdd = 0,
   kMultiply = 1,
@@ -101,10 +101,10 @@ enum class PointwiseMode : int {
   kSelect = 601,  // x where t is true, else b
 };
 
-/// Of cudnnReduceTensorOp_t.
+/// Values of cudnnReduceTensorOp_t.
 enum class Reduction : int { kSum = 0, kMax = 3 };
 
-/// Of cudnnBackendHeurMode_t: the most accurate of those that take no long time.
+/// Value of cudnnBackendHeurMode_t: the most accurate of the fast modes.
 enum class HeuristicsMode : int { kA = 3 };
 
 struct Api {

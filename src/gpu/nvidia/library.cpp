@@ -60,7 +60,7 @@ std::vector<fs::path> site_packages() {
 }
 
 std::vector<fs::path> on_the_system(std::span<const std::string_view> names) {
-  // Without a slash: along the loader's path.
+  // Names without a slash are looked for along the loader's path.
   std::vector<fs::path> files(names.begin(), names.end());
   for (const char* const folder :
        {"/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"}) {

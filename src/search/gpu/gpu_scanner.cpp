@@ -221,9 +221,9 @@ class GpuScanner final : public RowScanner {
     return gpu::search_tiles(rows) * 2 * static_cast<std::int64_t>(sizeof(float)) +
            words_per_query() * static_cast<std::int64_t>(sizeof(std::int32_t));
   }
-  /// Of row_search::PickParams::picked.
+  /// Words per query of row_search::PickParams::picked.
   [[nodiscard]] std::int64_t words_per_query() const { return 2 + limits_.tiles; }
-  /// Beside the rows and what each query takes: bounds and pairs, and some for the queries' codes.
+  /// Memory beside the rows and what each query takes: bounds, pairs and the queries' codes.
   [[nodiscard]] std::uint64_t fixed_bytes() const {
     constexpr std::uint64_t kOther = std::uint64_t{16} << 20;
     return kOther + static_cast<std::uint64_t>(limits_.pairs) *
