@@ -67,7 +67,7 @@ double matrix_rate(ThreadPool& pool, DType type) {
   std::minstd_rand random(1);
   const auto fill = [&](AlignedBuffer<Unit>& units, std::int64_t count) {
     units = AlignedBuffer<Unit>(static_cast<std::size_t>(count));
-    // Of any type: small integers, or floats between 1/2 and 2.
+    // Operands of either kind: small integers, or floats between 1/2 and 2.
     const Unit base = type == DType::kF32 ? 0x3f000000U : type == DType::kBF16 ? 0x3f003f00U : 0;
     const Unit mask = type == DType::kF32    ? 0x00ffffffU
                       : type == DType::kBF16 ? 0x00ff00ffU

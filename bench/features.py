@@ -215,7 +215,7 @@ def measure(options, folder):
             peer = Transformers(options, torch.float32 if options.device == "cpu" else torch.bfloat16)
             if options.device != "cpu":
                 peer_figures = compared(options, pixels, exact, lambda a, b: peer.features(peer.values(pixels[a:b])))
-        # Of all images at once, as a reader has them; f16 is what is offered, f32 what arithmetic gives.
+        # Features of all images in one call, as a reader gets them: f16 is the default, f32 what arithmetic gives.
         wide = torch.from_dlpack(encoder.features(pixels, options.layer, dtype="f32"))
         figures = compared(options, pixels, exact, lambda a, b, wide=wide: wide[a:b])
         half = torch.from_dlpack(encoder.features(pixels, options.layer))

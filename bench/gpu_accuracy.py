@@ -45,7 +45,7 @@ def run(*command):
 
 
 def nearest(embeddings):
-    """Of each photo the numbers of its ten nearest others [photos, 10], the first of equals first."""
+    """Numbers of the ten photos nearest to each photo [photos, 10]; equals in their order."""
     unit = embeddings / numpy.linalg.norm(embeddings, axis=1, keepdims=True)
     likeness = unit @ unit.T
     numpy.fill_diagonal(likeness, -numpy.inf)
@@ -53,7 +53,7 @@ def nearest(embeddings):
 
 
 def compare(truth, found):
-    """Of each photo its cosine to the truth, and the share of its true neighbours that were found."""
+    """Cosine of each photo to the truth, and the share of its true neighbours that were found."""
     if truth.shape != found.shape or not (numpy.isfinite(truth).all() and numpy.isfinite(found).all()):
         raise RuntimeError(f"embeddings of shape {found.shape}, expected {truth.shape}, all of them finite")
     cosines = (truth * found).sum(1) / numpy.linalg.norm(truth, axis=1) / numpy.linalg.norm(found, axis=1)
@@ -149,7 +149,7 @@ class Fovea:
 
 
 def halves(kinds):
-    """Of each photo 0 or 1, so that both halves have photos of every kind that has two."""
+    """Half of each photo, 0 or 1: both halves have photos of every kind that has two."""
     seen, half = {}, []
     for kind in kinds:
         seen[kind] = seen.get(kind, -1) + 1

@@ -23,7 +23,7 @@ import machine
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
-# In the order of what is worth most if the machine goes early.
+# Steps by worth, because the machine may go early.
 STEPS = ("check", "capture", "kernels", "sanitizers", "profiles", "gates", "bench", "peers")
 OF_MODELS = ("bench", "peers")
 KEPT_LINES = 40  # of what a step that failed said

@@ -63,7 +63,7 @@ def agreement(options, photos, work, precision):
 
 
 def decode_rate(options, photos, work):
-    """With a model of one layer, which keeps the GPU hardly busy."""
+    """Images per second that decoding allows: a model of one layer hardly keeps the GPU busy."""
     model, out = work / "one-layer", work / "out-decode"
     Run(options.fovea, "init", "--preset", "base-patch16-224", "--layers", 1, "-o", model)
     command = ["-m", model, "--device", "cuda", "--precision", "bf16", "--quiet", "--overwrite", "-o", out]

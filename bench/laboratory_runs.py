@@ -281,7 +281,7 @@ def hostile(options):
             candidates = [line for line in lines if line["kind"] == "candidate"]
             invalid = [line for line in candidates if not line["valid"]]
             ended = [line for line in lines if line["kind"] == "end"]
-            # Its own end, not Ctrl-C's or ours; and a valid candidate on the GPU after the misdeed.
+            # The search must end by itself, without Ctrl-C, and have a valid candidate on the GPU after the misdeed.
             went_on = [
                 line["number"]
                 for line in candidates

@@ -177,7 +177,7 @@ def left_out(rows, name, precision, reason):
 
 
 def engines_of(options, precision, rows):
-    """By name, those that work; the others are rows with their reasons."""
+    """Engines that work, by name; the others become rows that hold the reason."""
     makers = {"fovea": lambda: Fovea(options, precision)}
     for attention in options.attention.split(","):
         makers[f"transformers {attention}"] = lambda attention=attention: Transformers(options, precision, attention)

@@ -186,7 +186,7 @@ class OpenVino(Peer):
             {
                 "PERFORMANCE_HINT": hint,
                 "INFERENCE_NUM_THREADS": options.threads,
-                # Beside 8-bit products it computes in what is fastest here.
+                # OpenVINO computes all but the 8-bit products in the type that is fastest here.
                 "INFERENCE_PRECISION_HINT": "f32" if precision == "fp32" or not bf16 else "bf16",
             }
             | properties,
@@ -247,7 +247,7 @@ class Fovea:
             return numpy.load(out)
 
     def rate(self, pixels, seconds):
-        """Of encoder_bench, on as many images: it makes pixels of its own."""
+        """Rate that encoder_bench measures on as many images, with pixels that it makes itself."""
         done = json.loads(
             self.run(
                 self.options.bench,

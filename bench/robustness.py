@@ -86,7 +86,7 @@ def kill_test(program, photos, work, kills):
     while len(progress) < kills:
         process = subprocess.Popen(program.command(photos, out))
         runs += 1
-        # On average so long that the job does not end before the last kill.
+        # Waits average a time at which the job does not end before the last kill.
         time.sleep(rng.uniform(0.05, 0.4 + 1.2 * seconds / kills))
         process.send_signal(signal.SIGKILL)
         process.wait()

@@ -42,7 +42,7 @@ def kernels(options):
     with tempfile.NamedTemporaryFile(suffix=".json") as file, speed_gates.earlier_results(options.json) as earlier:
         command = [options.fovea, "kernel", "bench", "--peers", "--against", earlier, f"--json={file.name}"]
         done = run(command, options.seconds, stdout=sys.stderr)
-        # Of a kernel that was wrong there is no figure, and the others stay; what became slower is told in them.
+        # Wrong kernels have no figure, and the others stay; the figures say what became slower.
         options.failed |= done.returncode != 0
         measured = json.loads(pathlib.Path(file.name).read_text())["kernels"]
         return {"kernels": measured, "speed_gates": speed_gates.summary(measured)}

@@ -276,7 +276,7 @@ class Numpy(Peer):
 
 
 class Usearch:
-    """Its exact search, with all threads."""
+    """Exact search of usearch, with all threads."""
 
     def __init__(self, options, arrays):
         from usearch.index import MetricKind, search
@@ -377,7 +377,7 @@ def same_answers(rows, scores, wanted_rows, wanted_scores):
 
 
 def engines_of(options, rows, skipped):
-    """By name, in the order of the turns."""
+    """Engines by name, in the order in which they are measured."""
     copy = rows.count * (rows.dimension + 16)
     peers = options.peers.split(",")
     if options.device == "cuda":

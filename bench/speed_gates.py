@@ -27,7 +27,7 @@ def earlier_results(own: pathlib.Path):
 
 
 def summary(kernels: dict) -> dict:
-    """Of the section `kernels` of a result: how many cases have speed gates, the gates that they miss, and what became
+    """Speed gates in the section `kernels` of a result: how many cases have any, which are missed, and what became
     slower."""
     asked = [figure for figure in kernels["figures"] if figure.get("gates")]
     missed = [

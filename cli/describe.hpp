@@ -46,7 +46,7 @@ struct CommandText {
 
   /// The groups of its options, in their order.
   [[nodiscard]] std::vector<std::string> groups() const;
-  /// Its last word.
+  /// The last word of the command line that calls it.
   [[nodiscard]] std::string name() const;
 };
 

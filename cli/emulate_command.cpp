@@ -82,7 +82,7 @@ std::vector<std::string> policy_words() {
   return words;
 }
 
-/// Without a launch: what could be launched.
+/// Lists what could be launched, for a command line without a launch.
 int list_kernels(const EmulateArguments& arguments) {
   const emulation::Module module(arguments.ptx, arguments.most_memory);
   auto json = nlohmann::ordered_json::array();

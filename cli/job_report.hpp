@@ -25,7 +25,7 @@ class Interruption {
   /// Afterwards no more is said; what a signal asked for before has been.
   void end();
 
-  /// For JobControl::stop.
+  /// The flag that JobControl::stop is to be.
   [[nodiscard]] static const std::atomic<bool>* flag();
 
  private:

@@ -34,7 +34,7 @@ void write_man_pages(const fs::path& folder, const CommandText& command) {
   }
 }
 
-// In the folders below share/ where shells and man look.
+// Writes completions and man pages into the folders below share/ where shells and man look.
 void write_share(const fs::path& share, const CommandText& program) {
   write(share / "bash-completion/completions/fovea", bash_completion(program));
   write(share / "zsh/site-functions/_fovea", zsh_completion(program));

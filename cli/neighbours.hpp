@@ -23,7 +23,7 @@ namespace fovea::cli {
 struct Query {
   Photo photo;
   bool is_text = false;
-  /// Of a text alone: matches then also have logits and probabilities.
+  /// Set for texts alone: their matches also have logits and probabilities.
   std::optional<LogitScale> scale = std::nullopt;
 };
 

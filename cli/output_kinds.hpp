@@ -15,7 +15,7 @@ struct KindOfOutput {
   OutputKind kind;
   std::string_view name;  // in `fovea manual --json`
   std::string_view what;  // in messages: "an HTML page"
-  /// Of its names; others are refused when they are known to say something else.
+  /// Extensions of its names; others are refused when they are known to mean something else.
   std::vector<std::string_view> endings;
   /// Whether Fovea wrote the file, as far as its content tells. Null: the command judges itself.
   bool (*is_ours)(const std::filesystem::path& file) = nullptr;

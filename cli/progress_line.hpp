@@ -74,7 +74,7 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  /// Of the stage "comparing", `done` of `total` "rows" are done; a total of 0 is unknown. The
+  /// Reports that `done` of `total` "rows" of the stage "comparing" are done; 0: unknown total. The
   /// first update of another stage begins it. Thread-safe and cheap.
   void update(std::string_view stage, std::string_view unit, std::uint64_t done,
               std::uint64_t total);

@@ -25,7 +25,7 @@ std::string formatted(std::int64_t seconds, bool utc, const char* format) {
   return {text.data(), std::strftime(text.data(), text.size(), format, &parts)};
 }
 
-// To the minute; when the photo was taken, or else when its file was written.
+// Date and time, to the minute, at which the photo was taken, or else its file was written.
 std::string date_of(const Photo& photo) {
   constexpr std::size_t kToTheMinute = 16;
   if (!photo.captured.empty()) {

@@ -60,7 +60,7 @@ bool continues_character(char byte) {
   return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
 }
 
-// Of the first character of `text`, which is UTF-8 and not empty.
+// Size of the first character of `text`, which is UTF-8 and not empty.
 struct Character {
   std::size_t bytes = 1;
   int columns = 1;

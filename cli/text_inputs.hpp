@@ -12,7 +12,7 @@ namespace fovea::cli {
 
 /// --text-clean.
 CLI::Option* add_text_clean(CLI::App& command, std::string& clean);
-/// Its value.
+/// Parses the value of --text-clean.
 [[nodiscard]] TextClean text_clean(const std::string& clean);
 
 }  // namespace fovea::cli

@@ -13,7 +13,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# In backticks, with a slash, in one of the project's own folders.
+# Paths in backticks, with a slash, in one of the project's own folders.
 PATH = re.compile(r"`((?:src|include|cli|tests|bench|docs|scripts|examples|fuzz|cmake|python)/[\w./-]+)`")
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 # Generated from results or from the program, or the ledger of what was tried.

@@ -22,7 +22,7 @@ KINDS = (*DRAWN, *edits.KINDS, *WHOLE)
 EACH = 6  # photos of a kind
 SIDES = range(256, 513, 32)  # of the longer side, pixels
 SHAPES = (1, 1, 4 / 3, 3 / 4, 3 / 2, 2 / 3, 16 / 9)  # width to height
-# Of scikit-image's samples: what examples/photos has too, and what is no image by itself.
+# Samples of scikit-image that are left out: those that examples/photos has too, and those that are no images by themselves.
 TAKEN = {
     "astronaut",
     "brick",
@@ -66,7 +66,7 @@ def make(seed, each=EACH, kinds=KINDS):
     photographs = examples + whole["sample"]
     for number in range(each):
         for kind in kinds:
-            # Of the kind's own, so that one kind more or less leaves the others as they are.
+            # Seeding by kind keeps all others as they are when a kind is added or removed.
             random = numpy.random.default_rng([seed, zlib.crc32(kind.encode()), number])
             side, shape = int(random.choice(SIDES)), float(random.choice(SHAPES))
             size = (side, round(side / shape)) if shape >= 1 else (round(side * shape), side)
@@ -82,7 +82,7 @@ def make(seed, each=EACH, kinds=KINDS):
 
 
 def save(image, path):
-    """As PNG where that is small, else as JPEG, of the quality that the image asks for."""
+    """Writes a PNG where that is small, else a JPEG of the quality that the image asks for."""
     quality, encoded = image.info.get("quality"), io.BytesIO()
     image.save(encoded, "PNG")
     if quality is None and len(encoded.getvalue()) <= LARGEST_PNG:

@@ -20,7 +20,7 @@ def git(*words: str) -> subprocess.CompletedProcess:
 
 @functools.cache
 def limits(text: str | None = None) -> dict[tuple[str, str], tuple[tuple[str, ...], int]]:
-    """By where it was measured ("GPU" or "CPU") and what: the folders, and the most commits to them."""
+    """Folders that a result depends on and the most commits to them, by the machine ("GPU" or "CPU") and the section."""
     found = {}
     for where, names, folders, most in ROW.findall(text if text is not None else TABLE.read_text()):
         for place in ("GPU", "CPU") if where == "any" else (where,):
@@ -60,7 +60,7 @@ class Age:
 
 
 def age(name: str, machine: dict, until: str) -> Age:
-    """Of what was measured on this machine. Ends the program for what must not be committed: a result of sources that
+    """Age of a result of this machine. Ends the program for what must not be committed: a result of sources that
     no commit has, or of no kind that the table knows."""
     where = "GPU" if machine.get("gpu") else "CPU"
     if (where, name) not in limits():

@@ -10,7 +10,7 @@ def is_fovea(entry: dict) -> bool:
 
 
 def ratio(ours: float, rivals) -> str:
-    """Beside the best of them; below 1 it loses."""
+    """Our rate as a multiple of the best rival's; below 1 we lose."""
     best = max(rivals, default=None)
     return f"{ours / best:.2f}x" if best else "no peer"
 
@@ -26,7 +26,7 @@ def ratio_in(precision: str, ours: float, rivals: list[float], theirs: str) -> s
 
 
 def left_out(reasons) -> str:
-    """Those without a figure, each with the reason: {who: why}. One reason of many is told once."""
+    """Sentence that names what has no figure, from pairs of name and reason. A shared reason is given once."""
     by_reason: dict = {}
     for who, why in reasons:
         by_reason.setdefault(why, []).append(who)

@@ -219,7 +219,7 @@ def accuracy_rows(result: dict) -> list[list[str]]:
 
 
 def of_the_run(result: dict) -> list[dict]:
-    """Without rows that an earlier program had left in the file."""
+    """Rows of this run alone: an earlier program may have left others in the file."""
     return [entry for entry in result["rows"] if "commit" not in entry]
 
 

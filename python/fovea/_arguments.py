@@ -11,7 +11,7 @@ Precision = Literal["auto", "fp32", "bf16", "int8", "fp8", "mxfp8"]
 TextClean = Literal["auto", "lower", "canonicalize", "none"]
 Tower = Literal["images", "texts"]
 
-# In the order of the engine's numbers.
+# Names in the order of the engine's numbers.
 TEXT_CLEANS = get_args(TextClean)
 TOWERS = get_args(Tower)
 

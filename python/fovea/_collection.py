@@ -351,7 +351,7 @@ class Collection:
         self.close()
 
     def _opened(self) -> _Handle:
-        """Whoever holds it keeps it from being freed."""
+        """Handle of the open collection; holding it keeps the collection from being freed."""
         handle = self._handle
         if handle is None:
             raise Error("this Collection is closed")

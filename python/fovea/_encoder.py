@@ -53,7 +53,7 @@ OnError = Literal["raise", "nan"] | Callable[[ImageError], Any]
 _LEAST_WINDOW = 256
 # Texts that `embed_text` computes in one run.
 _TEXTS_PER_WINDOW = 1024
-# By so much grow the rows of images whose number is unknown.
+# Memory by which the rows grow while the number of images is unknown.
 _ROWS_BYTES = 16 << 20
 _LONG_BITS = 64
 

@@ -21,7 +21,7 @@ from fovea._runs import Run, Window
 FeatureType = Literal["f16", "f32"]
 Layer = Literal["last", "penultimate", "pooled"] | SupportsIndex
 
-# In the order of the engine's numbers.
+# Types in the order of the engine's numbers.
 TYPES = ("f32", "f16")
 _NUMPY_TYPES = (np.dtype(np.float32), np.dtype(np.float16))
 _NAMES_OF_TYPES = {
@@ -71,7 +71,7 @@ class Features:
     wait. The memory goes when the object and all that was made of it are gone, and not with the Encoder."""
 
     def __init__(self, handle: ctypes.c_void_p) -> None:
-        """Of an engine's object whose run has ended."""
+        """Wraps an engine's object whose run has ended."""
         self._handle = handle
         self._pid = os.getpid()
         self._free = weakref.finalize(self, _free, handle, self._pid)

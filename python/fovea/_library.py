@@ -218,7 +218,7 @@ def _shut_down() -> None:
                 raise
 
 
-# At this point all threads that are not daemons have ended.
+# Functions of atexit run when all threads that are not daemons have ended.
 atexit.register(_shut_down)
 
 

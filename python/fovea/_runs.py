@@ -69,7 +69,7 @@ class Window:
         try:
             image = _images.convert(item, own)
         except _images.Unreadable as error:
-            # Without bytes the image fails in the engine, too, when its turn comes.
+            # An image without bytes fails in the engine, too, when its turn comes.
             self.unreadable[len(self)] = str(error)
             image = _images.Image(ENCODED, np.empty(0, np.uint8))
         except TypeError as error:

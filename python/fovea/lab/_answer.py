@@ -54,7 +54,7 @@ _DELAY_CYCLES, _WATCH_SECONDS = 20_000_000, 0.01
 
 _Forms = list[list[Any]]  # of outputs: [shape, type]
 
-# Of others, what measures, draws and compares here, but for what torch.compile itself replaces.
+# Functions of other modules that measure, draw and compare here, except those that torch.compile itself replaces.
 _WATCHED: tuple[tuple[Any, str], ...] = (
     (torch, "empty empty_like equal no_grad"),
     (torch.Tensor, "clone contiguous copy_ cpu data detach fill_ numpy reshape set_ untyped_storage view zero_"),

@@ -97,7 +97,7 @@ class Child:
         os.close(life)
 
     def ask(self, do: str, **request: object) -> dict[str, Any]:
-        """Its reply, or the error in it. Throws Ended when none comes within the time, or none that makes sense."""
+        """Sends a request and returns the reply, or raises the error in it. Throws Ended when none comes within the time, or none that makes sense."""
         with contextlib.suppress(BrokenPipeError):  # what is read tells
             os.write(self._requests, (json.dumps({"do": do, **request}) + "\n").encode())
         while b"\n" not in self._pending:
@@ -135,7 +135,7 @@ class Child:
             self._readable.remove(self._log)
 
     def _how_it_ended(self) -> str:
-        """It may have closed its pipe, and go on."""
+        """Says how the process ended, or that it goes on without its pipe."""
         for _ in range(100):
             pid, status = os.waitpid(self._pid, os.WNOHANG)
             if pid:
@@ -146,11 +146,11 @@ class Child:
         return "it closed the pipe of its replies"
 
     def make_room(self, size: int) -> None:
-        """For outputs of so many bytes. Throws OSError: a lack of memory is no fault of the answer."""
+        """Reserves memory for outputs of so many bytes. Throws OSError: a lack of memory is no fault of the answer."""
         os.posix_fallocate(self._shared, 0, max(size, 1))
 
     def outputs(self, like: list[torch.Tensor]) -> list[torch.Tensor]:
-        """Those of its last call, whose shapes and types are these."""
+        """Outputs of the last call, whose shapes and types are those of `like`."""
         found, at = [], 0
         for tensor in like:
             size = tensor.numel() * tensor.element_size()

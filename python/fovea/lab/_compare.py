@@ -39,7 +39,7 @@ def says_something(want: torch.Tensor, peer: torch.Tensor) -> bool:
 
 
 def largest(figures: dict[str, float], others: dict[str, float]) -> dict[str, float]:
-    """Of each figure the larger one, and NaN where either is: max() may leave out a NaN."""
+    """Larger value of each figure, and NaN where either is: max() may leave out a NaN."""
     return figures | {name: float(np.maximum(value, figures.get(name, value))) for name, value in others.items()}
 
 

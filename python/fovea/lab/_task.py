@@ -53,7 +53,7 @@ def tensors_of(result: object) -> list[torch.Tensor]:
 
 
 def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
-    """Its elements' bytes, one after the other; a view where it is contiguous."""
+    """Bytes of the elements, one after the other; a view where the tensor is contiguous."""
     return tensor.detach().contiguous().reshape(-1).view(torch.uint8)
 
 
@@ -154,7 +154,7 @@ def copied(values: Sequence[Any]) -> list[Any]:
 
 
 def _layout(value: object) -> object:
-    """That of its copy: a copy has no strides of 0 and no gaps."""
+    """Layout of a copy of the value: a copy has no strides of 0 and no gaps."""
     if not isinstance(value, torch.Tensor):
         return None
     return value.shape, value.dtype, value.device, torch.empty_like(value, device="meta").stride()

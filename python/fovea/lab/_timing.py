@@ -17,7 +17,7 @@ _SECONDS = 0.2
 _MOST_CALLS = 64  # in a graph: one per set of operands, but as many as fill
 _GRAPH_CALLS, _GRAPH_SECONDS = 16, 2e-3  # these seconds, up to this number of calls
 _CPU_SECONDS = 0.2
-# Of calls that come one by one: how many, until they took _SECONDS, or with what is between them these seconds.
+# Calls that come one by one: their least and most number until they took _SECONDS, or these seconds with the pauses.
 _FEWEST_COLD, _MOST_COLD, _COLD_SECONDS = 5, 100, 10.0
 _BUSY_CYCLES = 2_000_000  # a millisecond of a GPU: longer than Python takes to launch a model's kernels
 
@@ -47,7 +47,7 @@ def _summary(times: Sequence[float]) -> Time:
 
 
 def rotation(tensors: Sequence[torch.Tensor]) -> list[list[torch.Tensor]]:
-    """As many copies of the operands, with their strides, as fill the L2 cache twice."""
+    """Copies of the operands, with their strides: as many as fill the L2 cache twice."""
     if not tensors[0].is_cuda:
         return [list(tensors)]
     cache = torch.cuda.get_device_properties(tensors[0].device).L2_cache_size

@@ -366,7 +366,7 @@ def _print(report: Report) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it: null for NaN and infinities."""
+    """Value that JSON can hold: null for NaN and infinities."""
     if isinstance(value, dict):
         return {name: _plain(part) for name, part in value.items()}
     if isinstance(value, list):
