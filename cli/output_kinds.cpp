@@ -17,8 +17,6 @@
 #include "fovea/job.hpp"
 #include "io/descriptor.hpp"
 #include "io/html.hpp"
-#include "lab/captures/results.hpp"
-#include "lab/cards/card.hpp"
 
 namespace fovea::cli {
 namespace {
@@ -97,53 +95,12 @@ bool is_machine_code(const fs::path& file) {
          head[kMachine] == kCuda;
 }
 
-bool are_captures(const fs::path& file) {
-  try {
-    (void)captures::read_results(file);
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-}
-
 bool is_task(const fs::path& file) {
   return head_of(file).find("written by `fovea kernel export`") != std::string::npos;
 }
 
 bool is_profile(const fs::path& file) {
   return json_kind(file) == "profile" || is_document(file) || begins_with(file, "NVR");
-}
-
-/// What is in a folder, or whose names begin like the value, and ends as profiles do.
-Files profile_files(const std::string& value) {
-  std::error_code absent;
-  const bool in_folder = fs::is_directory(value, absent);
-  const fs::path folder = in_folder ? fs::path(value) : fs::path(value).parent_path();
-  const std::string stem = in_folder ? "" : fs::path(value).filename().native();
-  Files files;
-  for (const auto& entry : fs::directory_iterator(folder.empty() ? "." : folder, absent)) {
-    const fs::path name = entry.path().filename();
-    const std::string rest =
-        name.stem().native().starts_with(stem)
-            ? name.stem().native().substr(std::min(stem.size(), name.stem().native().size()))
-            : "?";
-    const bool is_number =
-        rest.empty() ||
-        (rest.front() == '-' &&
-         std::ranges::all_of(rest.substr(1), [](unsigned char c) { return std::isdigit(c) != 0; }));
-    const bool of_card =
-        in_folder && std::ranges::any_of(lab::find_cards({}), [&](const lab::Card* card) {
-          return name.native().starts_with(card->name + "-");
-        });
-    if ((in_folder ? of_card : is_number) &&
-        (name.extension() == ".json" || name.extension() == ".ncu-rep")) {
-      files.push_back(folder / name);
-    }
-  }
-  if (files.empty() && !in_folder) {
-    files.emplace_back(value + ".json");
-  }
-  return files;
 }
 
 constexpr const char* kSanitizerReport = "sanitizers.json";

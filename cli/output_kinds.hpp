@@ -33,6 +33,11 @@ struct KindOfOutput {
 /// Whether the file begins as an image that can be embedded does.
 [[nodiscard]] bool is_image(const std::filesystem::path& file);
 
+// What only the laboratory can tell: recorded results of cases, and the files of a profile that an
+// option's value stands for.
+[[nodiscard]] bool are_captures(const std::filesystem::path& file);
+[[nodiscard]] std::vector<std::filesystem::path> profile_files(const std::string& value);
+
 /// What kind_by_name() says, for messages: "an image", "json".
 [[nodiscard]] std::string in_words(std::string_view kind);
 

@@ -4,11 +4,16 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/fovea)
-install(TARGETS fovea_c fovea_emulator_shared EXPORT fovea)
+set(emulator "")
+if(FOVEA_LABORATORY)
+  set(emulator fovea_emulator_shared)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/emulator/include/fovea_emulator DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+endif()
+install(TARGETS fovea_c ${emulator} EXPORT fovea)
 install(TARGETS fovea_codecs LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})  # libfovea.so opens it
 # What has to be built before an installation, which scripts/build does: all targets that are installed.
 add_custom_target(installed)
-add_dependencies(installed fovea_c fovea_codecs fovea_emulator_shared)
+add_dependencies(installed fovea_c fovea_codecs ${emulator})
 install(EXPORT fovea NAMESPACE fovea:: FILE foveaConfig.cmake DESTINATION ${package})
 # Before version 1 any minor version may change the interfaces.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/foveaConfigVersion.cmake
@@ -20,6 +25,5 @@ cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX
 configure_file(${PROJECT_SOURCE_DIR}/cmake/fovea.pc.in ${PROJECT_BINARY_DIR}/fovea.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/fovea.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/fovea ${PROJECT_SOURCE_DIR}/emulator/include/fovea_emulator
-        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/fovea DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR})

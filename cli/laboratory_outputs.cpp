@@ -1,0 +1,62 @@
+// Outputs of the laboratory's commands that only the laboratory recognises.
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "cli/output_kinds.hpp"
+#include "core/error.hpp"
+#include "lab/captures/results.hpp"
+#include "lab/cards/card.hpp"
+
+namespace fovea::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+}  // namespace
+
+bool are_captures(const fs::path& file) {
+  try {
+    (void)captures::read_results(file);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// What is in a folder, or whose names begin like the value, and ends as profiles do.
+std::vector<fs::path> profile_files(const std::string& value) {
+  std::error_code absent;
+  const bool in_folder = fs::is_directory(value, absent);
+  const fs::path folder = in_folder ? fs::path(value) : fs::path(value).parent_path();
+  const std::string stem = in_folder ? "" : fs::path(value).filename().native();
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder.empty() ? "." : folder, absent)) {
+    const fs::path name = entry.path().filename();
+    const std::string rest =
+        name.stem().native().starts_with(stem)
+            ? name.stem().native().substr(std::min(stem.size(), name.stem().native().size()))
+            : "?";
+    const bool is_number =
+        rest.empty() ||
+        (rest.front() == '-' &&
+         std::ranges::all_of(rest.substr(1), [](unsigned char c) { return std::isdigit(c) != 0; }));
+    const bool of_card =
+        in_folder && std::ranges::any_of(lab::find_cards({}), [&](const lab::Card* card) {
+          return name.native().starts_with(card->name + "-");
+        });
+    if ((in_folder ? of_card : is_number) &&
+        (name.extension() == ".json" || name.extension() == ".ncu-rep")) {
+      files.push_back(folder / name);
+    }
+  }
+  if (files.empty() && !in_folder) {
+    files.emplace_back(value + ".json");
+  }
+  return files;
+}
+
+}  // namespace fovea::cli
