@@ -4,7 +4,7 @@
 
 Sections: encoder, cpu_times, image, end_to_end, cold_start, memory, robustness (default: all). A section
 measured on a machine without this checkout is added with --take SECTION=FILE, together with its
-machine. Then bench/report.py generates docs/performance.md from all results.
+machine. Then python3 bench/report generates docs/performance.md from all results.
 """
 
 import argparse

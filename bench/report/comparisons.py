@@ -1,6 +1,6 @@
 """How a figure is told beside those of its peers, for the sections of docs/performance.md."""
 
-from report.tables import foreign
+from report.tables import fields, foreign
 
 UNTOLD = "the run has neither a figure nor a reason"
 
@@ -18,11 +18,19 @@ def ratio(ours: float, rivals) -> str:
 def ratio_in(precision: str, ours: float, rivals: list[float], theirs: str) -> str:
     """The same where all rivals are in one precision: beside those of another nothing is won, and it says which that
     is."""
-    return (
-        ratio(ours, rivals)
-        if precision == theirs or not rivals
-        else f"no peer ({ratio(ours, rivals)} those in {theirs})"
-    )
+    beside = ratio(ours, rivals)
+    return beside if precision == theirs or not rivals else f"no peer ({beside} those in {theirs})"
+
+
+def skipped(entries: list[dict], names: str = "engine precision") -> list[tuple[str, str]]:
+    """Those without a figure, by their fields of these names, each with its reason."""
+    return [(" ".join(fields(entry, names)), entry["skipped"]) for entry in entries if "skipped" in entry]
+
+
+def missing(precisions: dict, peers: dict[str, tuple[str, ...]], told: set[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The peers of these precisions of which the run says nothing."""
+    asked = [(peer, precision) for precision in precisions for peer in peers.get(precision, ())]
+    return [(f"{peer} {precision}", UNTOLD) for peer, precision in asked if (peer, precision) not in told]
 
 
 def left_out(reasons) -> str:

@@ -147,7 +147,7 @@ def ledger_figure(ledger: Ledger) -> Html:
          duration(one.cost), one.reason]
         for one in ledger.candidates
     ]  # fmt: skip
-    columns = ["#number", "#generation", "parents", "change", "outcome", "#speed-up", "#cost", "proposed because"]
+    columns = "#number | #generation | parents | change | outcome | #speed-up | #cost | proposed because"
     table = Table(f"Candidates of {ledger.name}", columns, rows).folded(f"All {len(rows)} candidates")
     return figure(joined(ledger.name, element("small", about)), summary(ledger), tree(ledger) if rows else "", table)
 
@@ -278,11 +278,7 @@ def table(documents: Sequence[Document]) -> str:
             ledger.ended() or "it was interrupted",
             ledger.document.told,
         ])  # fmt: skip
-    columns = [
-        "card", "case", "level", "population or proposer", "candidates", "valid", "median speed-up", "best",
-        "the best again", "its parameters",
-        "seconds", "why it ended", "measured",
-    ]  # fmt: skip
+    columns = "card | case | level | population or proposer | candidates | valid | median speed-up | best | the best again | its parameters | seconds | why it ended | measured"
     return (
         "### Evolution\n\n`fovea kernel evolve`: candidates beside what the launcher chooses.\n\n"
         + Table("Evolution", columns, rows).markdown()

@@ -4,8 +4,8 @@ import re
 
 import speed_gates
 
-from report.comparisons import UNTOLD, is_fovea, left_out, ratio, ratio_in
-from report.tables import ROOT, number, table
+from report.comparisons import UNTOLD, is_fovea, left_out, missing, ratio, ratio_in, skipped
+from report.tables import ROOT, fields, number, table
 
 CARDS = ROOT / "lab" / "cards"
 
@@ -39,37 +39,16 @@ def kernels_section(result: dict) -> str:
         seconds = figure["seconds"]
         flops = figure["flops"] / seconds
         whole = [peer["ratio"] for peer in figure["peers"] if peer["same_result"] and not peer["wrong"]]
-        rows.append(
-            [
-                figure["card"],
-                figure["description"],
-                f"{min(whole):.2f}x" if whole else "no peer",
-                gates_of(figure),
-                with_spread(figure),
-                microseconds(figure["sustained"]),
-                f"{figure['sm_mhz']:,} MHz, {figure['watts']:.0f} W",
-                number(flops * 1e-12),
-                share(flops, figure["matrix_ceiling"]),
-                share(figure["bytes"] / seconds, result["copy_bytes_per_second"]),
-                "<br>".join(kernel_peer(peer) for peer in figure["peers"]),
-            ]
-        )
-    text += table(
-        [
-            "card",
-            "problem",
-            "to the best peer",
-            "its gate",
-            "microseconds",
-            "sustained",
-            "clock, power",
-            "TFLOP/s",
-            "of the matrix rate",
-            "of the copy rate",
-            "peers: microseconds, ratio; ratio sustained",
-        ],
-        rows,
-    )
+        rows.append([
+            *fields(figure, "card description"), f"{min(whole):.2f}x" if whole else "no peer", gates_of(figure),
+            with_spread(figure), microseconds(figure["sustained"]),
+            f"{figure['sm_mhz']:,} MHz, {figure['watts']:.0f} W", number(flops * 1e-12),
+            share(flops, figure["matrix_ceiling"]), share(figure["bytes"] / seconds, result["copy_bytes_per_second"]),
+            "<br>".join(kernel_peer(peer) for peer in figure["peers"]),
+        ])  # fmt: skip
+    columns = "card | problem | to the best peer | its gate | microseconds | sustained | clock, power | TFLOP/s"
+    columns += " | of the matrix rate | of the copy rate | peers: microseconds, ratio; ratio sustained"
+    text += table(columns, rows)
     if result.get("missing"):
         text += "\nNot measured: " + "; ".join(result["missing"]) + ".\n"
     return text + speed_gates.told(result)
@@ -77,13 +56,11 @@ def kernels_section(result: dict) -> str:
 
 def gates_of(figure: dict) -> str:
     """What is asked of the ratio to a peer, and whether it was reached."""
-    return (
-        "<br>".join(
-            f"{gate['peer']}: {gate['reading']:.2f}x of {gate['limit']:.2f}x, {'passed' if gate['passed'] else 'MISSED'}"
-            for gate in figure.get("gates", [])
-        )
-        or "-"
-    )
+    told = [
+        f"{gate['peer']}: {gate['reading']:.2f}x of {gate['limit']:.2f}x, {'passed' if gate['passed'] else 'MISSED'}"
+        for gate in figure.get("gates", [])
+    ]
+    return "<br>".join(told) or "-"
 
 
 def with_spread(entry: dict) -> str:
@@ -103,25 +80,15 @@ def kernel_peer(peer: dict) -> str:
 def gpu_encoder_rows(ours: list[dict], peers: list[dict]) -> list[dict]:
     """Fovea's rows and those of its peers in one form; the rate is by the GPU's own time, with pixels in its memory."""
     rows = [
-        {
-            "engine": "fovea",
-            "precision": entry["precision"],
-            "batch": entry["batch_size"],
-            "rate": entry["device_images_per_second"],
-            "copied": entry["images_per_second"],
-        }
+        {"engine": "fovea", "precision": entry["precision"], "batch": entry["batch_size"],
+         "rate": entry["device_images_per_second"], "copied": entry["images_per_second"]}
         for entry in ours
-    ]
+    ]  # fmt: skip
     return rows + [
-        {
-            "engine": entry["peer"],
-            "precision": entry.get("precision", "bf16"),
-            "batch": entry.get("batch", int(entry["case"].split()[-1])),
-            "rate": entry["images_per_second"],
-        }
-        for entry in peers
-        if "images_per_second" in entry
-    ]
+        {"engine": entry["peer"], "precision": entry.get("precision", "bf16"),
+         "batch": entry.get("batch", int(entry["case"].split()[-1])), "rate": entry["images_per_second"]}
+        for entry in peers if "images_per_second" in entry
+    ]  # fmt: skip
 
 
 GPU_PEERS = {
@@ -142,58 +109,36 @@ def gpu_bench_section(run: dict) -> str:
             row["rate"] for row in found if not is_fovea(row) and (row["precision"], row["batch"]) == ("bf16", batch)
         ]
         for row in sorted(group, key=lambda row: (not is_fovea(row), -row["rate"])):
+            beside = ratio(row["rate"], wide) if precision != "bf16" else ""
             rows.append(
                 [
-                    row["engine"],
-                    precision,
-                    str(batch),
-                    number(row["rate"]),
+                    *fields(row, "engine precision batch rate"),
                     ratio(row["rate"], rivals),
-                    ratio(row["rate"], wide) if precision != "bf16" else "",
-                    number(row["copied"]) if "copied" in row else "",
+                    beside,
+                    *fields(row, "copied"),
                 ]
             )
-    reasons = [(f"{entry['peer']} {entry['case']}", entry["skipped"]) for entry in peers if "skipped" in entry]
-    told = {(entry["peer"], entry.get("precision", "bf16")) for entry in peers}
-    reasons += [
-        (f"{peer} {precision}", UNTOLD)
-        for precision in dict.fromkeys(entry["precision"] for entry in entries)
-        for peer in GPU_PEERS.get(precision, ())
-        if (peer, precision) not in told
-    ]
-    return (
-        (
-            "### The encoder on the GPU\n\nbase-patch16-224. Rates by the GPU's own time, with pixels in its memory; Fovea's also with the copies from and to "
-            "the host, as `fovea bench --device cuda` tells them. Peers are transformers' model with attention by torch's SDPA; compiled ones are compiled for each batch size "
-            "alone, and torchao's find the scales of what layers read while they run. A ratio below 1 loses; what 8 bits cost in neighbours is under Accuracy.\n\n"
-        )
-        + table(
-            [
-                "engine",
-                "precision",
-                "batch",
-                "images/s",
-                "to the best peer of this precision",
-                "to the best in bf16",
-                "with copies",
-            ],
-            rows,
-        )
-        + left_out(reasons)
+    about = (
+        "### The encoder on the GPU\n\nbase-patch16-224. Rates by the GPU's own time, with pixels in its memory; Fovea's also with the copies from and to "
+        "the host, as `fovea bench --device cuda` tells them. Peers are transformers' model with attention by torch's SDPA; compiled ones are compiled for each batch size "
+        "alone, and torchao's find the scales of what layers read while they run. A ratio below 1 loses; what 8 bits cost in neighbours is under Accuracy.\n\n"
     )
+    columns = (
+        "engine | precision | batch | images/s | to the best peer of this precision | to the best in bf16 | with copies"
+    )
+    told = {(entry["peer"], entry.get("precision", "bf16")) for entry in peers}
+    untold = missing({entry["precision"]: None for entry in entries}, GPU_PEERS, told)
+    return about + table(columns, rows) + left_out(skipped(peers, "peer case") + untold)
 
 
 def torch_gemm_section(entries: list[dict]) -> str:
     rows = [
-        [entry["case"], entry["peer"], with_spread(entry), number(entry["tflops"])]
+        [*fields(entry, "case peer"), with_spread(entry), *fields(entry, "tflops")]
         for entry in entries
         if "seconds" in entry
     ]
-    return (
-        "### torch's matrix products on the same GPU\n\n"
-        + table(["case", "peer", "microseconds", "TFLOP/s"], rows)
-        + left_out((f"{entry['peer']} {entry['case']}", entry["skipped"]) for entry in entries if "skipped" in entry)
-    )
+    about = "### torch's matrix products on the same GPU\n\n"
+    return about + table("case | peer | microseconds | TFLOP/s", rows) + left_out(skipped(entries, "peer case"))
 
 
 def mixed_precision(entry: dict) -> str:
@@ -203,17 +148,9 @@ def mixed_precision(entry: dict) -> str:
 
 
 def accuracy_rows(result: dict) -> list[list[str]]:
+    figures = "cosine_mean:.5f cosine_percentile_1:.5f cosine_min:.5f recall_at_10:.4f"
     return [
-        [
-            entry["model"],
-            entry["engine"],
-            mixed_precision(entry),
-            entry["calibration"] or "-",
-            f"{entry['cosine_mean']:.5f}",
-            f"{entry['cosine_percentile_1']:.5f}",
-            f"{entry['cosine_min']:.5f}",
-            f"{entry['recall_at_10']:.4f}",
-        ]
+        [*fields(entry, "model engine"), mixed_precision(entry), entry["calibration"] or "-", *fields(entry, figures)]
         for entry in of_the_run(result)
     ]
 
@@ -223,7 +160,7 @@ def of_the_run(result: dict) -> list[dict]:
     return [entry for entry in result["rows"] if "commit" not in entry]
 
 
-ACCURACY_COLUMNS = ["model", "engine", "precision", "calibrated on", "mean", "1st percentile", "minimum", "recall@10"]
+ACCURACY_COLUMNS = "model | engine | precision | calibrated on | mean | 1st percentile | minimum | recall@10"
 
 
 def accuracy_section(result: dict) -> str:
@@ -238,7 +175,7 @@ def accuracy_section(result: dict) -> str:
         "(`bench/hard_photos/`: pages, codes, charts, night, fog, noise, photographs gone wrong), and recall@10: of each photo's ten "
         'nearest others by fp32, the share that is also among its ten nearest here. "The other half": each half of the photos with a '
         "calibration on 32 of the other half.\n\n"
-    ) + table([*ACCURACY_COLUMNS, "worst kinds, and their mean"], rows)
+    ) + table(f"{ACCURACY_COLUMNS} | worst kinds, and their mean", rows)
 
 
 def shortfalls(result: dict) -> list[str]:
@@ -268,42 +205,24 @@ def gpu_end_to_end_section(entries: list[dict]) -> str:
     peers = [peer for entry in entries for peer in entry.get("peers", [])]
     best = [peer["images_per_second"] for peer in peers if "skipped" not in peer]
     rows = [
-        [
-            "fovea embed",
-            entry["precision"],
-            number(entry["end_to_end"]),
-            ratio_in(entry["precision"], entry["end_to_end"], best, "bf16"),
-            number(entry["decode_only"]),
-            number(entry["gpu_only"]),
-            f"{entry['minimum_cosine_to_cpu']:.5f}",
-        ]
+        ["fovea embed", *fields(entry, "precision end_to_end"), ratio_in(entry["precision"], entry["end_to_end"], best, "bf16"),
+         *fields(entry, "decode_only gpu_only minimum_cosine_to_cpu:.5f")]
         for entry in entries
-    ]
+    ]  # fmt: skip
     rows += [
-        [peer["peer"], "bf16", number(peer["images_per_second"]), ratio(peer["images_per_second"], best), "", "", ""]
+        [peer["peer"], "bf16", *fields(peer, "images_per_second"), ratio(peer["images_per_second"], best), "", "", ""]
         for peer in peers
         if "skipped" not in peer
     ]
-    reasons = [(peer["peer"], peer["skipped"]) for peer in peers if "skipped" in peer]
-    reasons += [] if peers else [("DataLoader and nvJPEG with torch.compile", UNTOLD)]
-    return (
-        (
-            f"### JPEGs to embeddings on the GPU\n\n{entries[0]['images']:,} photos of 500x375, {number(entries[0]['mean_bytes'] / 1000)} KB each, in images per second.\n\n"
-        )
-        + table(
-            [
-                "engine",
-                "precision",
-                "images/s",
-                "to the best peer",
-                "decoding alone",
-                "GPU alone",
-                "least cosine to the CPU's",
-            ],
-            rows,
-        )
-        + left_out(reasons)
+    about = (
+        f"### JPEGs to embeddings on the GPU\n\n{entries[0]['images']:,} photos of 500x375, "
+        f"{number(entries[0]['mean_bytes'] / 1000)} KB each, in images per second.\n\n"
     )
+    columns = (
+        "engine | precision | images/s | to the best peer | decoding alone | GPU alone | least cosine to the CPU's"
+    )
+    untold = [] if peers else [("DataLoader and nvJPEG with torch.compile", UNTOLD)]
+    return about + table(columns, rows) + left_out(skipped(peers, "peer") + untold)
 
 
 def operators_accepted_section(result: dict) -> str:
@@ -316,22 +235,16 @@ def operators_accepted_section(result: dict) -> str:
         if line.get("headline"):
             headline[level] = max(headline.get(level, 0.0), line["max_diff"])
     left_out = [line["level"] for line in result["left_out"]]
-    return (
+    shown = [
+        [level, f"{passed}/{total}", f"{headline[level]:.1e}" if level in headline else "", left_out.count(level) or ""]
+        for level, (passed, total) in rows.items()
+    ]
+    about = (
         f"### Attention's acceptance: `python -m fovea.lab.accept` on {result['device']}\n\n"
         '"Largest difference" is that from torch in float32 over the five main cases in fp16; at most 1e-3 is accepted, or\n'
         "what rounding to fp16 costs where this is more ([operators.md](../operators.md#acceptance-and-speed)).\n\n"
-    ) + table(
-        ["level", "passed", "largest difference", "sizes that the level does not support"],
-        [
-            [
-                level,
-                f"{passed}/{total}",
-                f"{headline[level]:.1e}" if level in headline else "",
-                str(left_out.count(level) or ""),
-            ]
-            for level, (passed, total) in rows.items()
-        ],
     )
+    return about + table("level | passed | largest difference | sizes that the level does not support", shown)
 
 
 def operators_attention_section(result: dict) -> str:
@@ -357,22 +270,15 @@ def operators_attention_section(result: dict) -> str:
         problem = f"({', '.join(map(str, sizes))}){' causal' if causal else ''}"
         rows.append([problem, *cells, chosen, *("-" if ratio != ratio else f"{ratio:.2f}x" for ratio in against)])
     overhead = "; ".join(f"`{name}` {us:.1f}" for name, us in result.get("host_us", {}).items())
-    return (
-        (
-            f"### Attention as an operator of PyTorch, {result['rows'][0]['dtype']}\n\n`python -m fovea.lab.bench_attention` measures microseconds "
-            "in a CUDA graph, after each result was checked; ratios above 1 mean that Fovea is faster.\n\n"
-        )
-        + table(
-            [
-                "batch, heads, length, dimension",
-                *sides["fovea"],
-                *(f"torch {name}" for name in sides["torch"]),
-                "default",
-                "default to torch's best",
-                "best to best",
-                "mma to flash",
-            ],
-            rows,
-        )
-        + (f"\nMicroseconds of the calling thread per call: {overhead}.\n" if overhead else "")
+    about = (
+        f"### Attention as an operator of PyTorch, {result['rows'][0]['dtype']}\n\n`python -m fovea.lab.bench_attention` measures microseconds "
+        "in a CUDA graph, after each result was checked; ratios above 1 mean that Fovea is faster.\n\n"
     )
+    engines = [*sides["fovea"], *(f"torch {name}" for name in sides["torch"])]
+    columns = [
+        "batch, heads, length, dimension",
+        *engines,
+        "default | default to torch's best | best to best | mma to flash",
+    ]
+    told = f"\nMicroseconds of the calling thread per call: {overhead}.\n" if overhead else ""
+    return about + table(" | ".join(columns), rows) + told

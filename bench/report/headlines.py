@@ -8,7 +8,7 @@ from report import gpu_sections
 from report.comparisons import is_fovea, ratio
 from report.tables import digits, duration
 
-COLUMNS = ["what", "machine", "Fovea", "its best peer", "of the peer", "ratio", "measured", "commit"]
+COLUMNS = "what | machine | Fovea | its best peer | of the peer | ratio | measured | commit"
 NO_PEER = "no peer"
 Headline = tuple[str, str, str, str, str]  # what, Fovea's figure, the peer's name, its figure, the ratio
 Rate = tuple[str, str, int, float]  # engine, precision, batch, images per second

@@ -83,7 +83,7 @@ def roofline(documents: Sequence[Document]) -> Html:
              digits(one.reached * 1e-12) if one.flops > 0 else "-", percent(one.share_of_roof)]
             for i, one in enumerate(found)
         ]  # fmt: skip
-        columns = ["", "kernel, and how many times as long the best peer takes", "#time", "#TFLOP/s", "#of roof"]
+        columns = " | kernel, and how many times as long the best peer takes | #time | #TFLOP/s | #of roof"
         figures.append(figure(title, roof_chart(title, found), Table(title, columns, rows).html()))
     about = (
         "Each number is a kernel, in its newest result. A circle is a peer on the same problem: below ours, it is slower. Roofs are rates that the same "
@@ -195,7 +195,9 @@ def encoder(documents: Sequence[Document]) -> Html:
         ]
         title = f"Images per second on {device}"
         figures.append(
-            figure(title, Table(title, ["engine", *(f"#batch {batch:g}" for batch in batches)], rows).html())
+            figure(
+                title, Table(title, " | ".join(["engine", *(f"#batch {batch:g}" for batch in batches)]), rows).html()
+            )
         )
     return joined(*figures)
 
@@ -212,7 +214,7 @@ def history(documents: Sequence[Document]) -> Html:
         return Html()
     about = "Time of each kernel in every result that has it, from the oldest to the newest; lower is better. Those measured once are in the table."
     charts = [history_chart(results) for results in found if len(results) > 1]
-    columns = ["card", "case", "device", "result", "#time", "#spread", "to the best peer"]
+    columns = "card | case | device | result | #time | #spread | to the best peer"
     return joined(
         element("p", about),
         element("div", *charts, class_="grid small"),

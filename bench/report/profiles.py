@@ -107,14 +107,14 @@ def profile(document: Document) -> Html:
     ]
     stalls = Table(
         f"Stalls of {name}",
-        ["warps wait for", "#share"],
+        "warps wait for | #share",
         [[in_words(reason), percent(share)] for reason, share in largest(one["stalls"])],
     )
     figures = [[in_words(key), named_figure(key, value)] for key, value in (one.get("figures") or {}).items()]
     more = [
         stalls.html(),
-        Table(f"Places of {name}", ["line", "role", "#share", "wait for"], places).html(),
-        Table(f"Figures of {name}", ["figure", "#value"], figures).html(),
+        Table(f"Places of {name}", "line | role | #share | wait for", places).html(),
+        Table(f"Figures of {name}", "figure | #value", figures).html(),
     ]
     return figure(
         joined(name, " ", element("b", duration(one["seconds"])), element("small", ", ".join(filter(None, what)))),
@@ -173,14 +173,14 @@ def profile_table(documents: Sequence[Document]) -> str:
             ", ".join(f"{in_words(name)} {named_figure(name, figures[name])}" for name in names), chief(one["stalls"]),
             Lines(findings), document.told,
         ])  # fmt: skip
-    columns = ["card", "case", "level or plan, parameters", "time", "busy", "warps wait for", "findings", "measured"]
+    columns = "card | case | level or plan, parameters | time | busy | warps wait for | findings | measured"
     return (
         "### Profiles\n\n`fovea kernel profile`: what warps wait for, by ncu, and the rules that fired.\n\n"
         + Table("Profiles", columns, rows).markdown()
     )
 
 
-GATE_COLUMNS = ["card", "case", "level", "figure", "#limit", "#reading", "", "why this limit", "measured"]
+GATE_COLUMNS = "card | case | level | figure | #limit | #reading |  | why this limit | measured"
 # What a gate's model says of the problem; the other limits say that the design is as intended.
 OF_THE_PROBLEM = ("seconds", "matrix_units", "fma", "dram_bytes_per_second", "dram_bytes")
 

@@ -2,8 +2,8 @@
 peer of the same type beside it, whether it wins or loses, and a peer that is missing has its reason."""
 
 from report import gpu_sections
-from report.comparisons import UNTOLD, is_fovea, left_out, ratio, ratio_in
-from report.tables import number, table
+from report.comparisons import UNTOLD, is_fovea, left_out, missing, ratio, ratio_in, skipped
+from report.tables import fields, number, table
 
 # What bench/peers_cpu.py measures; a run that says nothing of one of them is an old one.
 CPU_PEERS = (
@@ -29,32 +29,20 @@ def encoder_section(entries: list[dict]) -> str:
     for (precision, batch, many), group in sorted(groups.items()):
         rivals = [e for e in group + (groups.get((precision, batch, False), []) if many else []) if not is_fovea(e)]
         for entry in sorted(group, key=lambda e: (not is_fovea(e), -e["images_per_second"])):
+            beside = ratio(entry["images_per_second"], [e["images_per_second"] for e in rivals])
+            requests = entry.get("requests", 1)
             rows.append(
-                [
-                    entry["engine"],
-                    precision,
-                    str(batch),
-                    str(entry.get("requests", 1)),
-                    number(entry["images_per_second"]),
-                    ratio(entry["images_per_second"], [e["images_per_second"] for e in rivals]),
-                ]
+                [*fields(entry, "engine precision batch"), requests, *fields(entry, "images_per_second"), beside]
             )
-    reasons = [(f"{entry['engine']} {entry['precision']}", entry["skipped"]) for entry in entries if "skipped" in entry]
-    told = {(entry["engine"], entry["precision"]) for entry in entries}
-    reasons += [
-        (f"{peer} {precision}", UNTOLD)
-        for precision in dict.fromkeys(entry["precision"] for entry in measured)
-        for peer in CPU_PEERS
-        if (peer, precision) not in told
-    ]
-    return (
-        (
-            '### The encoder alone\n\nbase-patch16-224, no decoding. torch.compile and OpenVINO "static" are compiled for each batch size alone; OpenVINO '
-            "without that word and onnxruntime have one model for all of them. A ratio below 1 loses to the best peer of the same precision.\n\n"
-        )
-        + table(["engine", "precision", "batch", "batches at once", "images/s", "to the best peer"], rows)
-        + left_out(reasons)
+    about = (
+        '### The encoder alone\n\nbase-patch16-224, no decoding. torch.compile and OpenVINO "static" are compiled for each batch size alone; OpenVINO '
+        "without that word and onnxruntime have one model for all of them. A ratio below 1 loses to the best peer of the same precision.\n\n"
     )
+    precisions = {entry["precision"]: None for entry in measured}
+    told = {(entry["engine"], entry["precision"]) for entry in entries}
+    untold = missing(precisions, dict.fromkeys(precisions, CPU_PEERS), told)
+    columns = "engine | precision | batch | batches at once | images/s | to the best peer"
+    return about + table(columns, rows) + left_out(skipped(entries) + untold)
 
 
 def cpu_times_section(times: dict) -> str:
@@ -74,22 +62,12 @@ def cpu_times_section(times: dict) -> str:
         size = {"fp32": 4, "bf16": 2, "int8": 1}[precision]
         normed = work["normed"] * (4 + size) / copied
         own = precision != "int8" or is_fovea(entry)  # another engine's 8 bits are elsewhere
-        rows.append(
-            [
-                entry["engine"],
-                precision,
-                *(number(milliseconds[part]) if part in milliseconds else "" for part in parts),
-                number(sum(milliseconds.values())),
-                *(
-                    f"{share:.0%}" if own else ""
-                    for share in (
-                        least * 1e-6 / milliseconds["products"],
-                        attention * 1e-6 / milliseconds["attention"],
-                        normed * 1e3 / milliseconds["norms"],
-                    )
-                ),
-            ]
-        )
+        shares = least * 1e-6 / milliseconds["products"], attention * 1e-6 / milliseconds["attention"]
+        shares += (normed * 1e3 / milliseconds["norms"],)
+        rows.append([
+            entry["engine"], precision, *(number(milliseconds[part]) if part in milliseconds else "" for part in parts),
+            number(sum(milliseconds.values())), *(f"{share:.0%}" if own else "" for share in shares),
+        ])  # fmt: skip
     listed = ", ".join(f"{name} {rate:,.0f}" for name, rate in rates.items())
     return (
         f"### Where the time of a forward pass goes, {images} images\n\n"
@@ -97,7 +75,10 @@ def cpu_times_section(times: dict) -> str:
         f"{times['threads']} threads make so many thousand million operations a second with operands in the nearest cache: "
         f"{listed}; copies read and write {times['ceilings']['copy_gigabytes']:.0f} GB a second. The last columns are shares of these; "
         "norms can exceed theirs, for they find their rows in caches.\n\n"
-    ) + table(["engine", "precision", *parts, "sum", "products, of the ceiling", "attention", "norms, of copies"], rows)
+    ) + table(
+        f"engine | precision | {' | '.join(parts)} | sum | products, of the ceiling | attention | norms, of copies",
+        rows,
+    )
 
 
 def image_section(entries: list[dict]) -> str:
@@ -106,47 +87,24 @@ def image_section(entries: list[dict]) -> str:
     for entry in entries:
         pairs.setdefault((entry["images"], entry["operation"]), {})[entry["engine"]] = entry["images_per_second"]
     rows = [
-        [
-            images,
-            operation,
-            number(engines["fovea"]),
-            number(engines["pillow"]),
-            f"{engines['fovea'] / engines['pillow']:.2f}x",
-        ]
-        for (images, operation), engines in pairs.items()
+        [*key, *fields(engines, "fovea pillow"), f"{engines['fovea'] / engines['pillow']:.2f}x"]
+        for key, engines in pairs.items()
     ]
-    return text + table(["images", "operation", "Fovea, images/s", "Pillow, images/s", "ratio"], rows)
+    return text + table("images | operation | Fovea, images/s | Pillow, images/s | ratio", rows)
 
 
 def end_to_end_section(entries: list[dict]) -> str:
-    return "### End to end\n\nJPEGs of 500x375 from disk to embeddings, in images per second.\n\n" + table(
-        ["precision", "decoding alone", "computing alone", "`fovea embed`", "share of the slower stage"],
-        [
-            [
-                entry["precision"],
-                number(entry["decode_only"]),
-                number(entry["compute_only"]),
-                number(entry["end_to_end"]),
-                f"{entry['share_of_slower_stage']:.1%}",
-            ]
-            for entry in entries
-        ],
-    )
+    names = "precision decode_only compute_only end_to_end share_of_slower_stage:.1%"
+    columns = "precision | decoding alone | computing alone | `fovea embed` | share of the slower stage"
+    about = "### End to end\n\nJPEGs of 500x375 from disk to embeddings, in images per second.\n\n"
+    return about + table(columns, [fields(entry, names) for entry in entries])
 
 
 def cold_start_section(entries: list[dict]) -> str:
-    return "### Cold start\n\nA new process embeds one photo, with the weights in the page cache.\n\n" + table(
-        ["precision", "process, seconds", "one image's compute, seconds", "beyond compute, seconds"],
-        [
-            [
-                entry["precision"],
-                number(entry["process_seconds"]),
-                number(entry["one_image_seconds"]),
-                number(entry["beyond_compute_seconds"]),
-            ]
-            for entry in entries
-        ],
-    )
+    names = "precision process_seconds one_image_seconds beyond_compute_seconds"
+    columns = "precision | process, seconds | one image's compute, seconds | beyond compute, seconds"
+    about = "### Cold start\n\nA new process embeds one photo, with the weights in the page cache.\n\n"
+    return about + table(columns, [fields(entry, names) for entry in entries])
 
 
 def memory_section(entries: list[dict]) -> str:
@@ -155,16 +113,15 @@ def memory_section(entries: list[dict]) -> str:
         for entry in entries
         for images, peak in entry["peak_mib"].items()
     ]
-    return "### Peak memory\n\nThe largest resident memory of `fovea embed --synthetic N --batch-size 32`.\n\n" + table(
-        ["model", "precision", "images", "peak MiB"], rows
-    )
+    about = "### Peak memory\n\nThe largest resident memory of `fovea embed --synthetic N --batch-size 32`.\n\n"
+    return about + table("model | precision | images | peak MiB", rows)
 
 
 def robustness_section(entry: dict) -> str:
     kill, damage = entry["kill"], entry["damage"]
     word = {True: "yes", False: "NO"}
     return "### Killed, damaged, and nothing lost\n\n" + table(
-        ["what", "figure"],
+        "what | figure",
         [
             ["images in the job", f"{entry['images']:,}"],
             ["times killed with SIGKILL and resumed", str(kill["kills"])],
@@ -178,43 +135,24 @@ def robustness_section(entry: dict) -> str:
 
 
 def python_section(entries: list[dict]) -> str:
-    return (
+    about = (
         "### `Encoder.embed` in Python beside `fovea embed`\n\nImages per second of long runs, of one call on a loaded model, and as the program "
         "itself reports for as many photos, including the load of the model.\n\n"
-    ) + table(
-        ["device", "Python", "`fovea embed`", "ratio", "photos", "one call", "`fovea embed` reports", "same values"],
-        [
-            [
-                entry["device"],
-                number(entry["python_images_per_second"]),
-                number(entry["cli_images_per_second"]),
-                f"{entry['python_to_cli']:.2f}",
-                f"{entry['images']:,}",
-                number(entry["call_images_per_second"]),
-                number(entry["cli_reported_images_per_second"]),
-                "yes" if entry["same_values"] else "NO",
-            ]
-            for entry in entries
-        ],
     )
+    columns = "device | Python | `fovea embed` | ratio | photos | one call | `fovea embed` reports | same values"
+    names = "device python_images_per_second cli_images_per_second python_to_cli:.2f images:, call_images_per_second"
+    names += " cli_reported_images_per_second same_values"
+    return about + table(columns, [fields(entry, names) for entry in entries])
 
 
 def text_accuracy_section(result: dict) -> str:
     """What each precision costs texts, beside transformers' bf16 on the same ones."""
-    rows = [
-        [
-            name,
-            f"{entry['mean']:.6f}",
-            f"{entry['first_percentile']:.6f}",
-            f"{entry['least']:.6f}",
-            f"{entry['recall_at_10']:.4f}",
-        ]
-        for name, entry in result["precisions"].items()
-    ]
+    names = "mean:.6f first_percentile:.6f least:.6f recall_at_10:.4f"
+    rows = [[name, *fields(entry, names)] for name, entry in result["precisions"].items()]
     return (
         f"### Texts: accuracy by precision\n\n{result['texts']:,} texts, a model of random weights ({result['model']}), on "
         f"{'the GPU' if result['device'] == 'cuda' else 'the CPU'}. Cosines to, and the 10 nearest texts shared with, transformers in fp32.\n\n"
-    ) + table(["engine", "mean", "1st percentile", "least", "recall@10"], rows)
+    ) + table("engine | mean | 1st percentile | least | recall@10", rows)
 
 
 def search_times_section(results: list[dict]) -> str:
@@ -228,23 +166,18 @@ def search_times_of(result: dict) -> str:
     for queries in sorted({entry["queries"] for entry in result["results"]}):
         group = sorted((e for e in result["results"] if e["queries"] == queries), key=lambda e: e["seconds"])
         best = min((e["seconds"] for e in group if not e["engine"].lower().startswith("fovea")), default=None)
-        rows += [
-            [
-                str(queries),
-                e["engine"],
-                f"{e['seconds']:.{digits}f}",
-                f"{best / e['seconds']:.2f}x" if best else "no peer",
-                f"{e['least_seconds']:.{digits}f}",
-            ]
-            for e in group
-        ]
+        for e in group:
+            beside = f"{best / e['seconds']:.2f}x" if best else "no peer"
+            rows.append(
+                [queries, *fields(e, f"engine seconds:.{digits}f"), beside, *fields(e, f"least_seconds:.{digits}f")]
+            )
     text = (
         f"### Exact search{' on the GPU' if result.get('device') == 'cuda' else ''}, {result['rows']:,} rows\n\n"
         f"Rows of {result['dimension']} numbers in f16, the {result['k']} nearest, {result['threads']} threads. The answers to the first "
         f"{result.get('checked_queries', 16)} queries of each batch were compared with float64; peers have all rows in memory, unless it says of files. "
         "The median and the least of several turns; a ratio below 1 is slower than the best peer.\n\n"
-    ) + table(["queries", "engine", "seconds", "to the best peer", "least"], rows)
-    return text + left_out((skipped["engine"], skipped["why"]) for skipped in result.get("skipped", []))
+    ) + table("queries | engine | seconds | to the best peer | least", rows)
+    return text + left_out((peer["engine"], peer["why"]) for peer in result.get("skipped", []))
 
 
 def naflex_section(results: list[dict]) -> str:
@@ -258,31 +191,14 @@ def naflex_section(results: list[dict]) -> str:
                 for e in measured
                 if not is_fovea(e) and (e["precision"], e["batch"]) == (entry["precision"], entry["batch"])
             ]
-            rows.append(
-                [
-                    result["device"],
-                    entry["engine"],
-                    entry["precision"],
-                    str(entry["batch"]),
-                    number(entry["images_per_second"]),
-                    ratio(entry["images_per_second"], rivals),
-                    f"{entry['minimum_cosine']:.6f}",
-                ]
-            )
-        reasons += [
-            (f"{entry['engine']} {entry['precision']}", entry["skipped"])
-            for entry in result["rates"]
-            if "skipped" in entry
-        ]
+            names = "engine precision batch images_per_second"
+            beside = ratio(entry["images_per_second"], rivals)
+            rows.append([result["device"], *fields(entry, names), beside, *fields(entry, "minimum_cosine:.6f")])
+        reasons += skipped(result["rates"])
         if not any(entry["engine"].startswith("torch.compile") for entry in result["rates"]):
             reasons.append(("torch.compile", UNTOLD))
-    return (
-        "### NaFlex: images of many aspect ratios\n\n"
-        + table(
-            ["device", "engine", "precision", "batch", "images/s", "to the best peer", "least cosine to fp32"], rows
-        )
-        + left_out(reasons)
-    )
+    columns = "device | engine | precision | batch | images/s | to the best peer | least cosine to fp32"
+    return "### NaFlex: images of many aspect ratios\n\n" + table(columns, rows) + left_out(reasons)
 
 
 def texts_section(results: list[dict]) -> str:
@@ -299,27 +215,16 @@ def texts_section(results: list[dict]) -> str:
                 and other["precision"] == row["precision"]
                 and (row["batch"] == "all" or other["batch"] == row["batch"])
             ]
-            rows.append(
-                [
-                    row["engine"],
-                    row["precision"],
-                    str(row["batch"]),
-                    number(row["from_texts_per_second"]),
-                    ratio(row["from_texts_per_second"], rivals),
-                    number(row["from_tokens_per_second"]) if "from_tokens_per_second" in row else "",
-                ]
-            )
+            beside = ratio(row["from_texts_per_second"], rivals)
+            names = "engine precision batch from_texts_per_second"
+            rows.append([*fields(row, names), beside, *fields(row, "from_tokens_per_second")])
         text += (
-            (
-                f"### Texts on {'the GPU' if result['device'] == 'cuda' else 'the CPU'}\n\n{result['model']}, {result['tokens']} tokens for each text, engines warm; "
-                'texts per second from strings, tokenizer included, and from token ids in the host\'s memory. "all" is one process over '
-                f"{result['texts']:,} texts, without its start, beside the best batch of a peer. A ratio below 1 loses.\n\n"
-            )
-            + table(["engine", "precision", "batch", "from texts", "to the best peer", "from tokens"], rows)
-            + left_out(
-                (f"{row['engine']} {row['precision']}", row["skipped"]) for row in result["rows"] if "skipped" in row
-            )
+            f"### Texts on {'the GPU' if result['device'] == 'cuda' else 'the CPU'}\n\n{result['model']}, {result['tokens']} tokens for each text, engines warm; "
+            'texts per second from strings, tokenizer included, and from token ids in the host\'s memory. "all" is one process over '
+            f"{result['texts']:,} texts, without its start, beside the best batch of a peer. A ratio below 1 loses.\n\n"
         )
+        text += table("engine | precision | batch | from texts | to the best peer | from tokens", rows)
+        text += left_out(skipped(result["rows"]))
     return text
 
 
@@ -328,58 +233,33 @@ def features_section(results: list[dict]) -> str:
     rows, reasons = [], []
     for result in results:
         model = f"{result['model']}, {result['layer']}"
-        peer, dtype = (
-            result.get("transformers_figures", {}),
-            {"bfloat16": "bf16", "float32": "fp32"}.get(result.get("transformers_dtype", ""), ""),
-        )
-        rivals = [
-            result[key] for key in ("transformers_images_per_second", "compiled_images_per_second") if key in result
-        ]
+        peer = result.get("transformers_figures", {})
+        dtype = {"bfloat16": "bf16", "float32": "fp32"}.get(result.get("transformers_dtype", ""), "")
+        keys = "transformers_images_per_second", "compiled_images_per_second"
+        rivals = [result[key] for key in keys if key in result]
         for row in result["rows"]:
             if "skipped" in row:
                 reasons.append((f"fovea {row['precision']}", row["skipped"]))
                 continue
-            rows.append(
-                [
-                    model,
-                    f"fovea {row['precision']}",
-                    f"{row['cosine_least']:.6f}",
-                    f"{row['cosine_mean']:.6f}",
-                    number(row["features_images_per_second"]),
-                    ratio_in(row["precision"], row["features_images_per_second"], rivals, dtype),
-                    number(row["photos_images_per_second"]),
-                    number(row["written_images_per_second"]),
-                ]
-            )
+            beside = ratio_in(row["precision"], row["features_images_per_second"], rivals, dtype)
+            rows.append([
+                model, f"fovea {row['precision']}", *fields(row, "cosine_least:.6f cosine_mean:.6f features_images_per_second"),
+                beside, *fields(row, "photos_images_per_second written_images_per_second"),
+            ])  # fmt: skip
         if rivals:
-            rows.append(
-                [
-                    model,
-                    f"transformers {dtype}",
-                    f"{peer['cosine_least']:.6f}" if peer else "",
-                    f"{peer['cosine_mean']:.6f}" if peer else "",
-                    number(rivals[0]),
-                    ratio(rivals[0], rivals),
-                    "",
-                    "",
-                ]
-            )
+            cosines = fields(peer, "cosine_least:.6f cosine_mean:.6f")
+            rows.append([model, f"transformers {dtype}", *cosines, number(rivals[0]), ratio(rivals[0], rivals), "", ""])
         if "compiled_images_per_second" in result:
             rows.append([model, f"torch.compile {dtype}", "", "", number(rivals[1]), ratio(rivals[1], rivals), "", ""])
         else:
             reasons.append((f"torch.compile {dtype}", result.get("compiled_skipped", UNTOLD)))
-    return (
-        (
-            f"### Features of patches\n\n{results[0]['images']:,} photos, f16. Cosines of tokens to transformers in fp32. Images per second "
-            "from pixels with the result left on the device, from JPEG files the same, and from JPEG files to an output folder. Peers start from float pixels on "
-            "the device.\n\n"
-        )
-        + table(
-            ["model", "engine", "least cosine", "mean", "from pixels", "to the best peer", "from files", "written"],
-            rows,
-        )
-        + left_out(reasons)
+    about = (
+        f"### Features of patches\n\n{results[0]['images']:,} photos, f16. Cosines of tokens to transformers in fp32. Images per second "
+        "from pixels with the result left on the device, from JPEG files the same, and from JPEG files to an output folder. Peers start from float pixels on "
+        "the device.\n\n"
     )
+    columns = "model | engine | least cosine | mean | from pixels | to the best peer | from files | written"
+    return about + table(columns, rows) + left_out(reasons)
 
 
 SECTIONS = {

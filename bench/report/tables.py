@@ -5,7 +5,7 @@ import functools
 import math
 import pathlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from report.markup import Html, breakable, element, folded, joined, printable
 
@@ -38,51 +38,35 @@ class Row(tuple[object, ...]):
 
 @dataclasses.dataclass
 class Table:
-    """A column whose name begins with '#' holds numbers. The caption is for those who cannot see the page."""
+    """Columns have " | " between them, and one that begins with '#' holds numbers. The caption is for those who cannot
+    see the page."""
 
     caption: str
-    columns: Sequence[str]
+    columns: str
     rows: Sequence[Sequence[object]]
 
     def __bool__(self) -> bool:
         return bool(self.rows)
 
     def markdown(self) -> str:
-        return table(
-            [name.removeprefix("#") for name in self.columns],
-            [[markdown_cell(one) for one in row] for row in self.rows],
-        )
+        return table(self.columns.replace("#", ""), [[markdown_cell(one) for one in row] for row in self.rows])
 
     def html(self) -> Html:
         """A table that scrolls by itself where it is too wide; nothing without rows."""
         if not self.rows:
             return Html()
-        kinds = ["n" if name.startswith("#") else None for name in self.columns]
-        names = [name.removeprefix("#") for name in self.columns]
-        head = element(
-            "tr", *(element("th", name, scope="col", class_=kind) for name, kind in zip(names, kinds, strict=True))
-        )
+        names = self.columns.split(" | ")
+        columns = [(name.removeprefix("#"), "n" if name.startswith("#") else None) for name in names]
+        head = element("tr", *(element("th", name, scope="col", class_=kind) for name, kind in columns))
         rows = [
-            joined(
-                element(
-                    "tr",
-                    *(
-                        element("td", html_cell(one), class_=kind, data_of=name)
-                        for one, name, kind in zip(row, names, kinds, strict=True)
-                    ),
-                ),
-                "\n",
-            )
+            joined(element("tr", *(element("td", html_cell(one), class_=kind, data_of=name)
+                                   for one, (name, kind) in zip(row, columns, strict=True))), "\n")
             for row in self.rows
-        ]
-        body = element(
-            "table",
-            element("caption", self.caption),
-            element("thead", head),
-            element("tbody", Html("\n"), *rows),
-            class_="lists" if len(names) > MOST_ON_PHONES else None,
-        )
-        return Html(element("div", body, class_="scroll", role="region", tabindex=0, aria_label=self.caption) + "\n")
+        ]  # fmt: skip
+        inside = element("caption", self.caption), element("thead", head), element("tbody", "\n", *rows)
+        kind = "lists" if len(names) > MOST_ON_PHONES else None
+        shown = element("table", *inside, class_=kind)
+        return Html(element("div", shown, class_="scroll", role="region", tabindex=0, aria_label=self.caption) + "\n")
 
     def folded(self, summary: str) -> Html:
         return folded(summary, self.html()) if self.rows else Html()
@@ -106,10 +90,22 @@ def markdown_cell(cell: object) -> str:
     return f"`{printable(cell)}`" if isinstance(cell, Code) else foreign("-" if cell is None else str(cell))
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Of cells that are Markdown."""
-    lines = ["| " + " | ".join(columns) + " |", "| " + " | ".join("---" for _ in columns) + " |"]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
+def table(columns: str, rows: Iterable[Sequence[object]]) -> str:
+    """Of columns that " | " parts, and cells that are Markdown."""
+    lines = [columns.split(" | "), ["---"] * len(columns.split(" | ")), *rows]
+    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
+
+
+def fields(entry: dict, names: str) -> list[str]:
+    """Those of an entry as cells: three digits of a float, or as "name:.5f" says; nothing for what is missing."""
+
+    def cell(value: object, form: str) -> str:
+        if value is None or isinstance(value, bool):
+            return {None: "", True: "yes", False: "NO"}[value]
+        return format(value, form) if form else number(value) if isinstance(value, float) else str(value)
+
+    parts = [name.partition(":") for name in names.split()]
+    return [cell(entry.get(key), form) for key, _, form in parts]
 
 
 def number(value: float) -> str:

@@ -66,18 +66,7 @@ def comparisons(documents: Sequence[Document]) -> Table:
             " to ".join(f"{end:.4f}" for end in one.get("interval") or []) or "-", one.get("rounds"),
             Lines(moved(counter) for counter in (one.get("counters") or [])[:MOST_COUNTERS]), document.told,
         ])  # fmt: skip
-    columns = [
-        "card",
-        "case",
-        "A",
-        "B",
-        "B is",
-        "#ratio",
-        "#interval",
-        "#pairs",
-        "counters that moved most",
-        "measured",
-    ]
+    columns = "card | case | A | B | B is | #ratio | #interval | #pairs | counters that moved most | measured"
     return Table("Comparisons: A and B in turns on one GPU; the ratio is B's time to A's", columns, rows)
 
 
@@ -94,7 +83,7 @@ def known_differences(documents: Sequence[Document]) -> Table:
         rows.append([
             one["card"], one["what"], truth, len(one["runs"]), verdicts,
             f"{ratios[0]:.4f} to {ratios[-1]:.4f}" if ratios else "-", document.told])  # fmt: skip
-    columns = ["card", "B is", "true verdict", "#runs", "verdicts", "ratios", "measured"]
+    columns = "card | B is | true verdict | #runs | verdicts | ratios | measured"
     return Table("Verdicts of fovea kernel compare on known differences, run after run", columns, rows)
 
 
@@ -106,17 +95,7 @@ def misdeeds(documents: Sequence[Document]) -> Table:
          number(one.get("seconds") or 0), document.told]
         for one, document in newest_parts(documents, "misdeeds", lambda one: (one["how"],))
     ]  # fmt: skip
-    columns = [
-        "misdeed",
-        "",
-        "#invalid candidates",
-        "reason",
-        "#valid ones after it",
-        "why it ended",
-        "#exit code",
-        "#seconds",
-        "measured",
-    ]
+    columns = "misdeed |  | #invalid candidates | reason | #valid ones after it | why it ended | #exit code | #seconds | measured"
     about = "fovea kernel evolve with a proposer that misbehaves once: it hangs, writes garbage, or proposes a kernel that never ends"
     return Table(about, columns, rows)
 
@@ -140,7 +119,7 @@ def planted_gates(documents: Sequence[Document]) -> Table:
             rows.append([card, sources, run.get("exit_code"), Lines(missed), document.told])
     return Table(
         "Gates beside a planted slow-down",
-        ["card", "sources", "#exit code", "kernels that missed a gate", "measured"],
+        "card | sources | #exit code | kernels that missed a gate | measured",
         rows,
     )
 
@@ -155,7 +134,7 @@ def planted_choices(documents: Sequence[Document]) -> Table:
             rows.append(
                 [record, run.get("level") or "-", kernel, run.get("runs"), len(notices), Lines(notices), document.told]
             )
-    columns = ["record", "level that runs", "kernel", "#runs in one process", "#notices", "what they say", "measured"]
+    columns = "record | level that runs | kernel | #runs in one process | #notices | what they say | measured"
     return Table("Which kernel attention runs by the record of gates (FOVEA_GATE_RECORD)", columns, rows)
 
 
@@ -184,7 +163,7 @@ def judgements(documents: Sequence[Document]) -> Table:
         for one, document in found
     ]  # fmt: skip
     return Table(
-        "Verdicts on foreign kernels", ["task", "answer", "device", "verdict", "reasons", "#speed-up", "measured"], rows
+        "Verdicts on foreign kernels", "task | answer | device | verdict | reasons | #speed-up | measured", rows
     )
 
 
@@ -221,7 +200,7 @@ def sanitizers_page(documents: Sequence[Document]) -> Html:
         (good if all(run["passed"] for run, _ in found.values()) else bad).append(row)
     if not runs:
         return Html()
-    columns = ["card", *tools, "newest"]
+    columns = " | ".join(["card", *tools, "newest"])
     return joined(
         element("p", f"{sum(run['passed'] for run, _ in runs)} of {len(runs)} runs of compute-sanitizer are clean."),
         "\n",
@@ -259,7 +238,7 @@ def sanitizers_table(documents: Sequence[Document]) -> str:
     return (
         f"### compute-sanitizer\n\n`fovea kernel sanitize`: kernels that ship for {ships}, on small problems, by all plans.\n\n"
         + Table(
-            "", ["tool", "cards", "kernels launched", "errors", "seconds, several runs at once", "measured"], rows
+            "", "tool | cards | kernels launched | errors | seconds, several runs at once | measured", rows
         ).markdown()
         + (f"\nNot launched under every tool: {told}.\n" if missing else "")
     )
@@ -286,13 +265,5 @@ def planted_causes(documents: Sequence[Document]) -> Table:
         rows.append([
             cause, causes.CAUSES[cause].rule, "; ".join(fired) or "-", compared.json["verdict"] if compared else "-",
             f"{compared.json['ratio']:.3f}" if compared else "-", told or "-", (compared or profile).told])  # fmt: skip
-    columns = [
-        "cause",
-        "the rule that names it",
-        "rules that fired",
-        "verdict",
-        "ratio",
-        "what moved first",
-        "measured",
-    ]
+    columns = "cause | the rule that names it | rules that fired | verdict | ratio | what moved first | measured"
     return Table("Planted causes", columns, rows)
