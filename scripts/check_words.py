@@ -16,7 +16,7 @@ import tokenize
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Folders and files that are checked: those whose words are mended. It grows until it is the whole tree.
-FOLDERS = ("include", "src/gpu/device", "scripts/check_words.py", "tests/scripts/test_check_words.py")
+FOLDERS = ("include", "src/gpu/device", "bench/report", "scripts/check_words.py", "tests/scripts/test_check_words.py")
 
 # First words that are refused. "At most" and "At least" count something: a noun follows.
 BEGINNING = re.compile(

@@ -22,10 +22,10 @@ def git(*words: str) -> subprocess.CompletedProcess:
 def limits(text: str | None = None) -> dict[tuple[str, str], tuple[tuple[str, ...], int]]:
     """Folders that a result depends on and the most commits to them, by the machine ("GPU" or "CPU") and the section."""
     found = {}
-    for where, names, folders, most in ROW.findall(text if text is not None else TABLE.read_text()):
+    for where, names, folders, limit in ROW.findall(text if text is not None else TABLE.read_text()):
         for place in ("GPU", "CPU") if where == "any" else (where,):
             found |= {
-                (place, name): (tuple(re.findall(r"`([\w/]+)/`", folders)), int(most))
+                (place, name): (tuple(re.findall(r"`([\w/]+)/`", folders)), int(limit))
                 for name in re.findall(r"`(\w+)`", names)
             }
     return found
@@ -43,20 +43,20 @@ def commits(measured: str, until: str, folders: tuple[str, ...]) -> int | None:
 @dataclasses.dataclass(frozen=True)
 class Age:
     count: int
-    most: int
+    limit: int
     folders: tuple[str, ...]
 
     @property
     def allowed(self) -> bool:
-        return self.count <= self.most
+        return self.count <= self.limit
 
     @property
     def overdue(self) -> bool:
-        return self.count > self.most + GRACE
+        return self.count > self.limit + GRACE
 
     def __str__(self) -> str:
         *others, last = (f"`{folder}/`" for folder in self.folders)
-        return f"{self.count} commit{'s' * (self.count != 1)} to {', '.join(others) + ' and ' if others else ''}{last} ago ({self.most} are allowed)"
+        return f"{self.count} commit{'s' * (self.count != 1)} to {', '.join(others) + ' and ' if others else ''}{last} ago ({self.limit} are allowed)"
 
 
 def age(name: str, machine: dict, until: str) -> Age:
@@ -65,14 +65,14 @@ def age(name: str, machine: dict, until: str) -> Age:
     where = "GPU" if machine.get("gpu") else "CPU"
     if (where, name) not in limits():
         sys.exit(f"{TABLE.name} does not say how old `{name}` may be on a {where}")
-    folders, most = limits()[where, name]
+    folders, limit = limits()[where, name]
     count = commits(machine.get("commit", "unknown"), until, folders)
     if count is None:
         sys.exit(
             f"{name} was measured at commit {machine.get('commit', 'unknown')}, which is none before {until[:12]}: measure it with a program that was built "
             "from a commit of this history"
         )
-    return Age(count, most, folders)
+    return Age(count, limit, folders)
 
 
 def base() -> str:

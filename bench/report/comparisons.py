@@ -15,15 +15,15 @@ def ratio(ours: float, rivals) -> str:
     return f"{ours / best:.2f}x" if best else "no peer"
 
 
-def ratio_in(precision: str, ours: float, rivals: list[float], theirs: str) -> str:
+def ratio_in(precision: str, ours: float, rivals: list[float], other: str) -> str:
     """The same where all rivals are in one precision: beside those of another nothing is won, and it says which that
     is."""
     beside = ratio(ours, rivals)
-    return beside if precision == theirs or not rivals else f"no peer ({beside} those in {theirs})"
+    return beside if precision == other or not rivals else f"no peer ({beside} those in {other})"
 
 
 def skipped(entries: list[dict], names: str = "engine precision") -> list[tuple[str, str]]:
-    """Those without a figure, by their fields of these names, each with its reason."""
+    """Entries without a figure, by their fields of these names, each with its reason."""
     return [(" ".join(fields(entry, names)), entry["skipped"]) for entry in entries if "skipped" in entry]
 
 
@@ -36,7 +36,7 @@ def missing(precisions: dict, peers: dict[str, tuple[str, ...]], told: set[tuple
 def left_out(reasons) -> str:
     """Sentence that names what has no figure, from pairs of name and reason. A shared reason is given once."""
     by_reason: dict = {}
-    for who, why in reasons:
-        by_reason.setdefault(why, []).append(who)
-    told = "; ".join(f"{', '.join(dict.fromkeys(who))}: {why}" for why, who in by_reason.items())
+    for names, why in reasons:
+        by_reason.setdefault(why, []).append(names)
+    told = "; ".join(f"{', '.join(dict.fromkeys(names))}: {why}" for why, names in by_reason.items())
     return f"\nNot measured: {foreign(told)}.\n" if told else ""

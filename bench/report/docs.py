@@ -59,7 +59,7 @@ ON_GPUS = {
 
 
 def section_of(title: str, about: str, *made: Callable[[list[Document]], Table]) -> Callable[[list[Document]], str]:
-    return lambda documents: f"### {title}\n\n{about}\n\n" + "\n".join(one(documents).markdown() for one in made)
+    return lambda documents: f"### {title}\n\n{about}\n\n" + "\n".join(render(documents).markdown() for render in made)
 
 
 # What the laboratory's commands left below bench/results/<machine>/, by its kind.
@@ -133,7 +133,7 @@ def measured(machine: dict, name: str, until: str) -> str:
 
 
 def documents(folder: pathlib.Path) -> dict[str, list[Document]]:
-    """By kind, those of a machine's subfolders, from the oldest to the newest. Ends the program for what is none: such
+    """Documents of a machine's subfolders, from the oldest to the newest. Ends the program for what is none: such
     a file must not be committed."""
     found: dict[str, list[Document]] = {}
     for path in sorted(path for path in folder.glob("*/**/*") if path.suffix in (".json", ".jsonl")):
@@ -176,8 +176,8 @@ def machine_of(folder: pathlib.Path, until: str) -> Machine:
     for kind, group in documents(folder).items():
         if kind not in LABORATORY:
             continue
-        dated = [(one, ages.age(kind, one.machine, until)) for one in group]
-        shown = [dataclasses.replace(one, told=told(one, age)) for one, age in dated if age.allowed]
+        dated = [(document, ages.age(kind, document.machine, until)) for document in group]
+        shown = [dataclasses.replace(document, told=told(document, age)) for document, age in dated if age.allowed]
         if shown:
             machine.documents[kind] = shown
         else:
@@ -210,7 +210,7 @@ def machine_page(machine: Machine, until: str) -> str:
     """The newest result of each section of one machine, and in a line what is not there."""
     text = f"# {machine.name}\n\n{hardware_of(machine)}\n\n[performance.md](../performance.md) says what the figures mean, and counts the ages until its commit.\n\n"
     missing = [
-        f"{titled(name)} ({commit[:12]}: {age.count} commits, {age.most} are allowed)"
+        f"{titled(name)} ({commit[:12]}: {age.count} commits, {age.limit} are allowed)"
         for name, (commit, age) in machine.old.items()
     ]
     on_gpu = (
@@ -235,7 +235,7 @@ def machine_page(machine: Machine, until: str) -> str:
 
 
 def machines(until: str) -> list[Machine]:
-    """Those with a GPU first."""
+    """Machines, those with a GPU first."""
     folders = sorted(
         (path for path in RESULTS.glob("*") if path.is_dir()),
         key=lambda path: (not path.name.startswith("nvidia-"), path.name),
@@ -259,7 +259,7 @@ def too_old(shown: list[Machine]) -> list[str]:
     found = []
     for machine in shown:
         dated = [(name, measured_on) for name, (_, measured_on) in machine.found.items()]
-        dated += [(kind, one.machine) for kind, group in machine.documents.items() for one in group]
+        dated += [(kind, document.machine) for kind, group in machine.documents.items() for document in group]
         found += [
             f"{machine.name}: {titled(name)}"
             for name, measured_on in dated

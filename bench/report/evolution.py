@@ -80,15 +80,15 @@ class Ledger:
     def __post_init__(self) -> None:
         content = self.document.json
         self.run, self.end, self.cost = content["run"], content.get("end"), content["cost_seconds"]
-        self.candidates = [Candidate(one) for one in content["candidates"]]
-        self.valid_share = sum(one.valid for one in self.candidates) / max(len(self.candidates), 1)
-        speeds = [one.speed_up for one in self.candidates if one.timed]
+        self.candidates = [Candidate(candidate) for candidate in content["candidates"]]
+        self.valid_share = sum(candidate.valid for candidate in self.candidates) / max(len(self.candidates), 1)
+        speeds = [candidate.speed_up for candidate in self.candidates if candidate.timed]
         self.median = statistics.median(speeds) if speeds else 0.0
         self.proposer = list(self.run.get("proposer") or [])
         # When they were measured again; -1 where that failed.
         self.again = {
-            int(one["number"]): (one.get("speed_up") or 0.0) if one.get("valid") else -1.0
-            for one in content["confirmations"]
+            int(candidate["number"]): (candidate.get("speed_up") or 0.0) if candidate.get("valid") else -1.0
+            for candidate in content["confirmations"]
         }
         self.best = self.best_one()
         self.name = " ".join(filter(None, [self.run["card"], self.run.get("case")])) + (
@@ -102,24 +102,30 @@ class Ledger:
         if (
             end.get("best") is not None and end.get("why") != "interrupted"
         ):  # one that was interrupted did not come to name it
-            chosen = [one for one in self.candidates if one.timed and one.number == end["best"]]
+            chosen = [candidate for candidate in self.candidates if candidate.timed and candidate.number == end["best"]]
         else:
-            confirmed = [one for one in self.candidates if one.timed and self.again.get(one.number, 0) > 0]
-            chosen = confirmed or [
-                one for one in self.candidates if one.timed and one.kept and self.again.get(one.number, 0) >= 0
+            confirmed = [
+                candidate
+                for candidate in self.candidates
+                if candidate.timed and self.again.get(candidate.number, 0) > 0
             ]
-        return max(chosen, key=lambda one: one.speed_up, default=None)
+            chosen = confirmed or [
+                candidate
+                for candidate in self.candidates
+                if candidate.timed and candidate.kept and self.again.get(candidate.number, 0) >= 0
+            ]
+        return max(chosen, key=lambda candidate: candidate.speed_up, default=None)
 
     def ended(self) -> str:
         return (self.end or {}).get("words") or (self.end or {}).get("why") or ""
 
 
 def ledgers(documents: Sequence[Document]) -> list[Ledger]:
-    def key(one: Document) -> tuple:
-        run = one.json["run"]
+    def key(document: Document) -> tuple:
+        run = document.json["run"]
         return tuple(
             run.get(name) or "" for name in ("card", "case", "level", "population", "proposer", "problem", "start")
-        ) + (one.device,)
+        ) + (document.device,)
 
     return [Ledger(document) for document in newest(documents, key)]
 
@@ -142,10 +148,10 @@ def ledger_figure(ledger: Ledger) -> Html:
         f"{run.get('population') or '-'} population, {' '.join(map(str, ledger.proposer))} proposer, seed {run.get('seed', '-')}, {ledger.document.told}"
     )  # fmt: skip
     rows = [
-        [one.number, one.generation, ", ".join(map(str, one.parents)), one.change, one.outcome,
-        times(one.speed_up) if one.speed_up > 0 else "-",
-         duration(one.cost), one.reason]
-        for one in ledger.candidates
+        [candidate.number, candidate.generation, ", ".join(map(str, candidate.parents)), candidate.change, candidate.outcome,
+        times(candidate.speed_up) if candidate.speed_up > 0 else "-",
+         duration(candidate.cost), candidate.reason]
+        for candidate in ledger.candidates
     ]  # fmt: skip
     columns = "#number | #generation | parents | change | outcome | #speed-up | #cost | proposed because"
     table = Table(f"Candidates of {ledger.name}", columns, rows).folded(f"All {len(rows)} candidates")
@@ -154,21 +160,25 @@ def ledger_figure(ledger: Ledger) -> Html:
 
 def summary(ledger: Ledger) -> Html:
     found = ledger.candidates
-    not_judged = sum(not one.valid and not one.failed for one in found)
+    not_judged = sum(not candidate.valid and not candidate.failed for candidate in found)
     told = f"{len(found)} candidates, {percent(ledger.valid_share)} valid" + (
         f", {not_judged} not judged" if not_judged else ""
     )
     told += f"; speed-up: median {times(ledger.median)}" if ledger.median else ""
     best: list[object] = []
-    if one := ledger.best:
-        if (again := ledger.again.get(one.number, 0)) > 0:
+    if candidate := ledger.best:
+        if (again := ledger.again.get(candidate.number, 0)) > 0:
             best = [
                 ", best ",
                 element("b", times(again)),
-                f" when number {one.number} ({one.what}) was measured again, {times(one.speed_up)} before",
+                f" when number {candidate.number} ({candidate.what}) was measured again, {times(candidate.speed_up)} before",
             ]
         else:
-            best = [", best ", element("b", times(one.speed_up)), f" (number {one.number}: {one.what})"]
+            best = [
+                ", best ",
+                element("b", times(candidate.speed_up)),
+                f" (number {candidate.number}: {candidate.what})",
+            ]
     base = ledger.run.get("baseline") or {}
     seconds = base.get("seconds") or 0
     baseline = [
@@ -181,7 +191,7 @@ def summary(ledger: Ledger) -> Html:
         if ledger.end is not None
         else "The run has no end: it was interrupted, or still runs."
     )
-    failed = collections.Counter(one.failed_at for one in found if one.failed)
+    failed = collections.Counter(candidate.failed_at for candidate in found if candidate.failed)
     invalid = ", ".join(f"{count} at {gate}" for gate, count in sorted(failed.items()))
     return joined(
         element("p", told, *best,
@@ -193,9 +203,9 @@ def summary(ledger: Ledger) -> Html:
 def tree(ledger: Ledger) -> Html:
     found, best = ledger.candidates, ledger.best
     rows: dict[int, list[Candidate]] = {}
-    for one in sorted(found, key=lambda one: one.generation):
-        rows.setdefault(one.generation, []).append(one)
-    speeds = [one.speed_up for one in found if one.timed]
+    for candidate in sorted(found, key=lambda candidate: candidate.generation):
+        rows.setdefault(candidate.generation, []).append(candidate)
+    speeds = [candidate.speed_up for candidate in found if candidate.timed]
     slowest, fastest = (
         min([0.95, *(max(speed, 0.7) for speed in speeds)]),
         max([1.05, *speeds]),
@@ -215,17 +225,19 @@ def tree(ledger: Ledger) -> Html:
     picture.text((INVALID_TO, 16), "invalid", "tick", "end")
     picture.text((4, 16), "gen.", "tick")
     line = {best.number} if best else set()
-    for one in reversed(found):  # parents came before
-        if one.number in line:
-            line.update(one.parents)
+    for candidate in reversed(found):  # parents came before
+        if candidate.number in line:
+            line.update(candidate.parents)
     root = x(1), 32.0
     for of_best in (False, True):  # over the others
-        for one in found:
-            if (one.number in line) == of_best:
+        for candidate in found:
+            if (candidate.number in line) == of_best:
                 # A parent may be of the same generation: then it is in the same row.
-                begins = [places[parent] for parent in one.parents if parent in places and parent != one.number]
+                begins = [
+                    places[parent] for parent in candidate.parents if parent in places and parent != candidate.number
+                ]
                 for begin in begins or [root]:
-                    picture.line([begin, places[one.number]], "edge best" if of_best else "edge")
+                    picture.line([begin, places[candidate.number]], "edge best" if of_best else "edge")
     radius = min(max(step / 2 - 1, 3.5), 5.5)
     picture.dot(root, radius, "node alike kept", "the baseline: 1x")
     free_from = 0.0  # for the next number of a generation
@@ -234,13 +246,13 @@ def tree(ledger: Ledger) -> Html:
         if y >= free_from:
             picture.text((4, y + 4), str(generation), "tick")
             free_from = y + 14
-        for one in members:
-            picture.keep_free(places[one.number], radius)
-            kind = f"node {one.colour()}{' kept' if one.kept else ''}"
-            picture.dot(places[one.number], radius if one.kept else radius * 0.8, kind, one.told())
-    for one in found:
-        if one.timed and (one.kept or one is best):
-            picture.label(places[one.number], times(one.speed_up, 2), "name")
+        for candidate in members:
+            picture.keep_free(places[candidate.number], radius)
+            kind = f"node {candidate.colour()}{' kept' if candidate.kept else ''}"
+            picture.dot(places[candidate.number], radius if candidate.kept else radius * 0.8, kind, candidate.told())
+    for candidate in found:
+        if candidate.timed and (candidate.kept or candidate is best):
+            picture.label(places[candidate.number], times(candidate.speed_up, 2), "name")
     return picture.html()
 
 
@@ -249,16 +261,18 @@ def places_of(rows: dict[int, list[Candidate]], x: Scale, step: float) -> dict[i
     places: dict[int, Point] = {}
     for row, members in enumerate(rows.values()):
         y = TOP + step / 2 + step * row
-        invalid = [one for one in members if one.failed]
+        invalid = [candidate for candidate in members if candidate.failed]
         apart = min(11.0, (INVALID_TO - INVALID_FROM) / (len(invalid) + 1))
-        places |= {one.number: (INVALID_TO - 6 - apart * i, y) for i, one in enumerate(invalid)}
+        places |= {candidate.number: (INVALID_TO - 6 - apart * i, y) for i, candidate in enumerate(invalid)}
         wanted = sorted(
-            (x(max(x.low, one.speed_up) if one.speed_up > 0 else 1), one.number) for one in members if not one.failed
+            (x(max(x.low, candidate.speed_up) if candidate.speed_up > 0 else 1), candidate.number)
+            for candidate in members
+            if not candidate.failed
         )
         apart = min(9.0, (x(x.high) - VALID_FROM) / (len(wanted) + 1))
         right = x(x.high) + apart  # dots that would overlap move to the left
-        for at, named in reversed(wanted):
-            right = min(at, right - apart)
+        for place, named in reversed(wanted):
+            right = min(place, right - apart)
             places[named] = right, y
     return places
 
@@ -268,10 +282,10 @@ def table(documents: Sequence[Document]) -> str:
     for ledger in ledgers(documents):
         run, best, found = ledger.run, ledger.best, ledger.candidates
         again = ledger.again.get(best.number, 0) if best else 0
-        own = ledger.proposer[-1:] if ledger.proposer != ["built-in"] else []
+        command = ledger.proposer[-1:] if ledger.proposer != ["built-in"] else []
         rows.append([
             run["card"], run.get("case") or "-", run.get("level") or "-",
-            pathlib.Path(own[0]).name if own else run.get("population") or "-", len(found),
+            pathlib.Path(command[0]).name if command else run.get("population") or "-", len(found),
             percent(ledger.valid_share) if found else "-", times(ledger.median) if ledger.median else "-",
             times(best.speed_up) if best else "-",
             times(again) if again > 0 else "-", listed(best.parameters) if best else "-", number(ledger.cost),

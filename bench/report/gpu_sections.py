@@ -14,8 +14,8 @@ def microseconds(seconds: float) -> str:
     return number(seconds * 1e6)
 
 
-def share(value: float, of: float) -> str:
-    return f"{value / of:.0%}" if of else "-"
+def share(value: float, peak: float) -> str:
+    return f"{value / peak:.0%}" if peak else "-"
 
 
 def cards() -> set[str]:

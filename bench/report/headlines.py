@@ -15,7 +15,7 @@ Rate = tuple[str, str, int, float]  # engine, precision, batch, images per secon
 
 
 def beside(what: str, unit: str, ours: float, rivals: list[tuple[str, float]]) -> Headline:
-    """Of rates, from what each peer reaches."""
+    """A rate beside the best that a peer reaches."""
     name, best = max(rivals, key=lambda rival: rival[1], default=(NO_PEER, 0.0))
     return (
         what,
@@ -27,12 +27,14 @@ def beside(what: str, unit: str, ours: float, rivals: list[tuple[str, float]]) -
 
 
 def by_batch(what: str, rates: list[Rate]) -> Iterator[Headline]:
-    """Of each precision one image at a time, where that was measured, and the largest batch."""
+    """Rates of each precision: one image at a time, where that was measured, and the largest batch."""
     for precision in dict.fromkeys(precision for engine, precision, _, _ in rates if engine == "fovea"):
-        ours = {batch: rate for engine, of, batch, rate in rates if engine == "fovea" and of == precision}
+        ours = {batch: rate for engine, kind, batch, rate in rates if engine == "fovea" and kind == precision}
         for batch in sorted({min(ours), max(ours)} if min(ours) == 1 else {max(ours)}):
             rivals = [
-                (engine, rate) for engine, of, at, rate in rates if (of, at) == (precision, batch) and engine != "fovea"
+                (engine, rate)
+                for engine, kind, size, rate in rates
+                if (kind, size) == (precision, batch) and engine != "fovea"
             ]
             yield beside(f"{what}, {precision}, batch {batch:,}", "images/s", ours[batch], rivals)
 
@@ -61,14 +63,14 @@ def gpu_end_to_end(entries: list[dict]) -> Iterator[Headline]:
 
 
 def encoder(entries: list[dict]) -> Iterator[Headline]:
-    """On a CPU: one image at a time, and as many as it can in any form."""
+    """Rates on a CPU: one image at a time, and as many as it can in any form."""
     measured = [entry for entry in entries if "skipped" not in entry]
     for precision in dict.fromkeys(entry["precision"] for entry in measured if is_fovea(entry)):
-        of = [entry for entry in measured if entry["precision"] == precision]
-        single = [entry for entry in of if entry["batch"] == 1 and entry.get("requests", 1) == 1]
+        cohort = [entry for entry in measured if entry["precision"] == precision]
+        single = [entry for entry in cohort if entry["batch"] == 1 and entry.get("requests", 1) == 1]
         for what, group in (
             (f"encoder, {precision}, one image at a time", single),
-            (f"encoder, {precision}, best rate", of),
+            (f"encoder, {precision}, best rate", cohort),
         ):
             ours = [entry["images_per_second"] for entry in group if is_fovea(entry)]
             rivals = [(entry["engine"], entry["images_per_second"]) for entry in group if not is_fovea(entry)]
@@ -103,9 +105,9 @@ def texts(results: list[dict]) -> Iterator[Headline]:
     for result in results:
         rows = [row for row in result["rows"] if "skipped" not in row]
         for precision in dict.fromkeys(row["precision"] for row in rows if is_fovea(row)):
-            of = [row for row in rows if row["precision"] == precision]
-            ours = max(row["from_texts_per_second"] for row in of if is_fovea(row))
-            rivals = [(row["engine"], row["from_texts_per_second"]) for row in of if not is_fovea(row)]
+            cohort = [row for row in rows if row["precision"] == precision]
+            ours = max(row["from_texts_per_second"] for row in cohort if is_fovea(row))
+            rivals = [(row["engine"], row["from_texts_per_second"]) for row in cohort if not is_fovea(row)]
             yield beside(f"texts, {precision}", "texts/s", ours, rivals)
 
 
@@ -130,8 +132,8 @@ def operators_attention(result: dict) -> Iterator[Headline]:
     ratios = []
     for row in result["rows"]:
         ours = row["fovea"].get(row.get("chosen", ""), {}).get("us")
-        theirs = [entry["us"] for entry in row["torch"].values() if "us" in entry]
-        ratios += [min(theirs) / ours] if ours and theirs else []
+        reached = [entry["us"] for entry in row["torch"].values() if "us" in entry]
+        ratios += [min(reached) / ours] if ours and reached else []
     if ratios:
         what = f"attention of PyTorch, {result['rows'][0]['dtype']}, {len(ratios)} shapes"
         yield (
@@ -147,14 +149,18 @@ def accuracy(result: dict) -> Iterator[Headline]:
     """Neighbours kept, beside those that torch's bf16 keeps."""
     rows = gpu_sections.of_the_run(result)
     for model in dict.fromkeys(entry["model"] for entry in rows):
-        of = [entry for entry in rows if entry["model"] == model]
+        cohort = [entry for entry in rows if entry["model"] == model]
         peers = [
-            (f"{entry['engine']}, bf16", entry["recall_at_10"]) for entry in of if entry["engine"].startswith("torch")
+            (f"{entry['engine']}, bf16", entry["recall_at_10"])
+            for entry in cohort
+            if entry["engine"].startswith("torch")
         ]
         name, torch = max(peers, key=lambda peer: peer[1], default=(NO_PEER, 0.0))
         for precision in ("bf16", "int8", "fp8"):
             ours = [
-                entry["recall_at_10"] for entry in of if entry["engine"] == "fovea" and entry["precision"] == precision
+                entry["recall_at_10"]
+                for entry in cohort
+                if entry["engine"] == "fovea" and entry["precision"] == precision
             ]
             if ours:
                 yield (
@@ -189,11 +195,11 @@ SECTIONS: dict[str, Callable[..., Iterator[Headline]]] = {
 
 
 def rows(machine: str, found: dict[str, tuple]) -> list[list[str]]:
-    """Of one machine; each links to its page."""
+    """Rows of one machine; each links to its page."""
     link = f"[{machine}](performance/{machine}.md)"
     return [
-        [what, link, ours, peer, theirs, ratio, measured["date"], measured["commit"]]
+        [what, link, ours, peer, reached, ratio, measured["date"], measured["commit"]]
         for name, headlines in SECTIONS.items() if name in found
         for result, measured in [found[name]]
-        for what, ours, peer, theirs, ratio in headlines(result)
+        for what, ours, peer, reached, ratio in headlines(result)
     ]  # fmt: skip

@@ -56,13 +56,13 @@ class Kernel:
 
 
 def kernels(documents: Sequence[Document]) -> dict[tuple[str, str, str], list[Kernel]]:
-    """Those of each device, card and case, from the oldest to the newest. Plans are for those who choose one; what the
+    """Times of each device, card and case, from the oldest to the newest. Plans are for those who choose one; what the
     launcher chose is shown."""
     found: dict[tuple[str, str, str], list[Kernel]] = {}
     for order, document in enumerate(documents):
-        for one in document.json.get("kernels", {}).get("figures", []):
-            if not one.get("plan"):
-                kernel = Kernel(document.device, document.when, document.json["kernels"], order, one)
+        for timing in document.json.get("kernels", {}).get("figures", []):
+            if not timing.get("plan"):
+                kernel = Kernel(document.device, document.when, document.json["kernels"], order, timing)
                 found.setdefault((kernel.device, kernel.card, kernel.case), []).append(kernel)
     return dict(sorted(found.items()))
 
@@ -75,13 +75,13 @@ def roofline(documents: Sequence[Document]) -> Html:
         return Html()
     figures = []
     for (device, group), found in sorted(groups.items()):
-        found.sort(key=lambda one: (one.intensity, one.card, one.case))
+        found.sort(key=lambda kernel: (kernel.intensity, kernel.card, kernel.case))
         title = f"{GROUPS[group]} on {device}"
         rows = [
-            [element("b", i + 1) if one.flops > 0 else "", joined(breakable(one.card), element("small",
-            *words_below(one))), duration(one.seconds),
-             digits(one.reached * 1e-12) if one.flops > 0 else "-", percent(one.share_of_roof)]
-            for i, one in enumerate(found)
+            [element("b", i + 1) if kernel.flops > 0 else "", joined(breakable(kernel.card), element("small",
+            *words_below(kernel))), duration(kernel.seconds),
+             digits(kernel.reached * 1e-12) if kernel.flops > 0 else "-", percent(kernel.share_of_roof)]
+            for i, kernel in enumerate(found)
         ]  # fmt: skip
         columns = " | kernel, and how many times as long the best peer takes | #time | #TFLOP/s | #of roof"
         figures.append(figure(title, roof_chart(title, found), Table(title, columns, rows).html()))
@@ -92,22 +92,26 @@ def roofline(documents: Sequence[Document]) -> Html:
     return joined(element("p", about), element("div", *figures, class_="grid wide"))
 
 
-def words_below(one: Kernel) -> list[Html]:
-    peer = one.best_peer()
-    return [breakable(one.case)] + ([Html("<br>"), joined(peer)] if peer else [])
+def words_below(kernel: Kernel) -> list[Html]:
+    peer = kernel.best_peer()
+    return [breakable(kernel.case)] + ([Html("<br>"), joined(peer)] if peer else [])
 
 
 def roof_chart(title: str, found: list[Kernel]) -> Html:
-    shown = [(i + 1, one) for i, one in enumerate(found) if one.flops > 0]
+    shown = [(i + 1, kernel) for i, kernel in enumerate(found) if kernel.flops > 0]
     if not shown:
         return Html()
-    roofs = max((one for _, one in shown), key=lambda one: one.order).roofs
+    roofs = max((kernel for _, kernel in shown), key=lambda kernel: kernel.order).roofs
     copy, l2 = roofs["copy_bytes_per_second"] * 1e-12, (roofs.get("l2_bytes_per_second") or 0) * 1e-12
     bf16, e4m3 = ((roofs.get(name) or 0) * 1e-12 for name in ("bf16_flops", "e4m3_flops"))
-    matrix = max(one.matrix for one in found) * 1e-12
-    xs = [one.intensity for _, one in shown]
-    dots = [(one, peer, (one.intensity, one.flops / peer["seconds"] * 1e-12)) for _, one in shown for peer in one.peers]
-    ys = [one.reached * 1e-12 for _, one in shown] + [y for _, _, (_, y) in dots]
+    matrix = max(kernel.matrix for kernel in found) * 1e-12
+    xs = [kernel.intensity for _, kernel in shown]
+    dots = [
+        (kernel, peer, (kernel.intensity, kernel.flops / peer["seconds"] * 1e-12))
+        for _, kernel in shown
+        for peer in kernel.peers
+    ]
+    ys = [kernel.reached * 1e-12 for _, kernel in shown] + [y for _, _, (_, y) in dots]
     low, high = min(xs) * 0.6, max(xs) * 1.7
     picture = Picture(
         420, 310, title,
@@ -122,27 +126,27 @@ def roof_chart(title: str, found: list[Kernel]) -> Html:
     axes.ticks(axes.x.ticks(60), axes.y.ticks(34), "operations per byte of device memory", "")
     picture.text((56, 22), "TFLOP/s", "tick")
     picture.field = (54, 26, 416, 264)
-    for _, one in shown:
-        picture.keep_free(axes.at(one.intensity, one.reached * 1e-12), 4)
-    for _, _, at in dots:
-        picture.keep_free(axes.at(*at), 3)
+    for _, kernel in shown:
+        picture.keep_free(axes.place(kernel.intensity, kernel.reached * 1e-12), 4)
+    for _, _, place in dots:
+        picture.keep_free(axes.place(*place), 3)
     slope(axes, copy, matrix, f"copy {digits(copy)} TB/s")
     slope(axes, l2, matrix, f"L2 {digits(l2)} TB/s")
     flat(axes, bf16, copy, f"bf16 {digits(bf16)}")
     if matrix > 1.5 * bf16:
         flat(axes, e4m3, copy, f"8 bits {digits(e4m3)}")
-    for one, peer, at in dots:
+    for kernel, peer, place in dots:
         picture.dot(
-            axes.at(*at),
+            axes.place(*place),
             3.5,
             "peer",
-            f"{one.card}: {peer['name']}, {duration(peer['seconds'])}, {digits(at[1])} TFLOP/s",
+            f"{kernel.card}: {peer['name']}, {duration(peer['seconds'])}, {digits(place[1])} TFLOP/s",
         )
-    for i, one in shown:
-        told = f"{i}. {one.card} {one.description}: {duration(one.seconds)}, {digits(one.reached * 1e-12)} TFLOP/s, {percent(one.share_of_roof)} of the roof"
-        picture.dot(axes.at(one.intensity, one.reached * 1e-12), 4.5, "ours", told)
-    for i, one in shown:
-        picture.label(axes.at(one.intensity, one.reached * 1e-12), str(i), "name")
+    for i, kernel in shown:
+        told = f"{i}. {kernel.card} {kernel.description}: {duration(kernel.seconds)}, {digits(kernel.reached * 1e-12)} TFLOP/s, {percent(kernel.share_of_roof)} of the roof"
+        picture.dot(axes.place(kernel.intensity, kernel.reached * 1e-12), 4.5, "ours", told)
+    for i, kernel in shown:
+        picture.label(axes.place(kernel.intensity, kernel.reached * 1e-12), str(i), "name")
     return picture.html()
 
 
@@ -155,7 +159,7 @@ def slope(axes: Axes, rate: float, matrix: float, name: str) -> None:
     if low < high:
         axes.picture.keep_line_free(axes.line([(low, low * rate), (high, high * rate)], "roof"))
         middle = (low * high) ** 0.5
-        axes.picture.label(axes.at(middle, middle * rate), name, "tick")
+        axes.picture.label(axes.place(middle, middle * rate), name, "tick")
 
 
 def flat(axes: Axes, rate: float, copy: float, name: str) -> None:
@@ -174,24 +178,24 @@ def encoder(documents: Sequence[Document]) -> Html:
     for document in documents:
         for section in ("gpu_bench", "encoder", "torch_encoder"):
             lines: dict[str, tuple[str, dict[float, float]]] = {}
-            for one in document.json.get(section, []):
-                if rate := rate_of(one):
-                    who = ", ".join(
-                        filter(None, [one.get("engine") or one.get("peer") or "fovea", one.get("precision")])
+            for entry in document.json.get(section, []):
+                if rate := rate_of(entry):
+                    name = ", ".join(
+                        filter(None, [entry.get("engine") or entry.get("peer") or "fovea", entry.get("precision")])
                     )
-                    lines.setdefault(who, (document.when, {}))[1][batch_of(one)] = rate
+                    lines.setdefault(name, (document.when, {}))[1][batch_of(entry)] = rate
             if lines:
                 newest.setdefault(document.device, {})[section] = lines
     figures = []
     for device, sections in sorted(newest.items()):
-        lines = dict(sorted((who, line) for found in reversed(sections.values()) for who, line in found.items()))
+        lines = dict(sorted((name, line) for found in reversed(sections.values()) for name, line in found.items()))
         batches = sorted({batch for _, rates in lines.values() for batch in rates})
         rows = [
             [
-                joined(who, element("small", when)),
+                joined(name, element("small", when)),
                 *(digits(rates[batch]) if batch in rates else "-" for batch in batches),
             ]
-            for who, (when, rates) in lines.items()
+            for name, (when, rates) in lines.items()
         ]
         title = f"Images per second on {device}"
         figures.append(
@@ -206,9 +210,17 @@ def history(documents: Sequence[Document]) -> Html:
     """A kernel's time over the results."""
     found = kernels(documents).values()
     rows = [
-        [one.card, one.case, one.device, one.when, duration(one.seconds), f"{one.spread:.1%}", one.best_peer()]
+        [
+            kernel.card,
+            kernel.case,
+            kernel.device,
+            kernel.when,
+            duration(kernel.seconds),
+            f"{kernel.spread:.1%}",
+            kernel.best_peer(),
+        ]
         for results in found
-        for one in results
+        for kernel in results
     ]
     if not rows:
         return Html()
@@ -225,8 +237,8 @@ def history(documents: Sequence[Document]) -> Html:
 def history_chart(results: list[Kernel]) -> Html:
     first, last = results[0], results[-1]
     change = last.seconds / first.seconds - 1
-    low = min(one.seconds * (1 - one.spread) for one in results)
-    high = max(one.seconds * (1 + one.spread) for one in results)
+    low = min(kernel.seconds * (1 - kernel.spread) for kernel in results)
+    high = max(kernel.seconds * (1 + kernel.spread) for kernel in results)
     middle = (low + high) / 2
     half = max((high - low) / 2 * 1.15, 0.06 * middle)  # a change of a percent is not to look like more
     picture = Picture(
@@ -239,11 +251,16 @@ def history_chart(results: list[Kernel]) -> Html:
         Scale(0, len(results) - 1, 16, 284, logarithmic=False),
         Scale(middle - half, middle + half, 74, 12, logarithmic=False),
     )
-    for i, one in enumerate(results):
-        picture.line([(x(i), y(one.seconds * (1 - one.spread))), (x(i), y(one.seconds * (1 + one.spread)))], "whisker")
-    picture.line([(x(i), y(one.seconds)) for i, one in enumerate(results)], "course")
-    for i, one in enumerate(results):
-        picture.dot((x(i), y(one.seconds)), 4, "ours", f"{one.when}: {duration(one.seconds)} ±{one.spread:.1%}")
+    for i, kernel in enumerate(results):
+        picture.line(
+            [(x(i), y(kernel.seconds * (1 - kernel.spread))), (x(i), y(kernel.seconds * (1 + kernel.spread)))],
+            "whisker",
+        )
+    picture.line([(x(i), y(kernel.seconds)) for i, kernel in enumerate(results)], "course")
+    for i, kernel in enumerate(results):
+        picture.dot(
+            (x(i), y(kernel.seconds)), 4, "ours", f"{kernel.when}: {duration(kernel.seconds)} ±{kernel.spread:.1%}"
+        )
     picture.text((6, 89), first.when[:10], "tick")
     picture.text((294, 89), last.when[:10], "tick", "end")
     kind = "better" if change < -0.01 else "worse" if change > 0.01 else "same"

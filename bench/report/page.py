@@ -30,23 +30,23 @@ GENERATOR = b'<meta name="generator" content="Fovea">'  # by it a page of ours i
 Section = Callable[[Sequence[Document]], Html]
 
 
-def of(kind: str, render: Section) -> Section:
-    return lambda documents: render([one for one in documents if one.kind == kind])
+def only(kind: str, render: Section) -> Section:
+    return lambda documents: render([document for document in documents if document.kind == kind])
 
 
 def tables(kind: str, *made: Callable) -> Section:
-    return of(kind, lambda documents: joined(*(one(documents).html() for one in made)))
+    return only(kind, lambda documents: joined(*(table(documents).html() for table in made)))
 
 
-# By the id of each in the page: its title, and the section of the documents from the oldest to the newest; empty where it has nothing to show.
+# Sections by their ids in the page: the title, and the section of the documents from the oldest to the newest; empty where it has nothing to show.
 SECTIONS: dict[str, tuple[str, Section]] = {
-    "roofline": ("Kernels below their roofs", of("bench", kernels.roofline)),
-    "encoder": ("The encoder", of("bench", kernels.encoder)),
-    "profiles": ("What warps wait for", of("profile", profiles.profile_page)),
-    "gates": ("Gates", of("gates", profiles.gates_page)),
+    "roofline": ("Kernels below their roofs", only("bench", kernels.roofline)),
+    "encoder": ("The encoder", only("bench", kernels.encoder)),
+    "profiles": ("What warps wait for", only("profile", profiles.profile_page)),
+    "gates": ("Gates", only("gates", profiles.gates_page)),
     "compare": ("Comparisons", tables("compare", verdicts.comparisons)),
-    "evolve": ("Evolution", of("ledger", evolution.page)),
-    "history": ("History", of("bench", kernels.history)),
+    "evolve": ("Evolution", only("ledger", evolution.page)),
+    "history": ("History", only("bench", kernels.history)),
     "sanitizers": ("Sanitizers", verdicts.sanitizers_page),
     "verdicts": ("Verdicts on known differences", tables("verdicts", verdicts.known_differences)),
     "trials": ("Made to go wrong", lambda documents: joined(
@@ -74,11 +74,11 @@ def sound(document: Document) -> tuple[Document | None, list[str]]:
 
 
 def machines(documents: Sequence[Document]) -> Html:
-    """With the newest driver, clock and commit of each; not every result says all of it."""
+    """Each machine with its newest driver, clock and commit; not every result says all of it."""
     found: dict[str, dict[str, str]] = {}
-    for one in documents:
+    for document in documents:
         gpu, versions = (
-            part if isinstance(part := one.machine.get(name), dict) else {} for name in ("gpu", "versions")
+            part if isinstance(part := document.machine.get(name), dict) else {} for name in ("gpu", "versions")
         )
         driver, clock = (
             gpu.get("driver") or versions.get("driver"),
@@ -86,9 +86,9 @@ def machines(documents: Sequence[Document]) -> Html:
         )
         told = {
             "driver": f"driver {driver}" if driver else "", "clock": f"SM clock up to {clock} MHz" if clock else "",
-            "when": f"newest result of {one.when}" if one.date else "",
+            "when": f"newest result of {document.when}" if document.date else "",
         }  # fmt: skip
-        found[one.device] = found.get(one.device, {}) | {key: words for key, words in told.items() if words}
+        found[document.device] = found.get(document.device, {}) | {key: words for key, words in told.items() if words}
     return joined(*(
         joined(element("p", "; ".join(filter(None, [", ".join(filter(None, [device, told.get("driver"),
         told.get("clock")])), told.get("when")]))), "\n")
@@ -111,9 +111,9 @@ def page(inputs: Iterable[pathlib.Path]) -> tuple[Html, int, list[str]]:
         raise Damaged(
             f"there is nothing to show: {left_out[0] if left_out else 'these folders hold no results (.json, .jsonl)'}"
         )
-    documents.sort(key=lambda one: one.order)
-    for one in documents:
-        one.told = ", ".join(filter(None, [one.device, one.date and one.when]))
+    documents.sort(key=lambda document: document.order)
+    for document in documents:
+        document.told = ", ".join(filter(None, [document.device, document.date and document.when]))
     body = {name: (title, html) for name, (title, render) in SECTIONS.items() if (html := render(documents))}
     if left_out:
         body["left-out"] = "Left out", element("ul", "\n", *(joined(element("li", line), "\n") for line in left_out))

@@ -49,10 +49,10 @@ def apart(wanted: list[float], least: float, low: float, high: float) -> list[fl
     """Positions in the order of `wanted`, near it, `least` apart and between low and high."""
     order = sorted(range(len(wanted)), key=lambda i: wanted[i])
     placed = [0.0] * len(wanted)
-    at = low
+    position = low
     for i in order:
-        at = placed[i] = max(wanted[i], at)
-        at += least
+        position = placed[i] = max(wanted[i], position)
+        position += least
     limit = high
     for i in reversed(order):
         limit = placed[i] = min(placed[i], limit)
@@ -72,10 +72,10 @@ def encoder_on_gpu(name: str, run: dict, machine: dict) -> Plot:
         lines.setdefault((row["engine"].removesuffix(" max-autotune"), row["precision"]), {})[row["batch"]] = row[
             "rate"
         ]
-    told, at = factors(lines)
+    told, compared = factors(lines)
     title = f"{name}: {', '.join(told)}" if told else f"On an {name}, without peers"
     batches = sorted({batch for line in lines.values() for batch in line})
-    sizes = f"; factors at batch {', '.join(f'{batch:,}' for batch in at)}" if at else ""
+    sizes = f"; factors at batch {', '.join(f'{batch:,}' for batch in compared)}" if compared else ""
     plot = Plot(title, f"base-patch16-224{sizes}; all of one run, {machine['date']} at {machine['commit'][:12]}.", 440)
     rates = [value for line in lines.values() for value in line.values()]
     low, high = 10.0 ** math.floor(math.log10(min(rates))), 5 * 10.0 ** math.ceil(math.log10(max(rates) / 5))
@@ -97,24 +97,23 @@ def encoder_on_gpu(name: str, run: dict, machine: dict) -> Plot:
 
 def factors(lines: dict[tuple[str, str], dict[int, float]]) -> tuple[list[str], list[int]]:
     """Fovea's rate to that of the best peer, in words, and the batch sizes that they are of."""
-    told, at = [], set()
+    told, sizes = [], set()
     for precision in ("bf16", "int8"):
         ours = lines.get(("fovea", precision), {})
-        for theirs in dict.fromkeys(
-            (precision, "bf16")
-        ):  # 8 bits also beside what peers do without them, which may be faster
-            rivals = {engine: line for (engine, of), line in lines.items() if of == theirs and engine != "fovea"}
+        # 8 bits also beside what peers do without them, which may be faster.
+        for rival in dict.fromkeys((precision, "bf16")):
+            rivals = {engine: line for (engine, kind), line in lines.items() if kind == rival and engine != "fovea"}
             best_of = {batch: max(line.get(batch, 0) for line in rivals.values()) for batch in ours} if rivals else {}
             found = {batch: ours[batch] / best for batch, best in best_of.items() if best}
             if found:
-                at |= set(found)
+                sizes |= set(found)
                 best = max(rivals, key=lambda engine: max(rivals[engine].values())).split()[0]
-                least, most = f"{min(found.values()):.2f}", f"{max(found.values()):.2f}"
+                least, largest = f"{min(found.values()):.2f}", f"{max(found.values()):.2f}"
                 told.append(
-                    f"{precision} {least if least == most else f'{least}–{most}'}x {best}"
-                    + ("" if theirs == precision else " bf16")
+                    f"{precision} {least if least == largest else f'{least}–{largest}'}x {best}"
+                    + ("" if rival == precision else " bf16")
                 )
-    return told, sorted(at)
+    return told, sorted(sizes)
 
 
 # The kernels that the encoder runs, one card after another, with their names in the picture.
@@ -155,28 +154,28 @@ def roofline(name: str, kernels: dict, date: str) -> Plot:
             )
         plot.keep_line_free(axes.line([(low, low * copy), (top / copy, top)], "roof ink"))
     for kind, (colour, _) in ROOFLINE.items():
-        x, y = whole.at(ceilings[kind] / copy, ceilings[kind])
+        x, y = whole.place(ceilings[kind] / copy, ceilings[kind])
         plot.text((x - 24, y + 2), f"{kind}: {ceilings[kind]:,.0f}", f"word {colour}", "end")
-    x, y = whole.at(9, 9 * copy)
+    x, y = whole.place(9, 9 * copy)
     plot.text((x + 8, y + 14), f"copy: {copy:.2f} TB/s", "tick")
     whole.line([(ZOOM[0][i], ZOOM[1][j]) for i, j in ((0, 0), (1, 0), (1, 1), (0, 1), (0, 0))], "zoom")
     plot.field = (zoom.box[0], 62, WIDTH - 6, zoom.box[3])
-    for at, *_ in products:
-        plot.keep_free(zoom.at(*at), 6)
-    for at, share, colour, label in points:
-        told = f"{label}: {at[1]:,.1f} TFLOP/s, {share:.0%} of the roof"
-        plot.dot(whole.at(*at), 5, f"dot {colour}", told)
-        if at[0] <= ZOOM[0][0]:
-            x, y = whole.at(*at)
+    for place, *_ in products:
+        plot.keep_free(zoom.place(*place), 6)
+    for place, share, colour, label in points:
+        told = f"{label}: {place[1]:,.1f} TFLOP/s, {share:.0%} of the roof"
+        plot.dot(whole.place(*place), 5, f"dot {colour}", told)
+        if place[0] <= ZOOM[0][0]:
+            x, y = whole.place(*place)
             plot.text((x + 9, y + 5), f"{label} {share:.0%}")
-    for at, share, colour, label in sorted(products, key=lambda point: -point[0][0]):
-        plot.dot(zoom.at(*at), 5, f"dot {colour}", f"{label}: {at[1]:,.1f} TFLOP/s, {share:.0%} of the roof")
-        plot.label(zoom.at(*at), f"{label} {share:.0%}", f"name {colour}", glyph=7.4)
+    for place, share, colour, label in sorted(products, key=lambda point: -point[0][0]):
+        plot.dot(zoom.place(*place), 5, f"dot {colour}", f"{label}: {place[1]:,.1f} TFLOP/s, {share:.0%} of the roof")
+        plot.label(zoom.place(*place), f"{label} {share:.0%}", f"name {colour}", glyph=7.4)
     return plot
 
 
 def roofline_points(kernels: dict, copy: float, ceilings: dict[str, float]) -> list[tuple[Point, float, str, str]]:
-    """Of each card of the encoder its largest problem: where it is, its share of the roof, colour and name."""
+    """Largest problem of each card of the encoder: where it is, its share of the roof, colour and name."""
     largest: dict = {}
     for figure in kernels["figures"]:
         known = largest.get(figure["card"])
@@ -202,9 +201,9 @@ def encoder_on_cpus(machines: dict[str, tuple[list[dict], dict]]) -> Plot:
         for precision, engine in sorted(
             {(entry["precision"], entry["engine"]) for entry in entries if entry["engine"].startswith("fovea")}
         ):
-            many, ratios, peers = engine == "fovea throughput", {}, {}
+            several, ratios, peers = engine == "fovea throughput", {}, {}
             for ours in (entry for entry in entries if (entry["precision"], entry["engine"]) == (precision, engine)):
-                rivals = [entry for entry in entries if not entry["engine"].startswith("fovea") and (many or entry.get("requests", 1) == 1)
+                rivals = [entry for entry in entries if not entry["engine"].startswith("fovea") and (several or entry.get("requests", 1) == 1)
                           and (entry["precision"], entry["batch"]) == (precision, ours["batch"])]  # fmt: skip
                 if rivals:
                     ratios[ours["batch"]] = ours["images_per_second"] / max(
@@ -214,7 +213,7 @@ def encoder_on_cpus(machines: dict[str, tuple[list[dict], dict]]) -> Plot:
             if ratios:
                 groups.append(
                     (
-                        f"{name}, {precision}{', many batches' if many else ''}",
+                        f"{name}, {precision}{', many batches' if several else ''}",
                         ratios,
                         f"beside {', '.join(peers)}",
                         machine["date"],
@@ -250,7 +249,7 @@ def encoder_on_cpus(machines: dict[str, tuple[list[dict], dict]]) -> Plot:
 
 
 def pictures(machines: dict[str, dict[str, tuple]]) -> dict[str, Plot]:
-    """By the names of their files, of what the pages show of each machine."""
+    """Pictures of what the pages show of each machine, by the names of their files."""
     drawn, cpus = {}, {}
     for folder, shown in machines.items():
         name = folder.removeprefix("nvidia-").upper()

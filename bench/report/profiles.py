@@ -32,7 +32,7 @@ def colour_of(reason: str) -> int:
 
 
 def largest(stalls: dict[str, float]) -> list[tuple[str, float]]:
-    return sorted(stalls.items(), key=lambda one: (-one[1], one[0]))
+    return sorted(stalls.items(), key=lambda stall: (-stall[1], stall[0]))
 
 
 def chief(stalls: dict[str, float]) -> str:
@@ -40,7 +40,7 @@ def chief(stalls: dict[str, float]) -> str:
 
 
 def bar(share: float, stalls: dict[str, float]) -> Html:
-    """As long as `share`, of the reasons in it. Those of a role are shares of all samples, or of the role's: then they
+    """A bar as long as `share`, of the reasons in it. Reasons of a role are shares of all samples, or of the role's: then they
     add up to more than it has."""
     total = sum(stalls.values())
     scale = 1 if total <= share * 1.02 else share / max(total, 1.0)
@@ -82,20 +82,20 @@ def finding_item(finding: dict) -> Html:
 
 
 def profile(document: Document) -> Html:
-    one = document.json
-    name = f"{one['card']} {one['case']}"
+    profile = document.json
+    name = f"{profile['card']} {profile['case']}"
     what = [
-        one["kernel"],
-        one.get("level"),
-        one.get("plan"),
-        listed(one.get("parameters") or {}),
-        one.get("sources") and f"sources {one['sources']}",
+        profile["kernel"],
+        profile.get("level"),
+        profile.get("plan"),
+        listed(profile.get("parameters") or {}),
+        profile.get("sources") and f"sources {profile['sources']}",
         document.told,
     ]
-    roles = [("the whole kernel", 1.0, one["stalls"])] + [
-        (role["name"], role["share"], role["stalls"]) for role in one.get("roles") or []
+    roles = [("the whole kernel", 1.0, profile["stalls"])] + [
+        (role["name"], role["share"], role["stalls"]) for role in profile.get("roles") or []
     ]
-    findings = [finding_item(finding) for finding in one.get("findings") or []]
+    findings = [finding_item(finding) for finding in profile.get("findings") or []]
     places = [
         [
             f"{place.get('file') or ''}:{place.get('line') or ''}",
@@ -103,42 +103,53 @@ def profile(document: Document) -> Html:
             percent(place["share"]),
             chief(place.get("stalls") or {}),
         ]
-        for place in (one.get("places") or [])[:MOST_PLACES]
+        for place in (profile.get("places") or [])[:MOST_PLACES]
     ]
     stalls = Table(
         f"Stalls of {name}",
         "warps wait for | #share",
-        [[in_words(reason), percent(share)] for reason, share in largest(one["stalls"])],
+        [[in_words(reason), percent(share)] for reason, share in largest(profile["stalls"])],
     )
-    figures = [[in_words(key), named_figure(key, value)] for key, value in (one.get("figures") or {}).items()]
+    figures = [[in_words(key), named_figure(key, value)] for key, value in (profile.get("figures") or {}).items()]
     more = [
         stalls.html(),
         Table(f"Places of {name}", "line | role | #share | wait for", places).html(),
         Table(f"Figures of {name}", "figure | #value", figures).html(),
     ]
     return figure(
-        joined(name, " ", element("b", duration(one["seconds"])), element("small", ", ".join(filter(None, what)))),
+        joined(name, " ", element("b", duration(profile["seconds"])), element("small", ", ".join(filter(None, what)))),
         *(joined(stall_bar(*role), "\n") for role in roles),
-        element("p", one["verdict"]) if one.get("verdict") else "",
+        element("p", profile["verdict"]) if profile.get("verdict") else "",
         element("ol", *findings, class_="findings") if findings else "",
         element("details", element("summary", "Stalls, places and figures"), *more),
     )
 
 
-def profile_key(one: dict) -> tuple:
-    return one["card"], one["case"], one["kernel"], one.get("level") or "", listed(one.get("parameters") or {})
+def profile_key(profile: dict) -> tuple:
+    return (
+        profile["card"],
+        profile["case"],
+        profile["kernel"],
+        profile.get("level") or "",
+        listed(profile.get("parameters") or {}),
+    )
 
 
 def profile_page(documents: Sequence[Document]) -> Html:
-    """Those of other sources, such as planted causes, are set apart from the program's own."""
+    """Profiles of other sources, such as planted causes, are set apart from the program's own."""
     shown = newest(
         documents,
-        lambda one: (*profile_key(one.json), one.json.get("plan") or "", one.json.get("sources") or "", one.device),
+        lambda document: (
+            *profile_key(document.json),
+            document.json.get("plan") or "",
+            document.json.get("sources") or "",
+            document.device,
+        ),
     )
     if not shown:
         return Html()
-    own = [profile(one) for one in shown if not one.json.get("sources")]
-    others = [profile(one) for one in shown if one.json.get("sources")]
+    program = [profile(document) for document in shown if not document.json.get("sources")]
+    others = [profile(document) for document in shown if document.json.get("sources")]
     legend = [element("li", element("i", class_=f"c{i}"), name) for i, name in enumerate(COLOURS)]
     about = "A bar is as long as the role's share of all samples of waiting warps; colours say what they waited for."
     apart = (
@@ -147,7 +158,7 @@ def profile_page(documents: Sequence[Document]) -> Html:
     return joined(
         element("p", about),
         element("ul", *legend, class_="legend"),
-        element("div", *own, class_="grid wide"),
+        element("div", *program, class_="grid wide"),
         *(
             [
                 element("h3", "Of other sources than the program's"),
@@ -162,15 +173,15 @@ def profile_page(documents: Sequence[Document]) -> Html:
 
 def profile_table(documents: Sequence[Document]) -> str:
     rows = []
-    for document in newest(documents, lambda one: profile_key(one.json)):
-        one, figures = document.json, document.json.get("figures") or {}
+    for document in newest(documents, lambda document: profile_key(document.json)):
+        content, figures = document.json, document.json.get("figures") or {}
         names = [name for name in ("tensor", "matrix_units", "dram", "l2", "occupancy") if name in figures]
-        findings = [f"{finding['means']} ({seen(finding)})" for finding in one.get("findings") or []]
+        findings = [f"{finding['means']} ({seen(finding)})" for finding in content.get("findings") or []]
         rows.append([
-            one["card"], one["case"], ", ".join(filter(None, [one.get("level") or one.get("plan"),
-            listed(one.get("parameters") or {})])),
-            duration(one["seconds"]),
-            ", ".join(f"{in_words(name)} {named_figure(name, figures[name])}" for name in names), chief(one["stalls"]),
+            content["card"], content["case"], ", ".join(filter(None, [content.get("level") or content.get("plan"),
+            listed(content.get("parameters") or {})])),
+            duration(content["seconds"]),
+            ", ".join(f"{in_words(name)} {named_figure(name, figures[name])}" for name in names), chief(content["stalls"]),
             Lines(findings), document.told,
         ])  # fmt: skip
     columns = "card | case | level or plan, parameters | time | busy | warps wait for | findings | measured"
@@ -186,17 +197,17 @@ OF_THE_PROBLEM = ("seconds", "matrix_units", "fma", "dram_bytes_per_second", "dr
 
 
 def gate_levels(documents: Iterable[Document]) -> list[tuple[dict, Document]]:
-    """Of each card, case and level the kernels of its newest document: where the launcher's choice misses a gate,
+    """Kernels of each card, case and level in its newest document: where the launcher's choice misses a gate,
     others were measured beside it."""
     found: dict[tuple, list[tuple[dict, Document]]] = {}
     for document in documents:
-        own: dict[tuple, list[tuple[dict, Document]]] = {}
+        newer: dict[tuple, list[tuple[dict, Document]]] = {}
         for level in document.json["levels"]:
-            own.setdefault((level["card"], level["case"], level.get("level") or "", document.device), []).append(
+            newer.setdefault((level["card"], level["case"], level.get("level") or "", document.device), []).append(
                 (level, document)
             )
-        found |= own
-    return [one for _, kernels in sorted(found.items()) for one in kernels]
+        found |= newer
+    return [kernel for _, kernels in sorted(found.items()) for kernel in kernels]
 
 
 def reaches_all(level: dict) -> bool:
@@ -204,11 +215,11 @@ def reaches_all(level: dict) -> bool:
 
 
 def gate_rows(level: dict, document: Document) -> list[list]:
-    who = [level["card"], level["case"], ", ".join(filter(None, [level.get("level"), level.get("kernel")])) or "-"]
+    cells = [level["card"], level["case"], ", ".join(filter(None, [level.get("level"), level.get("kernel")])) or "-"]
     if not level["gates"]:
-        return [[*who, "seconds", "-", duration(level.get("seconds") or 0), "", "-", document.told]]
+        return [[*cells, "seconds", "-", duration(level.get("seconds") or 0), "", "-", document.told]]
     return [
-        [*who, in_words(gate["figure"]), f"{in_words(gate['sense'])} {named_figure(gate['figure'], gate['limit'])}",
+        [*cells, in_words(gate["figure"]), f"{in_words(gate['sense'])} {named_figure(gate['figure'], gate['limit'])}",
          named_figure(gate["figure"], gate["reading"]), Badge("passed" if gate["passed"] else "MISSED", gate["passed"]),
          gate.get("model") or "", document.told]
         for gate in level["gates"]

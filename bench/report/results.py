@@ -64,18 +64,18 @@ def files(inputs: Iterable[pathlib.Path]) -> tuple[list[pathlib.Path], list[str]
     def unlisted(error: OSError) -> None:
         left_out.append(f"{error.filename}: this folder cannot be listed: {error.strerror}")
 
-    for one in inputs:
-        if os.path.isdir(one):
+    for place in inputs:
+        if os.path.isdir(place):
             below = [
-                pathlib.Path(folder, name) for folder, _, names in os.walk(one, onerror=unlisted) for name in names
+                pathlib.Path(folder, name) for folder, _, names in os.walk(place, onerror=unlisted) for name in names
             ]
             for path in below:
                 if path.suffix in (".json", ".jsonl"):
                     found.setdefault(os.path.realpath(path), path)
-        elif os.path.lexists(one):
-            found.setdefault(os.path.realpath(one), one)
+        elif os.path.lexists(place):
+            found.setdefault(os.path.realpath(place), place)
         else:
-            raise Damaged(f"{one}: there is no such file or folder of results")
+            raise Damaged(f"{place}: there is no such file or folder of results")
     return [found[place] for place in sorted(found)], left_out
 
 
@@ -92,7 +92,7 @@ def parsed(text: bytes, what: str) -> dict:
 
 
 def lines(file: BinaryIO, what: str) -> Iterator[tuple[int, bytes]]:
-    """Those that have an end: what follows the last one is what a killed run leaves. A ledger may be large; only a
+    """Lines that have an end: what follows the last one is what a killed run leaves. A ledger may be large; only a
     line has to be small."""
     number = 0
     while line := file.readline(MOST_BYTES + 1):

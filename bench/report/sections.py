@@ -26,8 +26,8 @@ def encoder_section(entries: list[dict]) -> str:
     for entry in measured:
         groups.setdefault((entry["precision"], entry["batch"], entry.get("requests", 1) > 1), []).append(entry)
     rows = []
-    for (precision, batch, many), group in sorted(groups.items()):
-        rivals = [e for e in group + (groups.get((precision, batch, False), []) if many else []) if not is_fovea(e)]
+    for (precision, batch, several), group in sorted(groups.items()):
+        rivals = [e for e in group + (groups.get((precision, batch, False), []) if several else []) if not is_fovea(e)]
         for entry in sorted(group, key=lambda e: (not is_fovea(e), -e["images_per_second"])):
             beside = ratio(entry["images_per_second"], [e["images_per_second"] for e in rivals])
             requests = entry.get("requests", 1)
@@ -54,19 +54,19 @@ def cpu_times_section(times: dict) -> str:
     rows = []
     for entry in times["rows"]:
         precision, milliseconds = entry["precision"], entry["milliseconds"]
-        # Beside 8-bit products the output projection and attention are in bf16, or fp32 where that is missing.
+        # The output projection and attention are in bf16, or fp32 where that is missing.
         wide = "fp32" if precision == "fp32" or "bf16" not in rates else "bf16"
         least = work["other_products"] / rates[precision] + (work["out"] / rates[wide])
         attention = work["attention"] / rates[wide]
         # Norms read fp32 and write what products take; the last one writes fp32.
         size = {"fp32": 4, "bf16": 2, "int8": 1}[precision]
         normed = work["normed"] * (4 + size) / copied
-        own = precision != "int8" or is_fovea(entry)  # another engine's 8 bits are elsewhere
+        comparable = precision != "int8" or is_fovea(entry)  # another engine's 8 bits are elsewhere
         shares = least * 1e-6 / milliseconds["products"], attention * 1e-6 / milliseconds["attention"]
         shares += (normed * 1e3 / milliseconds["norms"],)
         rows.append([
             entry["engine"], precision, *(number(milliseconds[part]) if part in milliseconds else "" for part in parts),
-            number(sum(milliseconds.values())), *(f"{share:.0%}" if own else "" for share in shares),
+            number(sum(milliseconds.values())), *(f"{share:.0%}" if comparable else "" for share in shares),
         ])  # fmt: skip
     listed = ", ".join(f"{name} {rate:,.0f}" for name, rate in rates.items())
     return (

@@ -102,7 +102,7 @@ CANDIDATE = {
 }
 SIDE = {"what?": "text"}
 
-# By the kind that a document says to be of.
+# Shapes by the kind that a document says to be of.
 KINDS = {
     "profile": {
         "card": "text", "case": "text", "kernel": "text", "level?": "text", "plan?": "text", "sources?": "text",
@@ -173,15 +173,15 @@ def check(value: object, shape: object, name: str = "content") -> None:
     elif isinstance(shape, list):
         if not isinstance(value, list):
             raise Damaged(f'its "{name}" is no list')
-        for one in value:
-            check(one, shape[0], name)
+        for item in value:
+            check(item, shape[0], name)
     elif isinstance(shape, dict):
         if not isinstance(value, dict):
             raise Damaged(f'its "{name}" is no object')
         for key, part in shape.items():
             if key == "*":
-                for own, one in value.items():
-                    check(one, part, own)
+                for field, item in value.items():
+                    check(item, part, field)
             elif value.get(key.removesuffix("?")) is not None:
                 check(value[key.removesuffix("?")], part, key.removesuffix("?"))
             elif not key.endswith("?"):

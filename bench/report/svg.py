@@ -12,7 +12,7 @@ Point = tuple[float, float]
 
 
 class Picture:
-    """As wide as its place. The title and the description say in words what is to be seen."""
+    """A picture as wide as its place. The title and the description say in words what is to be seen."""
 
     def __init__(self, width: float, height: float, title: str, description: str = "", kind: str | None = None):
         self.width, self.height, self.title, self.kind = width, height, title, kind
@@ -26,14 +26,16 @@ class Picture:
     def line(self, points: Sequence[Point], kind: str) -> None:
         self.add("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in points), class_=kind)
 
-    def dot(self, at: Point, radius: float, kind: str, hover: str) -> None:
+    def dot(self, place: Point, radius: float, kind: str, hover: str) -> None:
         """`hover` is shown under the pointer."""
-        self.add("circle", element("title", hover), cx=f"{at[0]:.1f}", cy=f"{at[1]:.1f}", r=f"{radius:g}", class_=kind)
+        self.add(
+            "circle", element("title", hover), cx=f"{place[0]:.1f}", cy=f"{place[1]:.1f}", r=f"{radius:g}", class_=kind
+        )
 
     def text(
-        self, at: Point, words: str, kind: str | None = None, anchor: str | None = None, turned: bool = False
+        self, place: Point, words: str, kind: str | None = None, anchor: str | None = None, turned: bool = False
     ) -> None:
-        x, y = f"{at[0]:.1f}", f"{at[1]:.1f}"
+        x, y = f"{place[0]:.1f}", f"{place[1]:.1f}"
         self.add(
             "text",
             words,
@@ -44,9 +46,9 @@ class Picture:
             transform=f"rotate(-90 {x} {y})" if turned else None,
         )
 
-    def keep_free(self, at: Point, half_width: float, half_height: float | None = None) -> None:
+    def keep_free(self, place: Point, half_width: float, half_height: float | None = None) -> None:
         """Labels keep away from here."""
-        self.taken.append((*at, half_width, half_width if half_height is None else half_height))
+        self.taken.append((*place, half_width, half_width if half_height is None else half_height))
 
     def keep_line_free(self, points: Sequence[Point], half: float = 3) -> None:
         for (x0, y0), (x1, y1) in zip(points, points[1:], strict=False):
@@ -54,8 +56,8 @@ class Picture:
             for step in range(steps + 1):
                 self.keep_free((x0 + (x1 - x0) * step / steps, y0 + (y1 - y0) * step / steps), half)
 
-    def label(self, at: Point, words: str, kind: str, glyph: float = 6.6) -> None:
-        """Text near `at`, where nothing else is; with a thin line to it when that is farther away."""
+    def label(self, target: Point, words: str, kind: str, glyph: float = 6.6) -> None:
+        """Text near `target`, where nothing else is; with a thin line to it when that is farther away."""
         half_width, half_height = glyph * len(words) / 2 + 1, 6.5
         left, top, right, bottom = self.field
 
@@ -70,20 +72,23 @@ class Picture:
                 abs(a - x) < w + half_width and abs(b - y) < h + half_height for a, b, w, h in self.taken
             )
 
-        directions, place, away = 16, (at[0] + half_width + 6, at[1] - 8), 0.0
+        directions, place, away = 16, (target[0] + half_width + 6, target[1] - 8), 0.0
         for i in range(8 * directions):
             away = 4 + 9.0 * (i // directions)
             angle = 2 * math.pi * (i % directions) / directions - math.pi / 4
-            centre = at[0] + (half_width + away) * math.cos(angle), at[1] + (half_height + away) * math.sin(angle)
+            centre = (
+                target[0] + (half_width + away) * math.cos(angle),
+                target[1] + (half_height + away) * math.sin(angle),
+            )
             if is_free(*centre):
                 place = centre
                 break
         if away > 14:
             end = [
                 p + min(max(a - p, -half), half)
-                for p, a, half in zip(place, at, (half_width, half_height), strict=True)
+                for p, a, half in zip(place, target, (half_width, half_height), strict=True)
             ]
-            self.line([at, (end[0], end[1])], "leader")
+            self.line([target, (end[0], end[1])], "leader")
         self.keep_free(place, half_width, half_height)
         self.text((place[0], place[1] + 4), words, kind, "middle")
 
@@ -98,7 +103,7 @@ class Picture:
 
 
 class Scale:
-    """From values to places of a picture, by logarithms or in proportion."""
+    """Maps values to places of a picture, by logarithms or in proportion."""
 
     def __init__(self, low: float, high: float, begin: float, end: float, logarithmic: bool = True):
         self.low, self.high, self.begin, self.end, self.logarithmic = low, high, begin, end, logarithmic
@@ -112,9 +117,9 @@ class Scale:
 
     def ticks(self, apart: float) -> list[float]:
         """Round values within it; as many as fit when two are at least `apart` units apart."""
-        most = max(1.0, abs(self.end - self.begin) / apart)
+        limit = max(1.0, abs(self.end - self.begin) / apart)
         if not self.logarithmic:
-            least = (self.high - self.low) / most
+            least = (self.high - self.low) / limit
             unit = 10.0 ** math.floor(math.log10(least))
             step = next(step * unit for step in (1, 2, 5, 10) if step * unit >= least)
             return [i * step for i in range(math.ceil(self.low / step), math.floor(self.high / step) + 1)]
@@ -133,7 +138,7 @@ class Scale:
                 for step in steps
                 if self.low <= (value := step * 10.0**decade) <= self.high
             ]
-            if len(found) <= most:
+            if len(found) <= limit:
                 break
         return found
 
@@ -154,12 +159,12 @@ class Axes:
         self.picture, self.box = picture, box
         self.x, self.y = Scale(*x_range, left, right, logarithmic), Scale(*y_range, bottom, top, logarithmic)
 
-    def at(self, x: float, y: float) -> Point:
+    def place(self, x: float, y: float) -> Point:
         return self.x(x), self.y(y)
 
     def line(self, points: Sequence[Point], kind: str) -> list[Point]:
         """Between values of the axes; the places of a line that was drawn."""
-        places = [self.at(*point) for point in points]
+        places = [self.place(*point) for point in points]
         self.picture.line(places, kind)
         return places
 

@@ -49,7 +49,7 @@ class Table:
         return bool(self.rows)
 
     def markdown(self) -> str:
-        return table(self.columns.replace("#", ""), [[markdown_cell(one) for one in row] for row in self.rows])
+        return table(self.columns.replace("#", ""), [[markdown_cell(part) for part in row] for row in self.rows])
 
     def html(self) -> Html:
         """A table that scrolls by itself where it is too wide; nothing without rows."""
@@ -59,8 +59,8 @@ class Table:
         columns = [(name.removeprefix("#"), "n" if name.startswith("#") else None) for name in names]
         head = element("tr", *(element("th", name, scope="col", class_=kind) for name, kind in columns))
         rows = [
-            joined(element("tr", *(element("td", html_cell(one), class_=kind, data_of=name)
-                                   for one, (name, kind) in zip(row, columns, strict=True))), "\n")
+            joined(element("tr", *(element("td", html_cell(part), class_=kind, data_of=name)
+                                   for part, (name, kind) in zip(row, columns, strict=True))), "\n")
             for row in self.rows
         ]  # fmt: skip
         inside = element("caption", self.caption), element("thead", head), element("tbody", "\n", *rows)
@@ -80,24 +80,24 @@ def html_cell(cell: object) -> Html:
         return element("code", cell)
     if isinstance(cell, Lines | Row):
         between = Html("<br>") if isinstance(cell, Lines) else Html(" ")
-        return Html(between.join(html_cell(one) for one in cell))
+        return Html(between.join(html_cell(part) for part in cell))
     return cell if isinstance(cell, Html) else breakable("-" if cell is None else str(cell))
 
 
 def markdown_cell(cell: object) -> str:
     if isinstance(cell, Lines | Row):
-        return ("<br>" if isinstance(cell, Lines) else " ").join(markdown_cell(one) for one in cell) or "-"
+        return ("<br>" if isinstance(cell, Lines) else " ").join(markdown_cell(part) for part in cell) or "-"
     return f"`{printable(cell)}`" if isinstance(cell, Code) else foreign("-" if cell is None else str(cell))
 
 
 def table(columns: str, rows: Iterable[Sequence[object]]) -> str:
-    """Of columns that " | " parts, and cells that are Markdown."""
+    """A table of columns that " | " parts, and cells that are Markdown."""
     lines = [columns.split(" | "), ["---"] * len(columns.split(" | ")), *rows]
     return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
 
 
 def fields(entry: dict, names: str) -> list[str]:
-    """Those of an entry as cells: three digits of a float, or as "name:.5f" says; nothing for what is missing."""
+    """Values of an entry as cells: three digits of a float, or as "name:.5f" says; nothing for what is missing."""
 
     def cell(value: object, form: str) -> str:
         if value is None or isinstance(value, bool):

@@ -39,8 +39,12 @@ def passed(is_good: bool) -> Badge:
 
 
 def newest_parts(documents: Sequence[Document], name: str, key: Callable[[dict], tuple]) -> list[tuple[dict, Document]]:
-    """Of the lists of that name, the last one of each key and device, with the document that it is of."""
-    found = {(*map(str, key(part)), one.device): (part, one) for one in documents for part in one.json[name]}
+    """The last part of each key and device in the lists of that name, with its document."""
+    found = {
+        (*map(str, key(part)), document.device): (part, document)
+        for document in documents
+        for part in document.json[name]
+    }
     return [part for _, part in sorted(found.items())]
 
 
@@ -50,21 +54,27 @@ def moved(counter: dict) -> str:
 
 
 def comparisons(documents: Sequence[Document]) -> Table:
-    def side(one: dict, name: str) -> str:
-        return one[name].get("what") or listed(one[name])
+    def side(entry: dict, name: str) -> str:
+        return entry[name].get("what") or listed(entry[name])
 
     rows = []
     for document in newest(
         documents,
-        lambda one: (one.json.get("card"), one.json.get("case"), one.device, side(one.json, "a"), side(one.json, "b")),
+        lambda document: (
+            document.json.get("card"),
+            document.json.get("case"),
+            document.device,
+            side(document.json, "a"),
+            side(document.json, "b"),
+        ),
     ):
-        one = document.json
-        good = {"FASTER": True, "SLOWER": False}.get(one["verdict"])
+        entry = document.json
+        good = {"FASTER": True, "SLOWER": False}.get(entry["verdict"])
         rows.append([
-            one.get("card") or "-", one.get("case") or "-", side(one, "a"), side(one, "b"), Badge(one["verdict"], good),
-            f"{one['ratio']:.4f}",
-            " to ".join(f"{end:.4f}" for end in one.get("interval") or []) or "-", one.get("rounds"),
-            Lines(moved(counter) for counter in (one.get("counters") or [])[:MOST_COUNTERS]), document.told,
+            entry.get("card") or "-", entry.get("case") or "-", side(entry, "a"), side(entry, "b"), Badge(entry["verdict"], good),
+            f"{entry['ratio']:.4f}",
+            " to ".join(f"{end:.4f}" for end in entry.get("interval") or []) or "-", entry.get("rounds"),
+            Lines(moved(counter) for counter in (entry.get("counters") or [])[:MOST_COUNTERS]), document.told,
         ])  # fmt: skip
     columns = "card | case | A | B | B is | #ratio | #interval | #pairs | counters that moved most | measured"
     return Table("Comparisons: A and B in turns on one GPU; the ratio is B's time to A's", columns, rows)
@@ -72,16 +82,18 @@ def comparisons(documents: Sequence[Document]) -> Table:
 
 def known_differences(documents: Sequence[Document]) -> Table:
     rows = []
-    for document in newest(documents, lambda one: (one.json["card"], one.json["what"], one.device)):
-        one = document.json
-        said = collections.Counter(run["verdict"] for run in one["runs"])
-        ratios = sorted(run["ratio"] for run in one["runs"] if "ratio" in run)
-        truth = one["truth"] + (f" by {one['percent']:.2f}%" if "percent" in one else "")
+    for document in newest(documents, lambda document: (document.json["card"], document.json["what"], document.device)):
+        entry = document.json
+        said = collections.Counter(run["verdict"] for run in entry["runs"])
+        ratios = sorted(run["ratio"] for run in entry["runs"] if "ratio" in run)
+        truth = entry["truth"] + (f" by {entry['percent']:.2f}%" if "percent" in entry else "")
         verdicts = Row(
-            part for verdict, count in sorted(said.items()) for part in (Badge(verdict, verdict == one["truth"]), count)
+            part
+            for verdict, count in sorted(said.items())
+            for part in (Badge(verdict, verdict == entry["truth"]), count)
         )
         rows.append([
-            one["card"], one["what"], truth, len(one["runs"]), verdicts,
+            entry["card"], entry["what"], truth, len(entry["runs"]), verdicts,
             f"{ratios[0]:.4f} to {ratios[-1]:.4f}" if ratios else "-", document.told])  # fmt: skip
     columns = "card | B is | true verdict | #runs | verdicts | ratios | measured"
     return Table("Verdicts of fovea kernel compare on known differences, run after run", columns, rows)
@@ -89,11 +101,11 @@ def known_differences(documents: Sequence[Document]) -> Table:
 
 def misdeeds(documents: Sequence[Document]) -> Table:
     rows = [
-        [one["how"], passed(one["passed"]), len(one["invalid"]),
-        Lines(f"{bad['failed_at']}: {bad['why']}" for bad in one["invalid"]),
-         len(one.get("valid_after") or []), Lines(one.get("ended") or []), one.get("exit_code"),
-         number(one.get("seconds") or 0), document.told]
-        for one, document in newest_parts(documents, "misdeeds", lambda one: (one["how"],))
+        [entry["how"], passed(entry["passed"]), len(entry["invalid"]),
+        Lines(f"{bad['failed_at']}: {bad['why']}" for bad in entry["invalid"]),
+         len(entry.get("valid_after") or []), Lines(entry.get("ended") or []), entry.get("exit_code"),
+         number(entry.get("seconds") or 0), document.told]
+        for entry, document in newest_parts(documents, "misdeeds", lambda entry: (entry["how"],))
     ]  # fmt: skip
     columns = "misdeed |  | #invalid candidates | reason | #valid ones after it | why it ended | #exit code | #seconds | measured"
     about = "fovea kernel evolve with a proposer that misbehaves once: it hangs, writes garbage, or proposes a kernel that never ends"
@@ -102,11 +114,11 @@ def misdeeds(documents: Sequence[Document]) -> Table:
 
 def planted_gates(documents: Sequence[Document]) -> Table:
     rows = []
-    for document in newest(documents, lambda one: (one.device,)):
+    for document in newest(documents, lambda document: (document.device,)):
         gates, choice = document.json["gates"], document.json["choice"]
-        own = "the program's"
-        for of, run, sources in (
-            (gates, gates["before"], own),
+        program = "the program's"
+        for subject, run, sources in (
+            (gates, gates["before"], program),
             (gates, gates["after"], gates["what"]),
             (choice, choice["gates"], choice["what"]),
         ):
@@ -115,7 +127,7 @@ def planted_gates(documents: Sequence[Document]) -> Table:
                 level.get("missed") or []))]))
                 for level in run["levels"] if not level["passed"]
             ]  # fmt: skip
-            card = f"{of['card']} {of.get('case') or ''}".strip()
+            card = f"{subject['card']} {subject.get('case') or ''}".strip()
             rows.append([card, sources, run.get("exit_code"), Lines(missed), document.told])
     return Table(
         "Gates beside a planted slow-down",
@@ -126,7 +138,7 @@ def planted_gates(documents: Sequence[Document]) -> Table:
 
 def planted_choices(documents: Sequence[Document]) -> Table:
     rows = []
-    for document in newest(documents, lambda one: (one.device,)):
+    for document in newest(documents, lambda document: (document.device,)):
         for key, record in (("before", "none"), ("after", "with that slow-down")):
             run = document.json["choice"][key]
             notices = run.get("notices") or []
@@ -139,14 +151,14 @@ def planted_choices(documents: Sequence[Document]) -> Table:
 
 
 def speed_up(figures: dict) -> object:
-    """With both spreads, and AMBIGUOUS where the times differ by no more."""
+    """The speed-up with both spreads, and AMBIGUOUS where the times differ by no more."""
     if not (ratio := figures.get("speed_up_over_model") or 0) > 0:
         return "-"
-    seconds, model, own, models = (
+    seconds, model, spread, models = (
         figures.get(name) or 0.0 for name in ("seconds", "model_seconds", "spread", "model_spread")
     )
-    apart = abs(seconds - model) > max(own * seconds, models * model)
-    return f"{times(ratio, 2)}{'' if apart else ' AMBIGUOUS'} (spread {percent(own)}, Model's {percent(models)})"
+    apart = abs(seconds - model) > max(spread * seconds, models * model)
+    return f"{times(ratio, 2)}{'' if apart else ' AMBIGUOUS'} (spread {percent(spread)}, Model's {percent(models)})"
 
 
 def judgements(documents: Sequence[Document]) -> Table:
@@ -154,13 +166,15 @@ def judgements(documents: Sequence[Document]) -> Table:
         return Code(pathlib.Path(path).name)
 
     found = newest_parts(
-        documents, "answers", lambda one: (named(str(one["task"])), named(str(one["answer"])), one.get("device"))
+        documents,
+        "answers",
+        lambda entry: (named(str(entry["task"])), named(str(entry["answer"])), entry.get("device")),
     )
     rows = [
-        [named(str(one["task"])), named(str(one["answer"])), one.get("device") or document.json.get("device") or "-",
-         Badge(one["verdict"], one["verdict"] == "RIGHT"), Lines(one.get("reasons") or []),
-         speed_up(one.get("figures") or {}), document.told]
-        for one, document in found
+        [named(str(entry["task"])), named(str(entry["answer"])), entry.get("device") or document.json.get("device") or "-",
+         Badge(entry["verdict"], entry["verdict"] == "RIGHT"), Lines(entry.get("reasons") or []),
+         speed_up(entry.get("figures") or {}), document.told]
+        for entry, document in found
     ]  # fmt: skip
     return Table(
         "Verdicts on foreign kernels", "task | answer | device | verdict | reasons | #speed-up | measured", rows
@@ -170,12 +184,12 @@ def judgements(documents: Sequence[Document]) -> Table:
 def launches(documents: Sequence[Document]) -> list[tuple[dict, Document]]:
     """The newest run of each tool on each card. Files of bench/run_gpu.py that are older than `fovea kernel sanitize`
     have a section of them."""
-    own = [
-        dataclasses.replace(one,
-        json={"tools": [run | {"passed": run["clean"]} for run in one.json["sanitizer"]["runs"]]}) if one.kind == "bench" else one
-        for one in documents if one.kind == "sanitizers" or "sanitizer" in one.json
+    found = [
+        dataclasses.replace(document,
+        json={"tools": [run | {"passed": run["clean"]} for run in document.json["sanitizer"]["runs"]]}) if document.kind == "bench" else document
+        for document in documents if document.kind == "sanitizers" or "sanitizer" in document.json
     ]  # fmt: skip
-    return newest_parts(own, "tools", lambda run: (run.get("card") or "every card", run["tool"]))
+    return newest_parts(found, "tools", lambda run: (run.get("card") or "every card", run["tool"]))
 
 
 def sanitizers_page(documents: Sequence[Document]) -> Html:
@@ -192,10 +206,10 @@ def sanitizers_page(documents: Sequence[Document]) -> Html:
             if tool not in found:
                 row.append("-")
                 continue
-            one = found[tool][0]
-            unclean = f"{one['errors']} errors" if one.get("errors") else "did not end well"
-            badge = Badge("clean" if one["passed"] else unclean, one["passed"])
-            row.append(Row([badge, element("small", duration(one.get("seconds") or 0))]))
+            launch = found[tool][0]
+            unclean = f"{launch['errors']} errors" if launch.get("errors") else "did not end well"
+            badge = Badge("clean" if launch["passed"] else unclean, launch["passed"])
+            row.append(Row([badge, element("small", duration(launch.get("seconds") or 0))]))
         row.append(max(document.told for _, document in found.values()))
         (good if all(run["passed"] for run, _ in found.values()) else bad).append(row)
     if not runs:
@@ -246,21 +260,24 @@ def sanitizers_table(documents: Sequence[Document]) -> str:
 
 def first_of(counters: list[dict]) -> list[dict]:
     """What the kernel does differently, and what follows, as compare sorts each; some of both."""
-    work = [one for one in counters if one["work"]][:3]
-    return work + [one for one in counters if not one["work"]][: MOST_COUNTERS - len(work)]
+    work = [counter for counter in counters if counter["work"]][:3]
+    return work + [counter for counter in counters if not counter["work"]][: MOST_COUNTERS - len(work)]
 
 
 def planted_causes(documents: Sequence[Document]) -> Table:
     """A mistake that was made on purpose: what is said of it."""
-    shown = {(one.cause, one.kind): one for one in newest(documents, lambda one: (one.cause, one.kind))}
+    shown = {
+        (document.cause, document.kind): document
+        for document in newest(documents, lambda document: (document.cause, document.kind))
+    }
     rows = []
     for cause in sorted({cause for cause, _ in shown}):
         profile, compared = shown.get((cause, "profile")), shown.get((cause, "compare"))
         fired = [finding["rule"] for finding in profile.json.get("findings") or []] if profile else []
         counters = compared.json.get("counters") or [] if compared else []
         told = "; ".join(
-            f"{in_words(one['name'])} {named_figure(one['name'], one['a'])} to {named_figure(one['name'], one['b'])}"
-            for one in first_of(counters)
+            f"{in_words(counter['name'])} {named_figure(counter['name'], counter['a'])} to {named_figure(counter['name'], counter['b'])}"
+            for counter in first_of(counters)
         )
         rows.append([
             cause, causes.CAUSES[cause].rule, "; ".join(fired) or "-", compared.json["verdict"] if compared else "-",

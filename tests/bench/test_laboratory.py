@@ -17,8 +17,8 @@ BENCH = ROOT / "bench"
 sys.path.append(str(BENCH))
 import machine as bench_machine
 import runs
+from laboratory_runs import FOREIGN
 from report import ages, docs, verdicts
-from run_gpu import FOREIGN
 
 # A program that leaves what the laboratory's commands leave. The card "hangs" makes it wait for a child that leads a
 # group of its own, as those under a profiler do, after its first results; "crashes" ends it there.

@@ -75,10 +75,10 @@ def as_markup(value, name=""):
     if isinstance(value, str):  # code is shown as such
         return value if name == "kind" or not value else MARKUP + ("`<script>`<script>" if "`" in value else "")
     if isinstance(value, list):
-        return [as_markup(one) for one in value]
+        return [as_markup(part) for part in value]
     if isinstance(value, dict):
-        own = name in ("parameters", "stalls", "seen", "change", "figures")
-        return {(MARKUP if own else "") + key: as_markup(one, key) for key, one in value.items()}
+        named = name in ("parameters", "stalls", "seen", "change", "figures")
+        return {(MARKUP if named else "") + key: as_markup(part, key) for key, part in value.items()}
     return value
 
 
@@ -154,9 +154,9 @@ def test_a_comparison_of_another_case_or_device_stands_beside_it(folder):
 
 
 def test_gates_are_of_a_kernel(folder):
-    both = gates(0.1, False, "chosen")
-    both["levels"] += gates(0.5, True, "stands_in")["levels"]
-    html = without_breaks(folder.html(**{"1_json": on_day(1, **both)}))
+    levels = gates(0.1, False, "chosen")
+    levels["levels"] += gates(0.5, True, "stands_in")["levels"]
+    html = without_breaks(folder.html(**{"1_json": on_day(1, **levels)}))
     assert "1 of 2 kernels" in html and "All 2 gates" in html
     assert html.count("wmma, chosen<") == 2 and html.count("wmma, stands_in<") == 1  # among those that were missed, too
     html = without_breaks(folder.html(**{"2_json": on_day(2, **gates(0.5, True, "chosen_later"))}))
@@ -252,13 +252,13 @@ def test_kernels_are_grouped_by_what_they_compute(folder, words, group):
 
 def test_profiles_of_other_sources_are_set_apart(folder):
     """What was made slow on purpose must not be taken for a kernel of the program."""
-    own = PROFILE | {"sources": "", "seconds": 7e-6}
-    html = folder.html(planted_json=on_day(1, **PROFILE), own_json=on_day(1, **own))
+    program = PROFILE | {"sources": "", "seconds": 7e-6}
+    html = folder.html(planted_json=on_day(1, **PROFILE), own_json=on_day(1, **program))
     before, _, others = html.partition("<h3>Of other sources")
     assert (
         "<b>7.00 µs</b>" in before and "<b>5.00 µs</b>" in others and "<b>7.00" not in others and "sources s" in others
     )
-    assert "Of other sources" not in folder.html(planted_json=on_day(1, **own))
+    assert "Of other sources" not in folder.html(planted_json=on_day(1, **program))
 
 
 def test_what_was_made_to_go_wrong_is_shown(folder):
@@ -322,9 +322,9 @@ def test_what_commands_print_is_of_the_same_kind_as_what_they_file(folder):
 def damaged(value, chance):
     """The same with a part of another kind, or of another value."""
     if isinstance(value, dict):
-        return {key: damaged(one, chance) for key, one in value.items() if chance.random() > 0.01}
+        return {key: damaged(line, chance) for key, line in value.items() if chance.random() > 0.01}
     if isinstance(value, list):
-        return [damaged(one, chance) for one in value]
+        return [damaged(line, chance) for line in value]
     others = (None, True, -1, 0, 1e29, 1e-29, 7, "", "x", [], {}, [1], {"a": 1}, -0.0, "\ud800", "9" * 9)
     return chance.choice(others) if chance.random() < 0.03 else value
 

@@ -54,7 +54,7 @@ def test_the_best_of_a_ledger_is_the_one_that_was_kept(folder, more, told):
         candidate(2, True, change={"stages": 4}, kept=False, speed_up=1.2),
     ]  # fmt: skip
     kinds = ({"kind": "confirmation", "number": 1, "cost_seconds": 1}, {"kind": "end"})
-    lines += [kind | one for kind, one in zip(kinds, more, strict=False)]
+    lines += [kind | entry for kind, entry in zip(kinds, more, strict=False)]
     html = folder.html(evolve_jsonl=ledger(*lines))
     assert told in html and f"Cost: {'3.00' if more else '2.00'} s" in html
 
