@@ -3,7 +3,7 @@
 tests/docs/ runs their commands.
 
 Measured figures are in docs/performance.md and the pages below docs/performance/, which are generated, and in the
-ledger, docs/experiments.md; CONTRIBUTING.md says why. A number with a unit in another document is a limit, a default
+ledger, docs/experiments/; CONTRIBUTING.md says why. A number with a unit in another document is a limit, a default
 or a threshold, and its paragraph or table names the source that has it: <!-- in lab/profile/rules.cpp -->. The number
 is looked for there. What a test writes into a document stands between <!-- held by tests/lab/prediction_test.cpp -->
 and <!-- to here -->."""
@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PATH = re.compile(r"`((?:src|include|cli|tests|bench|docs|scripts|examples|fuzz|cmake|python)/[\w./-]+)`")
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 # Generated from results or from the program, or the ledger of what was tried.
-WITH_FIGURES = ("docs/performance.md", "docs/performance/", "docs/experiments.md", "docs/cli.md")
+WITH_FIGURES = ("docs/performance.md", "docs/performance/", "docs/experiments", "docs/cli.md")
 RATES = r"(?:images|photos|texts|queries|rows|[KMGT]i?B)(?:/s\b| (?:per|a) second)|T(?:FL)?OP/s|[GM]Hz\b|W\b|pJ\b"
 TIMES = r"(?:ns|us|µs|ms|s|seconds?|min|minutes?|h|hours?)\b"
 FIGURE = re.compile(

@@ -235,8 +235,6 @@ def test_the_launch_file_is_the_examples():
 def test_commands_in_the_text(help_of, cards):
     found = []
     for document in DOCUMENTS:
-        if document.name == "experiments.md":  # tells of what was
-            continue
         for snippet in inline_commands(document):
             found += [f"{snippet.where}: `{snippet.text}`: {wrong}" for wrong in unknown(snippet.text, help_of, cards)]
     assert not found, "\n".join(found)
