@@ -21,7 +21,7 @@ def git(*words: str) -> subprocess.CompletedProcess:
 @functools.cache
 def limits(text: str | None = None) -> dict[tuple[str, str], tuple[tuple[str, ...], int]]:
     """Folders that a result depends on and the most commits to them, by the machine ("GPU" or "CPU") and the section."""
-    found = {}
+    found: dict = {}
     for where, names, folders, limit in ROW.findall(text if text is not None else TABLE.read_text()):
         for place in ("GPU", "CPU") if where == "any" else (where,):
             found |= {

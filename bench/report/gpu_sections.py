@@ -227,7 +227,8 @@ def gpu_end_to_end_section(entries: list[dict]) -> str:
 
 def operators_accepted_section(result: dict) -> str:
     """`python -m fovea.lab.accept`: what passed, in a row per level and one for checks of all levels."""
-    headline, rows = {}, {}
+    headline: dict[str, float] = {}
+    rows: dict[str, tuple[int, int]] = {}
     for line in result["lines"]:
         level = line.get("level", "resources, and wrong results rejected")
         passed, total = rows.get(level, (0, 0))

@@ -117,12 +117,8 @@ def roof_chart(title: str, found: list[Kernel]) -> Html:
         420, 310, title,
         f"{len(shown)} kernels by operations per byte and operations per second, below the measured rates of memory and "
         "matrix units. The table holds the figures.")  # fmt: skip
-    axes = Axes(
-        picture,
-        (52, 10, 398, 266),
-        (low, high),
-        (min(ys) * 0.6, max(*ys, min(matrix, high * copy) if matrix else 0) * 1.5),
-    )
+    top = max(*ys, min(matrix, high * copy) if matrix else 0) * 1.5
+    axes = Axes(picture, (52, 10, 398, 266), (low, high), (min(ys) * 0.6, top))
     axes.ticks(axes.x.ticks(60), axes.y.ticks(34), "operations per byte of device memory", "")
     picture.text((56, 22), "TFLOP/s", "tick")
     picture.field = (54, 26, 416, 264)
@@ -136,12 +132,8 @@ def roof_chart(title: str, found: list[Kernel]) -> Html:
     if matrix > 1.5 * bf16:
         flat(axes, e4m3, copy, f"8 bits {digits(e4m3)}")
     for kernel, peer, place in dots:
-        picture.dot(
-            axes.place(*place),
-            3.5,
-            "peer",
-            f"{kernel.card}: {peer['name']}, {duration(peer['seconds'])}, {digits(place[1])} TFLOP/s",
-        )
+        told = f"{kernel.card}: {peer['name']}, {duration(peer['seconds'])}, {digits(place[1])} TFLOP/s"
+        picture.dot(axes.place(*place), 3.5, "peer", told)
     for i, kernel in shown:
         told = f"{i}. {kernel.card} {kernel.description}: {duration(kernel.seconds)}, {digits(kernel.reached * 1e-12)} TFLOP/s, {percent(kernel.share_of_roof)} of the roof"
         picture.dot(axes.place(kernel.intensity, kernel.reached * 1e-12), 4.5, "ours", told)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from report.markup import Html, coded, element, figure, joined
-from report.results import Document, newest
+from report.results import Document, keyed, newest
 from report.tables import Badge, Lines, Table, duration, in_words, listed, named_figure, percent
 
 # One colour for what warps wait for, whichever name a profile has for it: the first that is part of the name counts.
@@ -81,7 +81,7 @@ def finding_item(finding: dict) -> Html:
     )
 
 
-def profile(document: Document) -> Html:
+def profile_figure(document: Document) -> Html:
     profile = document.json
     name = f"{profile['card']} {profile['case']}"
     what = [
@@ -105,14 +105,10 @@ def profile(document: Document) -> Html:
         ]
         for place in (profile.get("places") or [])[:MOST_PLACES]
     ]
-    stalls = Table(
-        f"Stalls of {name}",
-        "warps wait for | #share",
-        [[in_words(reason), percent(share)] for reason, share in largest(profile["stalls"])],
-    )
+    stalls = [[in_words(reason), percent(share)] for reason, share in largest(profile["stalls"])]
     figures = [[in_words(key), named_figure(key, value)] for key, value in (profile.get("figures") or {}).items()]
     more = [
-        stalls.html(),
+        Table(f"Stalls of {name}", "warps wait for | #share", stalls).html(),
         Table(f"Places of {name}", "line | role | #share | wait for", places).html(),
         Table(f"Figures of {name}", "figure | #value", figures).html(),
     ]
@@ -125,33 +121,16 @@ def profile(document: Document) -> Html:
     )
 
 
-def profile_key(profile: dict) -> tuple:
-    return (
-        profile["card"],
-        profile["case"],
-        profile["kernel"],
-        profile.get("level") or "",
-        listed(profile.get("parameters") or {}),
-    )
-
-
 def profile_page(documents: Sequence[Document]) -> Html:
     """Profiles of other sources, such as planted causes, are set apart from the program's own."""
-    shown = newest(
-        documents,
-        lambda document: (
-            *profile_key(document.json),
-            document.json.get("plan") or "",
-            document.json.get("sources") or "",
-            document.device,
-        ),
-    )
+    shown = newest(documents, keyed("card case kernel level parameters plan sources"))
     if not shown:
         return Html()
-    program = [profile(document) for document in shown if not document.json.get("sources")]
-    others = [profile(document) for document in shown if document.json.get("sources")]
+    program = [profile_figure(document) for document in shown if not document.json.get("sources")]
+    others = [profile_figure(document) for document in shown if document.json.get("sources")]
     legend = [element("li", element("i", class_=f"c{i}"), name) for i, name in enumerate(COLOURS)]
     about = "A bar is as long as the role's share of all samples of waiting warps; colours say what they waited for."
+    title = "Of other sources than the program's"
     apart = (
         "These kernels come from --sources, such as one whose cause of slowness was planted on purpose; they are none of the program's."
     )  # fmt: skip
@@ -159,21 +138,15 @@ def profile_page(documents: Sequence[Document]) -> Html:
         element("p", about),
         element("ul", *legend, class_="legend"),
         element("div", *program, class_="grid wide"),
-        *(
-            [
-                element("h3", "Of other sources than the program's"),
-                element("p", apart),
-                element("div", *others, class_="grid wide"),
-            ]
-            if others
-            else []
-        ),
+        joined(element("h3", title), element("p", apart), element("div", *others, class_="grid wide"))
+        if others
+        else "",
     )
 
 
 def profile_table(documents: Sequence[Document]) -> str:
     rows = []
-    for document in newest(documents, lambda document: profile_key(document.json)):
+    for document in newest(documents, keyed("card case kernel level parameters")):
         content, figures = document.json, document.json.get("figures") or {}
         names = [name for name in ("tensor", "matrix_units", "dram", "l2", "occupancy") if name in figures]
         findings = [f"{finding['means']} ({seen(finding)})" for finding in content.get("findings") or []]

@@ -156,6 +156,11 @@ def read(path: pathlib.Path) -> Document:
     return Document(path, kind, content, machine, str(gpu.get("name") or cpu.get("model") or "an unnamed machine"))
 
 
+def keyed(names: str) -> Callable[[Document], tuple]:
+    """A key of the values of these names, and the device."""
+    return lambda document: (*(document.json.get(name) or "" for name in names.split()), document.device)
+
+
 def newest(documents: Iterable[Document], key: Callable[[Document], tuple]) -> list[Document]:
     """The last one of each key, in the order of keys."""
     found = {tuple(str(part) for part in key(document)): document for document in documents}

@@ -62,8 +62,10 @@ def cpu_times_section(times: dict) -> str:
         size = {"fp32": 4, "bf16": 2, "int8": 1}[precision]
         normed = work["normed"] * (4 + size) / copied
         comparable = precision != "int8" or is_fovea(entry)  # another engine's 8 bits are elsewhere
-        shares = least * 1e-6 / milliseconds["products"], attention * 1e-6 / milliseconds["attention"]
-        shares += (normed * 1e3 / milliseconds["norms"],)
+        took = (milliseconds[part] for part in ("products", "attention", "norms"))
+        shares = [
+            ideal / real for ideal, real in zip((least * 1e-6, attention * 1e-6, normed * 1e3), took, strict=True)
+        ]
         rows.append([
             entry["engine"], precision, *(number(milliseconds[part]) if part in milliseconds else "" for part in parts),
             number(sum(milliseconds.values())), *(f"{share:.0%}" if comparable else "" for share in shares),

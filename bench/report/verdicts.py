@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import planted as causes
 
 from report.markup import Html, element, joined
-from report.results import Document, newest
+from report.results import Document, keyed, newest
 from report.tables import (
     ROOT,
     Badge,
@@ -57,17 +57,12 @@ def comparisons(documents: Sequence[Document]) -> Table:
     def side(entry: dict, name: str) -> str:
         return entry[name].get("what") or listed(entry[name])
 
+    def key(document: Document) -> tuple:
+        entry = document.json
+        return entry.get("card"), entry.get("case"), document.device, side(entry, "a"), side(entry, "b")
+
     rows = []
-    for document in newest(
-        documents,
-        lambda document: (
-            document.json.get("card"),
-            document.json.get("case"),
-            document.device,
-            side(document.json, "a"),
-            side(document.json, "b"),
-        ),
-    ):
+    for document in newest(documents, key):
         entry = document.json
         good = {"FASTER": True, "SLOWER": False}.get(entry["verdict"])
         rows.append([
@@ -82,7 +77,7 @@ def comparisons(documents: Sequence[Document]) -> Table:
 
 def known_differences(documents: Sequence[Document]) -> Table:
     rows = []
-    for document in newest(documents, lambda document: (document.json["card"], document.json["what"], document.device)):
+    for document in newest(documents, keyed("card what")):
         entry = document.json
         said = collections.Counter(run["verdict"] for run in entry["runs"])
         ratios = sorted(run["ratio"] for run in entry["runs"] if "ratio" in run)
@@ -114,7 +109,7 @@ def misdeeds(documents: Sequence[Document]) -> Table:
 
 def planted_gates(documents: Sequence[Document]) -> Table:
     rows = []
-    for document in newest(documents, lambda document: (document.device,)):
+    for document in newest(documents, keyed("")):
         gates, choice = document.json["gates"], document.json["choice"]
         program = "the program's"
         for subject, run, sources in (
@@ -138,7 +133,7 @@ def planted_gates(documents: Sequence[Document]) -> Table:
 
 def planted_choices(documents: Sequence[Document]) -> Table:
     rows = []
-    for document in newest(documents, lambda document: (document.device,)):
+    for document in newest(documents, keyed("")):
         for key, record in (("before", "none"), ("after", "with that slow-down")):
             run = document.json["choice"][key]
             notices = run.get("notices") or []
@@ -230,7 +225,7 @@ def sanitizers_table(documents: Sequence[Document]) -> str:
     if unclean := [f"{run['tool']} {run['card']}" for run, _ in runs if not run["passed"]]:
         sys.exit(f"compute-sanitizer found errors, or did not run to its end: {', '.join(unclean)}")
     archs = {document.machine["gpu"]["arch"] for _, document in runs}
-    shipped = set().union(*map(variants.shipped_for, archs))
+    shipped: set[str] = set().union(*map(variants.shipped_for, archs))
     names: dict[str, set[str]] = {tool: set() for tool in TOOLS}
     for run, _ in runs:
         for kernels in run["cases"].values():
@@ -260,16 +255,13 @@ def sanitizers_table(documents: Sequence[Document]) -> str:
 
 def first_of(counters: list[dict]) -> list[dict]:
     """What the kernel does differently, and what follows, as compare sorts each; some of both."""
-    work = [counter for counter in counters if counter["work"]][:3]
-    return work + [counter for counter in counters if not counter["work"]][: MOST_COUNTERS - len(work)]
+    work = [counter for counter in counters if counter.get("work")][:3]
+    return work + [counter for counter in counters if not counter.get("work")][: MOST_COUNTERS - len(work)]
 
 
 def planted_causes(documents: Sequence[Document]) -> Table:
     """A mistake that was made on purpose: what is said of it."""
-    shown = {
-        (document.cause, document.kind): document
-        for document in newest(documents, lambda document: (document.cause, document.kind))
-    }
+    shown = {(document.cause, document.kind): document for document in documents}
     rows = []
     for cause in sorted({cause for cause, _ in shown}):
         profile, compared = shown.get((cause, "profile")), shown.get((cause, "compare"))

@@ -442,7 +442,7 @@ def test_the_front_page_has_the_figures_beside_the_best_peer_of_the_same_precisi
         f"| encoder, pixels on the GPU, bf16, batch 1 | {link} | 9.00 images/s | no peer |  |  | 2026-11-24 | c0 |",
         f"| encoder, pixels on the GPU, bf16, batch 8 | {link} | 90.0 images/s | torch.compile | 100 images/s | 0.90x |",
         f"| encoder, pixels on the GPU, int8, batch 8 | {link} | 200 images/s | no peer |",
-        "| JPEG, decode, one core | [zen](performance/zen.md) | 9.00 images/s | Pillow | 10.0 images/s | 0.90x |",
+        "| JPEG, decode, one core | [zen](performance/zen.md) | 9.00 images/s | pillow | 10.0 images/s | 0.90x |",
         "- [nvidia-x](performance/nvidia-x.md): 1 cores, a CPU (), 1 GiB. a GPU.",
     ):
         assert row in text, row
