@@ -205,8 +205,8 @@ class Comparison {
     for (const Candidate* candidate : chosen) {
       paths.push_back(candidate->photo->file);
     }
-    read_photos(paths, pool_, [&](std::size_t at, const EncodedPhoto& encoded) {
-      Contents& contents = chosen[at]->contents;
+    read_photos(paths, pool_, [&](std::size_t index, const EncodedPhoto& encoded) {
+      Contents& contents = chosen[index]->contents;
       contents.error = encoded.error;
       if (encoded.error.empty()) {
         take(contents, encoded);
@@ -326,10 +326,10 @@ class DuplicateSearch {
         rows.push_back(member.row);
         scores.push_back(member.score);
       }
-      const search::PairsWithin within = compare(rows);
-      lowest.push_back(within.lowest);
-      for (std::size_t at = 0; at < rows.size(); ++at) {
-        candidates_.push_back({photo_of[rows[at]], index, within.near[at], {}});
+      const search::PairsWithin pairs = compare(rows);
+      lowest.push_back(pairs.lowest);
+      for (std::size_t number = 0; number < rows.size(); ++number) {
+        candidates_.push_back({photo_of[rows[number]], index, pairs.near[number], {}});
       }
     }
     compare_files();
@@ -456,13 +456,13 @@ class DuplicateSearch {
         paths.push_back(group.kept.file);
       }
     }
-    read_photos(paths, parts_.pool, [&](std::size_t at, const EncodedPhoto& encoded) {
+    read_photos(paths, parts_.pool, [&](std::size_t index, const EncodedPhoto& encoded) {
       const bool is_read = encoded.error.empty();
       const std::string problem = is_read ? decode_error(encoded) : encoded.error;
       if (problem.empty()) {
         return;
       }
-      DuplicateGroup& group = *groups[at];
+      DuplicateGroup& group = *groups[index];
       set_error(group.kept, problem);
       for (Duplicate& member : group.members) {
         if (relies_on_it(group, member)) {

@@ -124,11 +124,11 @@ std::size_t feature_bytes(const model::Features& what, const model::VisionConfig
 std::int64_t feature_batch(std::int64_t preferred, std::size_t bytes_of_each) {
   constexpr std::size_t kMostBytes = std::size_t{128} << 20;
   constexpr std::int64_t kMultiple = 32;  // whole tiles of rows
-  const auto most = static_cast<std::int64_t>(kMostBytes / bytes_of_each);
-  if (preferred <= most) {
+  const auto limit = static_cast<std::int64_t>(kMostBytes / bytes_of_each);
+  if (preferred <= limit) {
     return preferred;
   }
-  return std::max<std::int64_t>(1, most > kMultiple ? most / kMultiple * kMultiple : most);
+  return std::max<std::int64_t>(1, limit > kMultiple ? limit / kMultiple * kMultiple : limit);
 }
 
 struct Features::Impl {

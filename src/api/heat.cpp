@@ -62,15 +62,15 @@ HeatMap map_of(const PatchEmbeddings& patches, std::span<const float> vector) {
   }
   HeatMap map{.rows = patches.grid.height, .columns = patches.grid.width, .values = {}};
   map.values.reserve(patches.values.size() / width);
-  for (std::size_t at = 0; at < patches.values.size(); at += width) {
-    const auto patch = std::span(patches.values).subspan(at, width);
+  for (std::size_t offset = 0; offset < patches.values.size(); offset += width) {
+    const auto patch = std::span(patches.values).subspan(offset, width);
     double dot = 0;
     for (std::size_t i = 0; i < width; ++i) {
       dot += double{patch[i]} * vector[i];
     }
     const double cosine = dot / std::sqrt(squares * squared_length(patch));
     if (!std::isfinite(cosine)) {
-      fail("the embedding of patch {} is zero or not finite", at / width);
+      fail("the embedding of patch {} is zero or not finite", offset / width);
     }
     map.values.push_back(static_cast<float>(cosine));
   }
@@ -128,8 +128,8 @@ std::vector<HeatMap> Encoder::heat(std::span<const float> vectors, const ImageIn
   pipeline::InputStream inputs(image_source(std::span(&image, 1)), 0, 1);
   (void)impl_->run(run, inputs, output, encode);
   std::vector<HeatMap> maps;
-  for (std::size_t at = 0; at < vectors.size(); at += width) {
-    maps.push_back(map_of(patches, vectors.subspan(at, width)));
+  for (std::size_t offset = 0; offset < vectors.size(); offset += width) {
+    maps.push_back(map_of(patches, vectors.subspan(offset, width)));
   }
   return maps;
 }

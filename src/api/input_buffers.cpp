@@ -36,8 +36,8 @@ HostBuffer InputBuffers::find(std::size_t bytes) {
 void InputBuffers::give_back(HostBuffer buffer) {
   HostBuffer dropped;  // freed after the lock
   const std::lock_guard lock(mutex_);
-  const auto at = std::ranges::lower_bound(spare_, buffer.size(), {}, &HostBuffer::size);
-  spare_.insert(at, std::move(buffer));
+  const auto place = std::ranges::lower_bound(spare_, buffer.size(), {}, &HostBuffer::size);
+  spare_.insert(place, std::move(buffer));
   if (spare_.size() > kKept) {
     dropped = std::move(spare_.front());
     spare_.erase(spare_.begin());

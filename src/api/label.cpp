@@ -25,13 +25,13 @@ namespace {
 constexpr std::string_view kPlaceholder = "{}";
 
 std::string sentence(const std::string& pattern, const std::string& label) {
-  const std::size_t at = pattern.find(kPlaceholder);
-  if (at == std::string::npos ||
-      pattern.find(kPlaceholder, at + kPlaceholder.size()) != std::string::npos) {
+  const std::size_t position = pattern.find(kPlaceholder);
+  if (position == std::string::npos ||
+      pattern.find(kPlaceholder, position + kPlaceholder.size()) != std::string::npos) {
     fail("invalid template \"{}\"; it needs exactly one {{}}, such as \"{}\"", io::escape(pattern),
          kLabelTemplate);
   }
-  return pattern.substr(0, at) + label + pattern.substr(at + kPlaceholder.size());
+  return pattern.substr(0, position) + label + pattern.substr(position + kPlaceholder.size());
 }
 
 double dot(std::span<const float> a, std::span<const float> b) {
@@ -59,11 +59,11 @@ class LabelOutput final : public pipeline::Output {
       std::memcpy(row.data(), stored.data(), row_bytes);
       stored = stored.subspan(row_bytes);
       LabelledImage image{.source = io::escape(slot.name), .cosines = {}, .scale = scale_};
-      for (std::size_t at = 0; at < labels_.size(); at += width_) {
+      for (std::size_t offset = 0; offset < labels_.size(); offset += width_) {
         if (stop_.is_set()) {
           return;
         }
-        image.cosines.push_back(dot(row, labels_.subspan(at, width_)));
+        image.cosines.push_back(dot(row, labels_.subspan(offset, width_)));
       }
       on_image_(image);
     }

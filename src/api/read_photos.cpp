@@ -72,9 +72,10 @@ void read_archive(const std::string& archive, Members& members, const pipeline::
 
 // The archive that a path "x.tar#key.jpg" leads into, or "".
 std::string archive_of(const std::string& path) {
-  for (std::size_t at = path.find('#'); at != std::string::npos; at = path.find('#', at + 1)) {
-    if (is_file(path.substr(0, at))) {
-      return path.substr(0, at);
+  for (std::size_t mark = path.find('#'); mark != std::string::npos;
+       mark = path.find('#', mark + 1)) {
+    if (is_file(path.substr(0, mark))) {
+      return path.substr(0, mark);
     }
   }
   return "";
@@ -97,16 +98,16 @@ void read_photos(std::span<const fs::path> paths, ThreadPool& pool, const UsePho
       archives[archive].emplace(path, index);
     }
   }
-  pool.parallel_for(files.size(), [&](std::size_t at, int) {
-    read_one(paths[files[at]], files[at], limits, use);
+  pool.parallel_for(files.size(), [&](std::size_t index, int) {
+    read_one(paths[files[index]], files[index], limits, use);
   });
   std::vector<std::map<std::string, Members>::iterator> work;
   work.reserve(archives.size());
   for (auto entry = archives.begin(); entry != archives.end(); ++entry) {
     work.push_back(entry);
   }
-  pool.parallel_for(work.size(), [&](std::size_t at, int) {
-    read_archive(work[at]->first, work[at]->second, limits, use);
+  pool.parallel_for(work.size(), [&](std::size_t index, int) {
+    read_archive(work[index]->first, work[index]->second, limits, use);
   });
 }
 

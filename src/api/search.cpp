@@ -63,20 +63,20 @@ struct Collection::Impl {
 
   // Keeps the first of the rows with the same file, and none when it is the file of `query_row`.
   // They have equal embeddings, so that files are looked at only where scores are nearly equal.
-  void drop_same_files(std::vector<Match>& matches, std::int64_t own) const {
+  void drop_same_files(std::vector<Match>& matches, std::int64_t query_row) const {
     constexpr double kNearlyEqual = 1e-5;
     std::vector<Match> kept;
     std::map<std::int64_t, std::string> identities;
     const auto identity = [&](std::int64_t row) -> const std::string& {
-      const auto [at, is_new] = identities.try_emplace(row);
+      const auto [entry, is_new] = identities.try_emplace(row);
       if (is_new) {
-        at->second = file_identity(files.look(row)).file;
+        entry->second = file_identity(files.look(row)).file;
       }
-      return at->second;
+      return entry->second;
     };
     for (const Match& match : matches) {
-      bool is_same =
-          own >= 0 && match.score > 1 - kNearlyEqual && identity(match.row) == identity(own);
+      bool is_same = query_row >= 0 && match.score > 1 - kNearlyEqual &&
+                     identity(match.row) == identity(query_row);
       for (auto other = kept.rbegin();
            !is_same && other != kept.rend() && other->score - match.score < kNearlyEqual; ++other) {
         is_same = identity(match.row) == identity(other->row);
@@ -222,7 +222,7 @@ void Collection::read_embeddings(std::int64_t first, std::int64_t count,
 std::vector<std::vector<Match>> Collection::nearest(std::span<const float> queries, int k,
                                                     std::span<const std::int64_t> left_out) const {
   // Rows of one file are recognised once they are found, so that more have to be looked for then.
-  const std::int64_t most = std::min<std::int64_t>(rows(), std::numeric_limits<int>::max());
+  const std::int64_t limit = std::min<std::int64_t>(rows(), std::numeric_limits<int>::max());
   for (std::int64_t wanted = k;;) {
     auto found = impl_->searcher.nearest(queries, static_cast<int>(wanted), left_out);
     bool is_short = false;
@@ -233,10 +233,10 @@ std::vector<std::vector<Match>> Collection::nearest(std::span<const float> queri
                               all == static_cast<std::size_t>(wanted));
       found[query].resize(std::min(found[query].size(), static_cast<std::size_t>(k)));
     }
-    if (!is_short || wanted >= most) {
+    if (!is_short || wanted >= limit) {
       return found;
     }
-    wanted = std::min(most, 2 * wanted + kMoreRows);
+    wanted = std::min(limit, 2 * wanted + kMoreRows);
   }
 }
 

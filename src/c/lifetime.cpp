@@ -72,21 +72,21 @@ Activity::~Activity() {
 }
 
 bool is_shut_down() {
-  Lifetime& own = lifetime();
-  const std::lock_guard lock(own.mutex);
-  return own.shut_down;
+  Lifetime& shared = lifetime();
+  const std::lock_guard lock(shared.mutex);
+  return shared.shut_down;
 }
 
 bool shut_down(std::chrono::milliseconds time) {
-  Lifetime& own = lifetime();
-  std::unique_lock lock(own.mutex);
-  own.shut_down = true;
-  for (std::atomic<bool>* const stop : own.activities) {
+  Lifetime& shared = lifetime();
+  std::unique_lock lock(shared.mutex);
+  shared.shut_down = true;
+  for (std::atomic<bool>* const stop : shared.activities) {
     if (stop != nullptr) {
       *stop = true;
     }
   }
-  return own.changed.wait_for(lock, time, [&] { return own.activities.empty(); });
+  return shared.changed.wait_for(lock, time, [&] { return shared.activities.empty(); });
 }
 
 }  // namespace fovea::c

@@ -169,7 +169,7 @@ class Owners {
   }
 
   /// The output from which the photo is taken: the first that has a row, or where it failed first.
-  [[nodiscard]] std::uint32_t of(const Key& photo) const {
+  [[nodiscard]] std::uint32_t find(const Key& photo) const {
     const auto found = std::ranges::lower_bound(owners_, std::pair(photo, std::uint32_t{0}));
     return found->second % kFailed;
   }
@@ -287,9 +287,9 @@ class Merge {
     const auto inputs_of = [&](std::uint32_t output) {
       return outputs_[output]->state().all_inputs;
     };
-    const std::uint64_t most = inputs_of(shards.front().second);
+    const std::uint64_t greatest = inputs_of(shards.front().second);
     const std::uint64_t least = inputs_of(shards.back().second);
-    return count > 1 && most - least <= 1 &&
+    return count > 1 && greatest - least <= 1 &&
            std::ranges::is_sorted(shards, std::greater(),
                                   [&](const auto& shard) { return inputs_of(shard.second); });
   }
@@ -312,7 +312,7 @@ class Merge {
     std::optional<MergedInput> first;
     const auto is_elsewhere = [&](const MergedInput& input) {
       const Key photo = photo_of(input);
-      const bool elsewhere = owners.of(photo) != input.output;
+      const bool elsewhere = owners.find(photo) != input.output;
       if (elsewhere && !first) {
         first = input;
       }
@@ -327,7 +327,7 @@ class Merge {
           "{} photos are in several of the outputs, such as {} in {} and {}; {} takes each from "
           "the first output that has it",
           report_.left_out, io::escape(name_of(*first)),
-          outputs_[owners.of(photo_of(*first))]->shown(), outputs_[first->output]->shown(),
+          outputs_[owners.find(photo_of(*first))]->shown(), outputs_[first->output]->shown(),
           option_words("keep-first"));
     }
     for (const MergedInput& input : inputs_) {

@@ -25,14 +25,14 @@ std::string absolute_name(std::string_view working_folder, std::string_view name
     base += working_folder.empty() ? "" : "/";
   }
   std::string absolute = std::move(base);
-  for (std::size_t at = 0; at < name.size();) {
+  for (std::size_t position = 0; position < name.size();) {
     const bool begins_part = absolute.empty() || absolute.back() == '/';
-    if (begins_part && name.substr(at).starts_with("./")) {
-      at += std::string_view("./").size();
-    } else if (name[at] == '/' && absolute.ends_with('/')) {
-      ++at;
+    if (begins_part && name.substr(position).starts_with("./")) {
+      position += std::string_view("./").size();
+    } else if (name[position] == '/' && absolute.ends_with('/')) {
+      ++position;
     } else {
-      absolute += name[at++];
+      absolute += name[position++];
     }
   }
   return absolute;

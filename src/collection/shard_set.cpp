@@ -31,28 +31,28 @@ class ShardSet {
   struct Gap {
     pipeline::MissingShards shards;
     std::uint64_t all = 0;        // how many are missing, of which `shards` may be the first ones
-    std::uint64_t most = 0;       // how often others are there
+    std::uint64_t copies = 0;     // how often others are there
     std::string most_often = {};  // one of those
   };
 
   [[nodiscard]] Gap gap(std::uint64_t count) const {
     Gap gap{.shards = {.count = count, .numbers = {}}};
     const bool all_named = named_.size() == count;
-    gap.most = all_named ? 0 : merged_;
+    gap.copies = all_named ? 0 : merged_;
     for (const auto& [number, names] : named_) {
-      if (times(number) > gap.most) {
-        gap.most = times(number);
+      if (times(number) > gap.copies) {
+        gap.copies = times(number);
         gap.most_often = fmt::format("shard {}/{} is there {} times, in {}", number, count,
-                                     gap.most, fmt::join(names, " and "));
+                                     gap.copies, fmt::join(names, " and "));
       }
     }
-    const bool lacks_others = !all_named && merged_ < gap.most;
+    const bool lacks_others = !all_named && merged_ < gap.copies;
     gap.all = lacks_others ? count - named_.size() : 0;
     std::uint64_t next = 0;
     for (const auto& [number, names] : named_) {
       add_range(gap, next, lacks_others ? number : next);
       next = number + 1;
-      if (times(number) < gap.most) {
+      if (times(number) < gap.copies) {
         ++gap.all;
         add_range(gap, number, next);
       }
@@ -100,10 +100,10 @@ pipeline::MissingShards find_missing(std::span<const GivenOutput> outputs, bool 
       continue;
     }
     problems.push_back(missing_shards_words(gap.shards.numbers, gap.all, count));
-    if (gap.most > 1 && !gap.most_often.empty()) {  // of merged results nothing is named
+    if (gap.copies > 1 && !gap.most_often.empty()) {  // of merged results nothing is named
       problems.back() += ", because " + gap.most_often;
     }
-    can_be_noted = can_be_noted && problems.size() == 1 && gap.most == 1 &&
+    can_be_noted = can_be_noted && problems.size() == 1 && gap.copies == 1 &&
                    gap.all <= pipeline::MissingShards::kMost;
     missing = gap.shards;
   }

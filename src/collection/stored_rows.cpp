@@ -72,7 +72,7 @@ void StoredRows::add_part(std::uint64_t number, bool is_complete, std::uint64_t 
                   .first = rows_.size(),
                   .is_complete = is_complete};
   const pipeline::StoredFile& index = file(part.line_file);
-  index.each_line(index.size(), stop, [&](std::string_view text, std::uint64_t at) {
+  index.each_line(index.size(), stop, [&](std::string_view text, std::uint64_t number) {
     if (part.count == most_rows) {
       return;  // the rest of a growing file was not counted before a kill
     }
@@ -97,7 +97,7 @@ void StoredRows::add_part(std::uint64_t number, bool is_complete, std::uint64_t 
       lost_range_.push_back(line.lost_range);
     } catch (const Error& error) {
       rethrow_unless_finding(error);
-      fail("{}: line {}: {}", index.shown(), at, error.what());
+      fail("{}: line {}: {}", index.shown(), number, error.what());
     }
     ++part.count;
     part.lines_end += text.size() + 1;

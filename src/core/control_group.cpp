@@ -27,7 +27,7 @@ double quotient(double time, double period) {
 double group_quota(const fs::path& group) {
   double time = 0;
   double period = 0;
-  if (std::ifstream both(group / "cpu.max"); both >> time >> period) {
+  if (std::ifstream unified(group / "cpu.max"); unified >> time >> period) {
     return quotient(time, period);
   }
   std::ifstream times(group / "cpu.cfs_quota_us");

@@ -49,8 +49,8 @@ std::optional<DeviceName> parse_device(std::string_view name) {
 }
 
 std::string_view emulator_name(int arch) {
-  for (const auto& [one, emulator] : kEmulators) {
-    if (one == arch) {
+  for (const auto& [known_arch, emulator] : kEmulators) {
+    if (known_arch == arch) {
       return emulator;
     }
   }

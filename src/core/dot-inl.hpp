@@ -23,19 +23,21 @@ HWY_INLINE float dot(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, s
   auto s1 = s0;
   auto s2 = s0;
   auto s3 = s0;
-  std::size_t at = 0;
-  for (; at + 4 * lanes <= count; at += 4 * lanes) {
-    s0 = hn::MulAdd(hn::LoadU(tag, a + at), hn::LoadU(tag, b + at), s0);
-    s1 = hn::MulAdd(hn::LoadU(tag, a + at + lanes), hn::LoadU(tag, b + at + lanes), s1);
-    s2 = hn::MulAdd(hn::LoadU(tag, a + at + 2 * lanes), hn::LoadU(tag, b + at + 2 * lanes), s2);
-    s3 = hn::MulAdd(hn::LoadU(tag, a + at + 3 * lanes), hn::LoadU(tag, b + at + 3 * lanes), s3);
+  std::size_t index = 0;
+  for (; index + 4 * lanes <= count; index += 4 * lanes) {
+    s0 = hn::MulAdd(hn::LoadU(tag, a + index), hn::LoadU(tag, b + index), s0);
+    s1 = hn::MulAdd(hn::LoadU(tag, a + index + lanes), hn::LoadU(tag, b + index + lanes), s1);
+    s2 = hn::MulAdd(hn::LoadU(tag, a + index + 2 * lanes), hn::LoadU(tag, b + index + 2 * lanes),
+                    s2);
+    s3 = hn::MulAdd(hn::LoadU(tag, a + index + 3 * lanes), hn::LoadU(tag, b + index + 3 * lanes),
+                    s3);
   }
-  for (; at + lanes <= count; at += lanes) {
-    s0 = hn::MulAdd(hn::LoadU(tag, a + at), hn::LoadU(tag, b + at), s0);
+  for (; index + lanes <= count; index += lanes) {
+    s0 = hn::MulAdd(hn::LoadU(tag, a + index), hn::LoadU(tag, b + index), s0);
   }
   float sum = hn::GetLane(hn::SumOfLanes(tag, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
-  for (; at < count; ++at) {
-    sum += a[at] * b[at];
+  for (; index < count; ++index) {
+    sum += a[index] * b[index];
   }
   return sum;
 }

@@ -16,10 +16,10 @@ namespace fovea {
     return std::numeric_limits<double>::quiet_NaN();
   }
   std::ranges::sort(values);
-  const double at = share * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(at);
+  const double position = share * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(position);
   const std::size_t above = std::min(below + 1, values.size() - 1);
-  return std::lerp(values[below], values[above], at - std::floor(at));
+  return std::lerp(values[below], values[above], position - std::floor(position));
 }
 
 }  // namespace fovea

@@ -5,8 +5,8 @@ namespace fovea {
 
 // Ranges of the second byte: Unicode 15, table 3-7.
 std::size_t utf8_length(std::string_view bytes) {
-  const auto at = [&](std::size_t index) { return static_cast<unsigned char>(bytes[index]); };
-  const unsigned char lead = at(0);
+  const auto byte = [&](std::size_t index) { return static_cast<unsigned char>(bytes[index]); };
+  const unsigned char lead = byte(0);
   if (lead < 0x80) {
     return 1;
   }
@@ -26,11 +26,11 @@ std::size_t utf8_length(std::string_view bytes) {
   } else {
     return 0;
   }
-  if (bytes.size() < length || at(1) < low || at(1) > high) {
+  if (bytes.size() < length || byte(1) < low || byte(1) > high) {
     return 0;
   }
   for (std::size_t index = 2; index < length; ++index) {
-    if (at(index) < 0x80 || at(index) > 0xbf) {
+    if (byte(index) < 0x80 || byte(index) > 0xbf) {
       return 0;
     }
   }

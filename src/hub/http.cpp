@@ -167,8 +167,8 @@ struct HttpClient::Transfer {
   }
 
   static std::size_t on_body(const char* data, std::size_t, std::size_t size, void* self) {
-    auto* const own = static_cast<Transfer*>(self);
-    const std::size_t taken = own->guard(size, [&](Transfer& transfer) {
+    auto* const context = static_cast<Transfer*>(self);
+    const std::size_t taken = context->guard(size, [&](Transfer& transfer) {
       transfer.hear();
       curl_easy_getinfo(transfer.curl, CURLINFO_RESPONSE_CODE, &transfer.response.status);
       if (transfer.response.status == 200 || transfer.response.status == 206) {
@@ -177,7 +177,7 @@ struct HttpClient::Transfer {
         transfer.ignored += size;
       }
     });
-    return own->cut() ? 0 : taken;
+    return context->cut() ? 0 : taken;
   }
 
   static int on_progress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
@@ -290,10 +290,10 @@ HttpResponse HttpClient::perform(const std::string& url, Ask ask, std::uint64_t 
   transfer.most_seconds = seconds_from("HF_HUB_DOWNLOAD_TIMEOUT", kStallSeconds);
   set(curl, CURLOPT_LOW_SPEED_TIME, transfer.most_seconds);
   if (ask != Ask::kFile) {
-    const long most = seconds_from("HF_HUB_ETAG_TIMEOUT", kTextSeconds);
-    set(curl, CURLOPT_TIMEOUT, most);
-    transfer.most_seconds = std::min(transfer.most_seconds, most);
-    transfer.connect_seconds = std::min(transfer.connect_seconds, most);
+    const long limit = seconds_from("HF_HUB_ETAG_TIMEOUT", kTextSeconds);
+    set(curl, CURLOPT_TIMEOUT, limit);
+    transfer.most_seconds = std::min(transfer.most_seconds, limit);
+    transfer.connect_seconds = std::min(transfer.connect_seconds, limit);
   }
   set(curl, CURLOPT_HEADERFUNCTION, &Transfer::on_header);
   set(curl, CURLOPT_HEADERDATA, &transfer);

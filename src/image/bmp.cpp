@@ -72,7 +72,7 @@ class BmpReader {
       read_palette();
     }
     if (pixels_offset_ == 0) {
-      pixels_offset_ = at_;
+      pixels_offset_ = position_;
     }
     return compression_ == kRle8 || compression_ == kRle4 ? read_run_lengths() : read_raw();
   }
@@ -80,14 +80,14 @@ class BmpReader {
  private:
   /// The next `size` bytes as a little-endian number.
   std::uint32_t number(std::size_t size) {
-    if (bytes_.size() < at_ + size) {
+    if (bytes_.size() < position_ + size) {
       fail("BMP: truncated in its header: {} bytes", bytes_.size());
     }
     std::uint32_t value = 0;
     for (std::size_t index = 0; index < size; ++index) {
-      value |= std::to_integer<std::uint32_t>(bytes_[at_ + index]) << (8 * index);
+      value |= std::to_integer<std::uint32_t>(bytes_[position_ + index]) << (8 * index);
     }
-    at_ += size;
+    position_ += size;
     return value;
   }
   [[nodiscard]] std::uint8_t byte(std::size_t offset) const {
@@ -95,9 +95,9 @@ class BmpReader {
   }
 
   void read_header() {
-    at_ = 10;  // after "BM", the file's size and two reserved numbers
+    position_ = 10;  // after "BM", the file's size and two reserved numbers
     pixels_offset_ = number(4);
-    const std::size_t start = at_;
+    const std::size_t start = position_;
     const std::uint32_t size = number(4);
     switch (size) {
       case 12:  // BITMAPCOREHEADER of OS/2
@@ -127,7 +127,7 @@ class BmpReader {
     if (bytes_.size() - start < size) {
       fail("BMP: truncated in its header: {} bytes", bytes_.size());
     }
-    at_ = std::max(at_, start + size);
+    position_ = std::max(position_, start + size);
     if (colors_ == 0) {
       colors_ = bits_ < 32 ? std::uint32_t{1} << bits_ : 0;
     }
@@ -192,13 +192,13 @@ class BmpReader {
     if (colors_ > 256) {
       fail("BMP: the palette has {} colours, more than 256", colors_);
     }
-    if (bytes_.size() - at_ < std::size_t{palette_entry_} * colors_) {
+    if (bytes_.size() - position_ < std::size_t{palette_entry_} * colors_) {
       fail("BMP: truncated in its palette: {} bytes", bytes_.size());
     }
     bool gray = true;
     for (std::size_t index = 0; index < colors_; ++index) {
-      palette_[index] = {byte(at_ + 2), byte(at_ + 1), byte(at_)};
-      at_ += palette_entry_;
+      palette_[index] = {byte(position_ + 2), byte(position_ + 1), byte(position_)};
+      position_ += palette_entry_;
       const auto level = static_cast<std::uint8_t>(colors_ == 2 && index == 1 ? 255 : index);
       gray = gray && palette_[index] == Color{level, level, level};
     }
@@ -332,13 +332,13 @@ class BmpReader {
     std::vector<std::uint8_t> data;
     data.reserve(wanted);
     std::size_t x = 0;
-    std::size_t at =
+    std::size_t position =
         static_cast<std::size_t>(std::min<std::uint64_t>(pixels_offset_, bytes_.size()));
-    while (data.size() < wanted && bytes_.size() - at >= 2) {
+    while (data.size() < wanted && bytes_.size() - position >= 2) {
       decoding_.poll();
-      const std::uint8_t length = byte(at);
-      const std::uint8_t value = byte(at + 1);
-      at += 2;
+      const std::uint8_t length = byte(position);
+      const std::uint8_t value = byte(position + 1);
+      position += 2;
       if (length != 0) {  // a run, cut at the end of the row
         const std::size_t run = std::min<std::size_t>(length, width - std::min(width, x));
         for (std::size_t index = 0; index < run; ++index) {
@@ -352,27 +352,27 @@ class BmpReader {
       } else if (value == 1) {  // end of image
         break;
       } else if (value == 2) {  // jump right and up
-        if (bytes_.size() - at < 2) {
+        if (bytes_.size() - position < 2) {
           break;
         }
-        const std::size_t skipped = byte(at) + std::size_t{byte(at + 1)} * width;
-        at += 2;
+        const std::size_t skipped = byte(position) + std::size_t{byte(position + 1)} * width;
+        position += 2;
         data.resize(std::min(wanted, data.size() + skipped));
         x = data.size() % width;
       } else {  // `value` samples as they are, padded to an even offset in the file
         const std::size_t count = std::min<std::size_t>(wanted - data.size(), value);
         const std::size_t size = rle4 ? (count + 1) / 2 : count;
-        if (bytes_.size() - at < size) {
+        if (bytes_.size() - position < size) {
           break;
         }
         for (std::size_t index = 0; index < count; ++index) {
-          const std::uint8_t sample = byte(at + (rle4 ? index / 2 : index));
+          const std::uint8_t sample = byte(position + (rle4 ? index / 2 : index));
           const int nibble = index % 2 == 0 ? sample >> 4 : sample & 15;
           data.push_back(rle4 ? static_cast<std::uint8_t>(nibble) : sample);
         }
-        at += size;
+        position += size;
         x += value;
-        at = std::min(at + at % 2, bytes_.size());
+        position = std::min(position + position % 2, bytes_.size());
       }
     }
     return data;
@@ -380,7 +380,7 @@ class BmpReader {
 
   Bytes bytes_;
   Decoding& decoding_;
-  std::size_t at_ = 0;
+  std::size_t position_ = 0;
   std::uint64_t pixels_offset_ = 0;
   std::int64_t width_ = 0;
   std::int64_t height_ = 0;

@@ -59,12 +59,12 @@ void Decoding::take_memory(const Header& header, std::uint64_t bytes) {
     bytes += std::uint64_t{3} * static_cast<std::uint64_t>(header.width) *
              static_cast<std::uint64_t>(header.height);
   }
-  const std::uint64_t most = options_.memory->size();
-  if (bytes > most) {
+  const std::uint64_t limit = options_.memory->size();
+  if (bytes > limit) {
     fail(
         "{}: decoding {}x{} pixels of this kind needs {} MB of memory, more than the {} MB that "
         "decoding may use; {} raises the limit",
-        header.format, header.width, header.height, megabytes(bytes), most / 1'000'000,
+        header.format, header.width, header.height, megabytes(bytes), limit / 1'000'000,
         option_words("decode-memory"));
   }
   if (bytes > kUncounted) {

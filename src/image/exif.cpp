@@ -37,8 +37,8 @@ class TagReader {
     }
     std::uint64_t value = 0;
     for (std::size_t index = 0; index < size; ++index) {
-      const std::size_t at = offset + (little_ ? size - 1 - index : index);
-      value = (value << 8) | static_cast<std::uint8_t>(bytes_[at]);
+      const std::size_t position = offset + (little_ ? size - 1 - index : index);
+      value = (value << 8) | static_cast<std::uint8_t>(bytes_[position]);
     }
     return value;
   }
@@ -100,13 +100,14 @@ void for_each_entry(const TagReader& reader, std::optional<std::uint64_t> direct
   const std::size_t word = reader.word();
   const std::uint64_t entry_size = 4 + 2 * word;
   const auto entries = directory ? reader.number(*directory, reader.count_size()) : std::nullopt;
-  std::uint64_t at = entries ? *directory + reader.count_size() : 0;
-  for (std::uint64_t index = 0; index < entries.value_or(0) && reader.has(at, entry_size);
-       ++index, at += entry_size) {
-    const ExifEntry entry{.value = at + 4 + word,
-                          .tag = static_cast<std::uint32_t>(reader.number(at, 2).value_or(0)),
-                          .type = static_cast<std::uint32_t>(reader.number(at + 2, 2).value_or(0)),
-                          .count = reader.number(at + 4, word).value_or(0)};
+  std::uint64_t position = entries ? *directory + reader.count_size() : 0;
+  for (std::uint64_t index = 0; index < entries.value_or(0) && reader.has(position, entry_size);
+       ++index, position += entry_size) {
+    const ExifEntry entry{
+        .value = position + 4 + word,
+        .tag = static_cast<std::uint32_t>(reader.number(position, 2).value_or(0)),
+        .type = static_cast<std::uint32_t>(reader.number(position + 2, 2).value_or(0)),
+        .count = reader.number(position + 4, word).value_or(0)};
     if (!use(entry)) {
       return;
     }
@@ -157,10 +158,12 @@ std::optional<Field> find_field(const TagReader& reader, std::uint32_t tag) {
 
 /// The first value of a field; 0 of one that has bytes or text, which are no numbers to Pillow.
 double first_number(const TagReader& reader, const Field& field) {
-  const auto number = [&](std::uint64_t at, std::size_t size) {
-    return reader.number(field.offset + at, size).value_or(0);
+  const auto number = [&](std::uint64_t position, std::size_t size) {
+    return reader.number(field.offset + position, size).value_or(0);
   };
-  const auto part = [&](std::uint64_t at) { return static_cast<std::uint32_t>(number(at, 4)); };
+  const auto part = [&](std::uint64_t position) {
+    return static_cast<std::uint32_t>(number(position, 4));
+  };
   switch (field.type) {
     case kShort:
       return static_cast<double>(number(0, 2));
@@ -206,8 +209,9 @@ std::string date_of(std::string_view text) {
   if (date.size() < kForm.size() || date.starts_with("0000")) {
     return "";
   }
-  for (std::size_t at = 0; at < kForm.size(); ++at) {
-    if (kForm[at] == '0' ? date[at] < '0' || date[at] > '9' : date[at] != kForm[at]) {
+  for (std::size_t index = 0; index < kForm.size(); ++index) {
+    if (kForm[index] == '0' ? date[index] < '0' || date[index] > '9'
+                            : date[index] != kForm[index]) {
       return "";
     }
   }
@@ -230,9 +234,10 @@ std::string date_in(std::string_view tiff) {
       return true;
     });
     for_each_entry(*reader, directory, [&](const ExifEntry& entry) {
-      const auto at = reader->number(entry.value, 4);
-      if (entry.tag == kDateTimeOriginal && entry.type == kText && at && *at < tiff.size()) {
-        date = date_of(tiff.substr(*at, entry.count));
+      const auto date_offset = reader->number(entry.value, 4);
+      if (entry.tag == kDateTimeOriginal && entry.type == kText && date_offset &&
+          *date_offset < tiff.size()) {
+        date = date_of(tiff.substr(*date_offset, entry.count));
       }
       return true;
     });
@@ -280,8 +285,8 @@ std::optional<int> camera_orientation(std::span<const std::byte> file) {
   if (bytes.starts_with("II") || bytes.starts_with("MM")) {  // ORF and RW2 have other versions
     return orientation_in(TagReader(bytes, bytes[0] == 'I'));
   }
-  for (std::size_t at = 0; at < std::min(bytes.size(), kLooked); ++at) {
-    if (const auto reader = open_tiff(bytes.substr(at))) {
+  for (std::size_t position = 0; position < std::min(bytes.size(), kLooked); ++position) {
+    if (const auto reader = open_tiff(bytes.substr(position))) {
       return orientation_in(*reader);
     }
   }
@@ -294,9 +299,10 @@ std::string capture_date(std::span<const std::byte> part) {
   const std::string_view bytes = text_of(part);
   std::string date;
   int tried = 0;
-  for (std::size_t at = 0; at < bytes.size() && tried < kMostTried && date.empty(); ++at) {
-    if (open_tiff(bytes.substr(at))) {
-      date = date_in(bytes.substr(at));
+  for (std::size_t position = 0; position < bytes.size() && tried < kMostTried && date.empty();
+       ++position) {
+    if (open_tiff(bytes.substr(position))) {
+      date = date_in(bytes.substr(position));
       ++tried;
     }
   }
@@ -306,9 +312,9 @@ std::string capture_date(std::span<const std::byte> part) {
 std::optional<int> xmp_orientation(std::span<const std::byte> xmp) {
   constexpr std::string_view kName = "tiff:Orientation";
   const std::string_view text = text_of(xmp);
-  for (std::size_t at = text.find(kName); at != std::string_view::npos;
-       at = text.find(kName, at + 1)) {
-    std::string_view rest = text.substr(at + kName.size());
+  for (std::size_t position = text.find(kName); position != std::string_view::npos;
+       position = text.find(kName, position + 1)) {
+    std::string_view rest = text.substr(position + kName.size());
     if (rest.starts_with("=\"")) {
       rest.remove_prefix(2);
     } else if (rest.starts_with('>')) {

@@ -54,7 +54,7 @@ constexpr std::string_view kUnpack = "unpack it and give the folder of its image
 constexpr std::string_view kExport = "export its images";
 
 struct Unread {
-  std::size_t at;
+  std::size_t offset;
   std::string_view bytes;
   std::string_view what;
   std::string_view advice;
@@ -108,8 +108,8 @@ constexpr Unread kUnread[] = {
      "a program (ELF)", "leave it out"},
 };
 
-bool starts_at(std::string_view file, std::size_t at, std::string_view bytes) {
-  return at <= file.size() && file.substr(at).starts_with(bytes);
+bool starts_at(std::string_view file, std::size_t offset, std::string_view bytes) {
+  return offset <= file.size() && file.substr(offset).starts_with(bytes);
 }
 
 /// An ISO base media file: its major brand says what it holds, or else one of the others.
@@ -135,8 +135,8 @@ std::optional<Format> recognise_brands(std::string_view file) {
   constexpr std::size_t kBrands = 16;  // where the compatible brands begin
   const std::size_t end =
       std::min<std::size_t>(file.size(), static_cast<std::uint8_t>(file[3]));  // below 256 bytes
-  for (std::size_t at = kBrands; at + 4 <= end; at += 4) {
-    if (is_image(file.substr(at, 4))) {
+  for (std::size_t offset = kBrands; offset + 4 <= end; offset += 4) {
+    if (is_image(file.substr(offset, 4))) {
       return Format::kHeif;
     }
   }
@@ -194,7 +194,7 @@ Format recognise(std::span<const std::byte> bytes) {
     return *format;
   }
   for (const Unread& unread : kUnread) {
-    if (starts_at(file, unread.at, unread.bytes)) {
+    if (starts_at(file, unread.offset, unread.bytes)) {
       fail("{}, which is not read; {}", unread.what, unread.advice);
     }
   }

@@ -39,7 +39,7 @@ struct HeifError {
 struct HeifOptions {
   std::uint8_t version;
   std::uint8_t ignore_transformations;
-  void (*start_progress)(int step, int most, void* user);
+  void (*start_progress)(int step, int maximum, void* user);
   void (*on_progress)(int step, int progress, void* user);
   void (*end_progress)(int step, void* user);
   void* user;
@@ -338,9 +338,9 @@ Decoded decode_heif(Bytes bytes, Decoding& decoding) {
   const int height = heif.handle_height(decode.handle());
   decoding.check_size(name, width, height);
   const std::uint64_t pixels = pixel_bytes(width, height) / kChannels;
-  const auto most = static_cast<std::uint64_t>(decoding.max_pixels());
+  const auto limit = static_cast<std::uint64_t>(decoding.max_pixels());
   constexpr std::uint64_t kAnyWork = std::uint64_t{1} << 22;
-  if (facts.largest > most || facts.work > pixels * 8 + kAnyWork) {
+  if (facts.largest > limit || facts.work > pixels * 8 + kAnyWork) {
     fail("{}: {} pixels are coded for an image of {}x{}, more than the limit", name, facts.work,
          width, height);
   }

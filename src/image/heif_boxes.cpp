@@ -431,7 +431,7 @@ class HeifReader {
   CodedImage read_hvcc(BoxReader content, std::size_t& length_bytes) {
     content.take(21);
     length_bytes = (content.number(1) & 3) + 1;
-    CodedImage most;
+    CodedImage largest;
     for (std::uint64_t arrays = content.number(1); arrays > 0; --arrays) {
       content.take(1);
       for (std::uint64_t units = content.number(2); units > 0; --units) {
@@ -439,10 +439,10 @@ class HeifReader {
         const std::uint64_t size = content.number(2);
         content.take(size);
         const Bytes unit = start.first(static_cast<std::size_t>(size) + 2);
-        most.pixels = std::max(most.pixels, examine_hevc(unit, 2, stop_).pixels);
+        largest.pixels = std::max(largest.pixels, examine_hevc(unit, 2, stop_).pixels);
       }
     }
-    return most;
+    return largest;
   }
 
   [[nodiscard]] static Bytes extent_bytes(const Extent& extent, Bytes whole) {

@@ -14,15 +14,15 @@ class CodeReader {
 
   std::uint64_t bits(std::size_t count) {
     std::uint64_t value = 0;
-    for (; count > 0; --count, ++at_) {
-      const bool is_inside = at_ / 8 < bytes_.size();
-      const unsigned byte = is_inside ? std::to_integer<unsigned>(bytes_[at_ / 8]) : 0U;
-      value = value << 1 | (byte >> (7 - at_ % 8) & 1U);
+    for (; count > 0; --count, ++position_) {
+      const bool is_inside = position_ / 8 < bytes_.size();
+      const unsigned byte = is_inside ? std::to_integer<unsigned>(bytes_[position_ / 8]) : 0U;
+      value = value << 1 | (byte >> (7 - position_ % 8) & 1U);
     }
     return value;
   }
   bool bit() { return bits(1) != 0; }
-  void skip(std::size_t count) { at_ += count; }
+  void skip(std::size_t count) { position_ += count; }
 
   /// ue(v) of H.265, 9.2.
   std::uint64_t golomb() {
@@ -35,18 +35,18 @@ class CodeReader {
 
  private:
   std::span<const std::byte> bytes_;
-  std::size_t at_ = 0;
+  std::size_t position_ = 0;
 };
 
 /// The bytes without those that keep start codes out of them.
 std::vector<std::byte> without_emulation(std::span<const std::byte> unit) {
   constexpr std::byte kZero{0};
   std::vector<std::byte> plain;
-  for (std::size_t at = 0; at < unit.size(); ++at) {
-    const bool is_extra =
-        at >= 2 && unit[at] == std::byte{3} && unit[at - 1] == kZero && unit[at - 2] == kZero;
+  for (std::size_t index = 0; index < unit.size(); ++index) {
+    const bool is_extra = index >= 2 && unit[index] == std::byte{3} && unit[index - 1] == kZero &&
+                          unit[index - 2] == kZero;
     if (!is_extra) {
-      plain.push_back(unit[at]);
+      plain.push_back(unit[index]);
     }
   }
   return plain;
@@ -168,19 +168,19 @@ CodedImage examine_av1(std::span<const std::byte> units, StopFlag stop) {
     const std::uint64_t type = reader.bits(4);
     const bool is_extended = reader.bit();
     const bool has_size = reader.bit();
-    std::size_t at = is_extended ? 2 : 1;
+    std::size_t position = is_extended ? 2 : 1;
     std::uint64_t size = units.size();
     if (has_size) {
       size = 0;
-      for (unsigned shift = 0; shift < 56 && at < units.size(); shift += 7) {
-        const auto byte = std::to_integer<std::uint64_t>(units[at++]);
+      for (unsigned shift = 0; shift < 56 && position < units.size(); shift += 7) {
+        const auto byte = std::to_integer<std::uint64_t>(units[position++]);
         size |= (byte & 127U) << shift;
         if (byte < 128) {
           break;
         }
       }
     }
-    units = units.subspan(std::min(at, units.size()));
+    units = units.subspan(std::min(position, units.size()));
     const auto unit =
         units.first(static_cast<std::size_t>(std::min<std::uint64_t>(size, units.size())));
     units = units.subspan(unit.size());

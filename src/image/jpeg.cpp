@@ -140,16 +140,19 @@ constexpr std::uint8_t kStartOfScan = 0xda;
 template <typename Visit>
 void for_each_segment(Bytes bytes, StopFlag stop, Visit visit) {
   const std::string_view file = text_of_jpeg(bytes);
-  const auto byte = [file](std::size_t at) { return static_cast<std::uint8_t>(file[at]); };
-  std::size_t at = 2;
+  const auto byte = [file](std::size_t position) {
+    return static_cast<std::uint8_t>(file[position]);
+  };
+  std::size_t position = 2;
   for (;;) {
     stop.poll();
-    at = file.find('\xff', at);  // like libjpeg, skip bytes between markers, those of scans, too
-    at = file.find_first_not_of('\xff', at);
-    if (at == std::string_view::npos) {
+    position = file.find(
+        '\xff', position);  // like libjpeg, skip bytes between markers, those of scans, too
+    position = file.find_first_not_of('\xff', position);
+    if (position == std::string_view::npos) {
       return;
     }
-    const std::uint8_t marker = byte(at++);
+    const std::uint8_t marker = byte(position++);
     if (marker == kEndOfImage) {
       return;
     }
@@ -157,29 +160,29 @@ void for_each_segment(Bytes bytes, StopFlag stop, Visit visit) {
     if (is_alone) {
       continue;
     }
-    if (file.size() - at < 2) {
+    if (file.size() - position < 2) {
       return;
     }
     const std::size_t size =
-        std::size_t{byte(at)} << 8 | byte(at + 1);  // which counts its own bytes, too
-    if (size < 2 || file.size() - at < size) {
+        std::size_t{byte(position)} << 8 | byte(position + 1);  // which counts its own bytes, too
+    if (size < 2 || file.size() - position < size) {
       return;
     }
-    if (!visit(marker, file.substr(at + 2, size - 2))) {
+    if (!visit(marker, file.substr(position + 2, size - 2))) {
       return;
     }
-    at += size;
+    position += size;
   }
 }
 
-/// Whether the file has more than `most` scans, which is known without decoding any.
-bool has_more_scans(Bytes bytes, StopFlag stop, int most) {
+/// Whether the file has more than `limit` scans, which is known without decoding any.
+bool has_more_scans(Bytes bytes, StopFlag stop, int limit) {
   int scans = 0;
   for_each_segment(bytes, stop, [&](std::uint8_t marker, std::string_view) {
     scans += marker == kStartOfScan ? 1 : 0;
-    return scans <= most;
+    return scans <= limit;
   });
-  return scans > most;
+  return scans > limit;
 }
 
 /// EXIF segments joined, and the last XMP segment, as Pillow collects them.

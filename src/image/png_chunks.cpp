@@ -54,7 +54,7 @@ class PngChunks {
 
   Orientation read() {
     constexpr std::size_t kSignature = 8;
-    at_ = kSignature;
+    position_ = kSignature;
     if (read_before_pixels() && skip_pixels()) {
       read_after_pixels();
     }
@@ -68,23 +68,24 @@ class PngChunks {
     std::size_t length = 0;    // as its header says
   };
 
-  /// The next chunk; `at_` is then after its content. Nothing at the end of the file's structure.
+  /// The next chunk; `position_` is then after its content. Nothing at the end of the file's
+  /// structure.
   std::optional<Chunk> next() {
     stop_.poll();
     constexpr std::size_t kHeader = 8;
-    if (file_.size() - at_ < kHeader) {
+    if (file_.size() - position_ < kHeader) {
       return std::nullopt;
     }
-    Chunk chunk{file_.substr(at_ + 4, 4), {}, number(file_.substr(at_))};
+    Chunk chunk{file_.substr(position_ + 4, 4), {}, number(file_.substr(position_))};
     const bool is_name = std::all_of(chunk.name.begin(), chunk.name.end(), [](char c) {
       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
     });
     if (!is_name) {
       return std::nullopt;
     }
-    at_ += kHeader;
-    chunk.content = file_.substr(at_, chunk.length);
-    at_ += chunk.content.size();
+    position_ += kHeader;
+    chunk.content = file_.substr(position_, chunk.length);
+    position_ += chunk.content.size();
     return chunk;
   }
 
@@ -97,12 +98,12 @@ class PngChunks {
   }
 
   /// Skips the checksum, or as much of it as there is.
-  void skip_checksum() { at_ += std::min<std::size_t>(4, file_.size() - at_); }
+  void skip_checksum() { position_ += std::min<std::size_t>(4, file_.size() - position_); }
 
   /// Reads up to the first chunk of pixels. False when libpng will report the error.
   bool read_before_pixels() {
     for (;;) {
-      const std::size_t start = at_;
+      const std::size_t start = position_;
       const std::optional<Chunk> chunk = next();
       if (!chunk || chunk->name == "IEND") {
         return false;
@@ -114,7 +115,7 @@ class PngChunks {
               "supported");
         }
         has_default_image_ = frames_ > 0 && !sequence_;
-        at_ = start;
+        position_ = start;
         return true;
       }
       if (chunk->name == "fdAT") {
@@ -134,10 +135,10 @@ class PngChunks {
       sum = crc32(sum, zlib_bytes(piece), static_cast<uInt>(piece.size()));
       rest.remove_prefix(piece.size());
     }
-    if (file_.size() - at_ < 4) {
+    if (file_.size() - position_ < 4) {
       fail("PNG: truncated in chunk {}: {} bytes", chunk.name, file_.size());
     }
-    if (number(file_.substr(at_)) != sum) {
+    if (number(file_.substr(position_)) != sum) {
       fail("PNG: wrong checksum of chunk {}", chunk.name);
     }
     skip_checksum();
@@ -146,10 +147,10 @@ class PngChunks {
   /// False when the file ends in the pixels.
   bool skip_pixels() {
     for (;;) {
-      const std::size_t start = at_;
+      const std::size_t start = position_;
       const std::optional<Chunk> chunk = next();
       if (chunk && chunk->name != "IDAT") {
-        at_ = start;
+        position_ = start;
         return true;
       }
       if (!chunk || chunk->content.size() < chunk->length) {
@@ -229,8 +230,8 @@ class PngChunks {
     } else {
       check_sequence(sequence);
     }
-    const auto field = [&chunk](std::size_t at) {
-      return std::uint64_t{number(chunk.content.substr(at))};
+    const auto field = [&chunk](std::size_t offset) {
+      return std::uint64_t{number(chunk.content.substr(offset))};
     };
     if (field(12) + field(4) > width_ || field(16) + field(8) > height_) {
       fail("PNG: a frame of the animation is larger than the image");
@@ -411,7 +412,7 @@ class PngChunks {
 
   std::string_view file_;
   StopFlag stop_;
-  std::size_t at_ = 0;
+  std::size_t position_ = 0;
   std::uint32_t width_ = 0;
   std::uint32_t height_ = 0;
   std::size_t transparent_bytes_ = 0;  // the least length of chunk tRNS

@@ -67,11 +67,11 @@ class JpegSearch {
       : file_(reinterpret_cast<const char*>(file.data()), file.size()) {}
 
   /// The place of the next start of a JPEG, or npos.
-  [[nodiscard]] std::size_t next_start(std::size_t at, StopFlag stop) const {
+  [[nodiscard]] std::size_t next_start(std::size_t position, StopFlag stop) const {
     constexpr std::size_t kAtOnce = std::size_t{8} << 20;
-    for (; at < file_.size(); at += kAtOnce) {
+    for (; position < file_.size(); position += kAtOnce) {
       stop.poll();
-      const std::string_view part = file_.substr(at, kAtOnce + kStart.size() - 1);
+      const std::string_view part = file_.substr(position, kAtOnce + kStart.size() - 1);
       // string::find would stop at each 0xff, and overexposed samples are nothing else.
       const void* found = memmem(part.data(), part.size(), kStart.data(), kStart.size());
       if (found != nullptr) {
@@ -83,51 +83,51 @@ class JpegSearch {
 
   /// The header of the JPEG that starts at `start`; none when it is no JPEG.
   [[nodiscard]] std::optional<JpegHeader> header(std::size_t start) {
-    const std::size_t most = std::min(kMostMarkers, work_ + kMostMarkersOfOne);
-    for (std::size_t at = start + 2; work_ < most; ++work_) {
-      if (file_.size() - at < 4 || byte(at) != 0xff) {
+    const std::size_t limit = std::min(kMostMarkers, work_ + kMostMarkersOfOne);
+    for (std::size_t position = start + 2; work_ < limit; ++work_) {
+      if (file_.size() - position < 4 || byte(position) != 0xff) {
         return std::nullopt;
       }
-      const std::uint8_t marker = byte(at + 1);
+      const std::uint8_t marker = byte(position + 1);
       if (marker == 0xff) {  // bytes 0xff may fill the space before a marker
-        ++at;
+        ++position;
         continue;
       }
-      const std::size_t end = end_of_segment(at);
+      const std::size_t end = end_of_segment(position);
       if ((!is_of_tables(marker) && !is_frame(marker)) || end == 0) {
         return std::nullopt;
       }
       if (is_frame(marker)) {
-        return JpegHeader{end, pixels_of_preview(at, end)};
+        return JpegHeader{end, pixels_of_preview(position, end)};
       }
-      at = end;
+      position = end;
     }
     return std::nullopt;
   }
 
-  /// Where the JPEG ends whose header ends at `at`: after its last marker, or before what can be no
-  /// part of it. Whether it is whole is left to its decoder.
-  [[nodiscard]] std::size_t end_of_jpeg(std::size_t at, StopFlag stop) const {
+  /// Where the JPEG ends whose header ends at `position`: after its last marker, or before what can
+  /// be no part of it. Whether it is whole is left to its decoder.
+  [[nodiscard]] std::size_t end_of_jpeg(std::size_t position, StopFlag stop) const {
     for (;;) {
       stop.poll();
-      at = file_.find('\xff', at);
-      if (at == std::string_view::npos || file_.size() - at < 2) {
+      position = file_.find('\xff', position);
+      if (position == std::string_view::npos || file_.size() - position < 2) {
         return file_.size();
       }
-      const std::uint8_t marker = byte(at + 1);
+      const std::uint8_t marker = byte(position + 1);
       if (marker == 0xff) {
-        ++at;
+        ++position;
       } else if (marker == 0 || (marker >= kFirstRestart && marker <= kLastRestart)) {
-        at += 2;
+        position += 2;
       } else if (marker == kEndOfJpeg) {
-        return at + 2;
+        return position + 2;
       } else {
         const bool is_part = is_of_tables(marker) || marker == kScan || marker == kLines;
-        const std::size_t end = is_part ? end_of_segment(at) : 0;
+        const std::size_t end = is_part ? end_of_segment(position) : 0;
         if (end == 0) {
-          return at;
+          return position;
         }
-        at = end;
+        position = end;
       }
     }
   }
@@ -137,33 +137,33 @@ class JpegSearch {
   void count_start() { ++work_; }
 
  private:
-  [[nodiscard]] std::uint8_t byte(std::size_t at) const {
-    return static_cast<std::uint8_t>(file_[at]);
+  [[nodiscard]] std::uint8_t byte(std::size_t position) const {
+    return static_cast<std::uint8_t>(file_[position]);
   }
-  [[nodiscard]] std::size_t two_bytes(std::size_t at) const {
-    return std::size_t{byte(at)} << 8 | byte(at + 1);
+  [[nodiscard]] std::size_t two_bytes(std::size_t position) const {
+    return std::size_t{byte(position)} << 8 | byte(position + 1);
   }
 
-  /// The end of the segment with its marker at `at`; 0 when the file does not hold it whole.
-  [[nodiscard]] std::size_t end_of_segment(std::size_t at) const {
-    if (file_.size() - at < 4) {
+  /// The end of the segment with its marker at `position`; 0 when the file does not hold it whole.
+  [[nodiscard]] std::size_t end_of_segment(std::size_t position) const {
+    if (file_.size() - position < 4) {
       return 0;
     }
-    const std::size_t size = two_bytes(at + 2);  // which counts its own bytes, too
-    return size >= 2 && file_.size() - at - 2 >= size ? at + 2 + size : 0;
+    const std::size_t size = two_bytes(position + 2);  // which counts its own bytes, too
+    return size >= 2 && file_.size() - position - 2 >= size ? position + 2 + size : 0;
   }
 
   /// Pixels of a frame that is baseline or progressive, gray or colour, of 8 bits; else 0. Sensors'
   /// samples are stored in lossless frames.
-  [[nodiscard]] std::uint64_t pixels_of_preview(std::size_t at, std::size_t end) const {
-    if (end - at < 10 || byte(at + 1) > kProgressive || byte(at + 4) != 8) {
+  [[nodiscard]] std::uint64_t pixels_of_preview(std::size_t position, std::size_t end) const {
+    if (end - position < 10 || byte(position + 1) > kProgressive || byte(position + 4) != 8) {
       return 0;
     }
-    const std::size_t components = byte(at + 9);
-    if ((components != 1 && components != kChannels) || end - at != 10 + 3 * components) {
+    const std::size_t components = byte(position + 9);
+    if ((components != 1 && components != kChannels) || end - position != 10 + 3 * components) {
       return 0;
     }
-    return std::uint64_t{two_bytes(at + 5)} * two_bytes(at + 7);
+    return std::uint64_t{two_bytes(position + 5)} * two_bytes(position + 7);
   }
 
   std::string_view file_;
@@ -177,8 +177,8 @@ RawPreview find_raw_preview(Bytes file, StopFlag stop) {
   JpegSearch search(file);
   JpegHeader best;
   std::size_t best_start = 0;
-  for (std::size_t at = 0; search.may_go_on(); search.count_start()) {
-    const std::size_t start = search.next_start(at, stop);
+  for (std::size_t position = 0; search.may_go_on(); search.count_start()) {
+    const std::size_t start = search.next_start(position, stop);
     if (start == std::string_view::npos) {
       break;
     }
@@ -188,7 +188,7 @@ RawPreview find_raw_preview(Bytes file, StopFlag stop) {
       best_start = start;
     }
     // What lies within the segments of a header, such as the thumbnail of EXIF, is a part of it.
-    at = header ? header->end : start + 2;
+    position = header ? header->end : start + 2;
   }
   if (best.pixels == 0) {
     fail("RAW: holds no JPEG preview; export it as JPEG or TIFF");

@@ -88,11 +88,11 @@ Image resample(const Image& source, Axis axis, int size, Resample filter) {
       const Tap& tap = taps[static_cast<std::size_t>(horizontal ? column : row)];
       for (int channel = 0; channel < kChannels; ++channel) {
         std::int32_t sum = 1 << (kPrecisionBits - 1);
-        int at = tap.first;
+        int position = tap.first;
         for (const std::int32_t weight : tap.weights) {
-          sum += weight * source.pixels[horizontal ? index_of(source, row, at, channel)
-                                                   : index_of(source, at, column, channel)];
-          ++at;
+          sum += weight * source.pixels[horizontal ? index_of(source, row, position, channel)
+                                                   : index_of(source, position, column, channel)];
+          ++position;
         }
         result.pixels[index_of(result, row, column, channel)] = round_to_byte(sum);
       }

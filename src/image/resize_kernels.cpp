@@ -32,17 +32,18 @@ std::uint8_t clip(int sum) {
 void band_kernel(const SourceBand& rows, const AxisWeights& axis, const OutputBand& out) {
   for (std::size_t row = 0; row < rows.size(); ++row) {
     for (int index = 0; index < axis.out; ++index) {
-      const auto at = static_cast<std::size_t>(index);
+      const auto column = static_cast<std::size_t>(index);
       int sums[3] = {kRound, kRound, kRound};
-      for (int tap = 0; tap < axis.count[at]; ++tap) {
+      for (int tap = 0; tap < axis.count[column]; ++tap) {
         const int weight = whole_weight(axis.row(index), tap);
-        const std::uint8_t* pixel = rows[row] + static_cast<std::size_t>(axis.first[at] + tap) * 3;
+        const std::uint8_t* pixel =
+            rows[row] + static_cast<std::size_t>(axis.first[column] + tap) * 3;
         for (std::size_t channel = 0; channel < 3; ++channel) {
           sums[channel] += pixel[channel] * weight;
         }
       }
       for (std::size_t channel = 0; channel < 3; ++channel) {
-        out[row][at * 3 + channel] = clip(sums[channel]);
+        out[row][column * 3 + channel] = clip(sums[channel]);
       }
     }
   }
@@ -50,12 +51,12 @@ void band_kernel(const SourceBand& rows, const AxisWeights& axis, const OutputBa
 
 void blend_kernel(const std::uint8_t* const* rows, const std::int32_t* words, int groups,
                   std::size_t bytes, std::uint8_t* out) {
-  for (std::size_t at = 0; at < bytes; ++at) {
+  for (std::size_t byte = 0; byte < bytes; ++byte) {
     int sum = kRound;
     for (int tap = 0; tap < groups * kTapsPerGroup; ++tap) {
-      sum += rows[tap][at] * whole_weight(words, tap);
+      sum += rows[tap][byte] * whole_weight(words, tap);
     }
-    out[at] = clip(sum);
+    out[byte] = clip(sum);
   }
 }
 

@@ -160,8 +160,8 @@ void RowResizer::resample_across(const SourceBand& rows, int count, const Output
       std::memcpy(targets[row], rows[row], bytes);
       continue;
     }
-    for (std::size_t at = 0; at < bytes; at += kChannels) {
-      std::memcpy(targets[row] + at, rows[row] + bytes - kChannels - at, kChannels);
+    for (std::size_t offset = 0; offset < bytes; offset += kChannels) {
+      std::memcpy(targets[row] + offset, rows[row] + bytes - kChannels - offset, kChannels);
     }
   }
 }

@@ -31,10 +31,10 @@ namespace {
 template <std::size_t kSamples>
 void add_differences(std::span<std::uint8_t> row) {
   std::array<std::uint8_t, kSamples> sums{};
-  for (std::size_t at = 0; at + kSamples <= row.size(); at += kSamples) {
+  for (std::size_t pixel = 0; pixel + kSamples <= row.size(); pixel += kSamples) {
     for (std::size_t sample = 0; sample < kSamples; ++sample) {
-      sums[sample] = static_cast<std::uint8_t>(sums[sample] + row[at + sample]);
-      row[at + sample] = sums[sample];
+      sums[sample] = static_cast<std::uint8_t>(sums[sample] + row[pixel + sample]);
+      row[pixel + sample] = sums[sample];
     }
   }
 }
@@ -48,8 +48,8 @@ void add_differences(std::span<std::uint8_t> row, std::size_t samples) {
     case 4:
       return add_differences<4>(row);
     default:
-      for (std::size_t at = samples; at < row.size(); ++at) {
-        row[at] = static_cast<std::uint8_t>(row[at] + row[at - samples]);
+      for (std::size_t index = samples; index < row.size(); ++index) {
+        row[index] = static_cast<std::uint8_t>(row[index] + row[index - samples]);
       }
   }
 }
@@ -131,7 +131,8 @@ class TiffReader {
       throw std::bad_alloc();
     }
     const std::string text = message_[0] == '\0' ? "broken" : message_.data();
-    const bool truncated = at_ > bytes_.size() || short_read_ || text.starts_with("Read error");
+    const bool truncated =
+        position_ > bytes_.size() || short_read_ || text.starts_with("Read error");
     return truncated ? "truncated: " + text : text;
   }
 
@@ -204,8 +205,8 @@ class TiffReader {
   /// image, would take hours to decode.
   void check_tiles() const {
     const std::uint64_t pixels = std::uint64_t{layout_.width} * layout_.height;
-    const std::uint64_t most = pixels * 4 + (std::uint64_t{1} << 20);
-    if (block_.pixels() == 0 || block_.pixels() > std::min(most, kMostBlockPixels)) {
+    const std::uint64_t limit = pixels * 4 + (std::uint64_t{1} << 20);
+    if (block_.pixels() == 0 || block_.pixels() > std::min(limit, kMostBlockPixels)) {
       fail("TIFF: tiles of {}x{} pixels in an image of {}x{} are not supported", block_.width,
            block_.height, layout_.width, layout_.height);
     }
@@ -214,7 +215,7 @@ class TiffReader {
     };
     const std::uint64_t tiles =
         number(layout_.width, block_.width) * number(layout_.height, block_.height);
-    if (tiles > most / block_.pixels()) {
+    if (tiles > limit / block_.pixels()) {
       fail(
           "TIFF: {} tiles of {}x{} pixels for an image of {}x{} are more than four times its "
           "pixels, "
@@ -259,7 +260,7 @@ class TiffReader {
   void check_encoded_bytes() {
     constexpr std::uint64_t kAnyBytes = std::uint64_t{16} << 20;
     TIFF* tiff = tiff_.get();
-    const std::uint64_t most = std::uint64_t{bytes_.size()} * 4 + kAnyBytes;
+    const std::uint64_t limit = std::uint64_t{bytes_.size()} * 4 + kAnyBytes;
     const std::uint32_t count = block_.tiled ? TIFFNumberOfTiles(tiff) : TIFFNumberOfStrips(tiff);
     std::uint64_t total = 0;
     for (std::uint32_t index = 0; index < count; ++index) {
@@ -269,7 +270,7 @@ class TiffReader {
           std::min<std::uint64_t>(TIFFGetStrileByteCount(tiff, index), bytes_.size());
       most_encoded_ = std::max(most_encoded_, size);
       total += size;
-      if (total > most) {
+      if (total > limit) {
         fail("TIFF: strips or tiles have more than four times the file's {} bytes", bytes_.size());
       }
     }
@@ -469,31 +470,31 @@ class TiffReader {
   static tmsize_t on_read(void* handle, void* to, tmsize_t size) {
     TiffReader& reader = self(handle);
     const std::uint64_t left =
-        reader.bytes_.size() - std::min<std::uint64_t>(reader.at_, reader.bytes_.size());
+        reader.bytes_.size() - std::min<std::uint64_t>(reader.position_, reader.bytes_.size());
     const std::uint64_t count =
         std::min<std::uint64_t>(static_cast<std::uint64_t>(std::max<tmsize_t>(size, 0)), left);
     if (count > 0) {
-      std::memcpy(to, reader.bytes_.data() + reader.at_, count);
+      std::memcpy(to, reader.bytes_.data() + reader.position_, count);
     }
-    reader.at_ += count;
+    reader.position_ += count;
     reader.short_read_ = reader.short_read_ || static_cast<tmsize_t>(count) < size;
     return static_cast<tmsize_t>(count);
   }
   static tmsize_t on_write(void*, void*, tmsize_t) { return 0; }
   static toff_t on_seek(void* handle, toff_t offset, int whence) {
     TiffReader& reader = self(handle);
-    const std::uint64_t from = whence == SEEK_CUR   ? reader.at_
+    const std::uint64_t from = whence == SEEK_CUR   ? reader.position_
                                : whence == SEEK_END ? reader.bytes_.size()
                                                     : 0;
-    reader.at_ = from + offset;
-    return reader.at_;
+    reader.position_ = from + offset;
+    return reader.position_;
   }
   static int on_close(void*) { return 0; }
   static toff_t on_size(void* handle) { return self(handle).bytes_.size(); }
 
   Bytes bytes_;
   Decoding& decoding_;
-  std::uint64_t at_ = 0;
+  std::uint64_t position_ = 0;
   bool short_read_ = false;          // libtiff has asked for bytes past the end
   std::array<char, 256> message_{};  // libtiff's last error
   bool over_limit_ = false;          // libtiff was asked for more memory than it may take

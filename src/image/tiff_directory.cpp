@@ -60,42 +60,44 @@ CameraTiff examine_camera_tiff(std::span<const std::byte> bytes) {
   }
   camera.is_raw =
       bytes[0] == std::byte{'I'} && file.number(8, 2) == kCanonSignature && file.number(4, 4) == 16;
-  /// Adds the numbers of the entry at `at`, whose type is SHORT, LONG or IFD.
-  const auto add = [&](std::vector<std::uint64_t>& list, std::uint64_t at, std::uint64_t most) {
-    const std::uint64_t count = file.number(at + 4, 4);
-    const std::size_t size = file.number(at + 2, 2) == TIFF_SHORT ? 2 : 4;
-    const std::uint64_t first = count <= 4 / size ? at + 8 : file.number(at + 8, 4);
-    for (std::uint64_t index = 0; index < std::min(count, most); ++index) {
+  /// Adds the numbers of the entry at `position`, whose type is SHORT, LONG or IFD.
+  const auto add = [&](std::vector<std::uint64_t>& list, std::uint64_t position,
+                       std::uint64_t limit) {
+    const std::uint64_t count = file.number(position + 4, 4);
+    const std::size_t size = file.number(position + 2, 2) == TIFF_SHORT ? 2 : 4;
+    const std::uint64_t first = count <= 4 / size ? position + 8 : file.number(position + 8, 4);
+    for (std::uint64_t index = 0; index < std::min(count, limit); ++index) {
       if (file.has(first + index * size, size)) {
         list.push_back(file.number(first + index * size, size));
       }
     }
   };
   std::vector<std::uint64_t> children;
-  const auto examine = [&](std::uint64_t at, bool first) {
-    if (!file.has(at, 2)) {
+  const auto examine = [&](std::uint64_t position, bool first) {
+    if (!file.has(position, 2)) {
       return;
     }
-    const std::uint64_t entries = std::min(file.number(at, 2), kMostEntries);
-    at += 2;
+    const std::uint64_t entries = std::min(file.number(position, 2), kMostEntries);
+    position += 2;
     bool is_picture = true;
     std::uint64_t places = 0;  // the entry of strips' or tiles' offsets
-    for (std::uint64_t entry = 0; entry < entries && file.has(at, kEntry); ++entry, at += kEntry) {
-      const std::uint64_t tag = file.number(at, 2);
-      const std::uint64_t type = file.number(at + 2, 2);
-      const std::uint64_t count = file.number(at + 4, 4);
+    for (std::uint64_t entry = 0; entry < entries && file.has(position, kEntry);
+         ++entry, position += kEntry) {
+      const std::uint64_t tag = file.number(position, 2);
+      const std::uint64_t type = file.number(position + 2, 2);
+      const std::uint64_t count = file.number(position + 4, 4);
       const bool is_list = type == TIFF_LONG || type == TIFF_IFD;
       if (tag == TIFFTAG_PHOTOMETRIC && type == TIFF_SHORT) {
-        const std::uint64_t photometric = file.number(at + 8, 2);
+        const std::uint64_t photometric = file.number(position + 8, 2);
         is_picture = photometric < PHOTOMETRIC_CFA && photometric != PHOTOMETRIC_MASK;
         camera.is_raw =
             camera.is_raw || photometric == PHOTOMETRIC_CFA || photometric == kLinearRaw;
       } else if (tag == TIFFTAG_STRIPOFFSETS || tag == TIFFTAG_TILEOFFSETS) {
-        places = is_list || type == TIFF_SHORT ? at : 0;
+        places = is_list || type == TIFF_SHORT ? position : 0;
       } else if (first && tag == TIFFTAG_DNGVERSION && type == TIFF_BYTE && count == 4) {
         camera.is_raw = true;
       } else if (first && tag == TIFFTAG_SUBIFD && is_list) {
-        add(children, at, kMostChildren);
+        add(children, position, kMostChildren);
       }
     }
     if (places != 0 && (!is_picture || file.number(places + 4, 4) > 1)) {
@@ -125,24 +127,24 @@ TiffDirectory check_tiff_directory(std::span<const std::byte> bytes) {
   const std::size_t word = big ? 8 : 4;  // of offsets and counts
   const std::size_t entry_size = 4 + 2 * word;
   const std::size_t count_size = big ? 8 : 2;
-  std::uint64_t at = file.number(big ? 8 : 4, word);
-  if (!file.has(at, count_size)) {
+  std::uint64_t position = file.number(big ? 8 : 4, word);
+  if (!file.has(position, count_size)) {
     return directory;
   }
-  const std::uint64_t entries = file.number(at, count_size);
+  const std::uint64_t entries = file.number(position, count_size);
   if (entries > kMostEntries) {
     fail("TIFF: the directory has {} entries, more than the limit of {}", entries, kMostEntries);
   }
-  at += count_size;
+  position += count_size;
   const std::uint64_t most_data = bytes.size() + kAnyData;
   std::uint64_t data = 0;
   std::set<std::uint64_t> tags;  // the first of each counts
-  for (std::uint64_t entry = 0; entry < entries && file.has(at, entry_size); ++entry) {
-    const std::uint64_t type = file.number(at + 2, 2);
-    const std::uint64_t count = file.number(at + 4, word);
+  for (std::uint64_t entry = 0; entry < entries && file.has(position, entry_size); ++entry) {
+    const std::uint64_t type = file.number(position + 2, 2);
+    const std::uint64_t count = file.number(position + 4, word);
     const std::uint64_t value_size = type < std::size(kTypeSizes) ? kTypeSizes[type] : 0;
-    const std::uint64_t tag = file.number(at, 2);
-    at += entry_size;
+    const std::uint64_t tag = file.number(position, 2);
+    position += entry_size;
     if (!tags.insert(tag).second) {
       continue;
     }
@@ -152,7 +154,8 @@ TiffDirectory check_tiff_directory(std::span<const std::byte> bytes) {
       directory.sizes = count;
     } else if (tag == TIFFTAG_PHOTOMETRIC && value_size != 0) {
       directory.has_palette =
-          file.number(at - word, std::min<std::size_t>(value_size, word)) == PHOTOMETRIC_PALETTE;
+          file.number(position - word, std::min<std::size_t>(value_size, word)) ==
+          PHOTOMETRIC_PALETTE;
     }
     if (value_size == 0 || count <= word / value_size) {
       continue;

@@ -220,9 +220,9 @@ std::uint8_t TiffSamples::small_sample(const std::uint8_t* row, std::size_t inde
 
 /// Two samples are three bytes, in which the upper bits come first.
 std::uint16_t TiffSamples::sample12(const std::uint8_t* row, std::size_t index) {
-  const std::uint8_t* at = row + index / 2 * 3;
-  return static_cast<std::uint16_t>(index % 2 == 0 ? at[0] << 4 | at[1] >> 4
-                                                   : (at[1] & 15) << 8 | at[2]);
+  const std::uint8_t* pair = row + index / 2 * 3;
+  return static_cast<std::uint16_t>(index % 2 == 0 ? pair[0] << 4 | pair[1] >> 4
+                                                   : (pair[1] & 15) << 8 | pair[2]);
 }
 
 /// Gray of any depth, 0..255. More than 8 bits are clipped, not scaled, as Pillow does.
@@ -244,9 +244,9 @@ std::uint8_t TiffSamples::gray(const std::uint8_t* row, std::size_t x) const {
     default:
       break;
   }
-  const int most = (1 << layout_.bits) - 1;
+  const int greatest = (1 << layout_.bits) - 1;
   const int value = layout_.bits == 8 ? row[x * layout_.samples] : small_sample(row, x);
-  return static_cast<std::uint8_t>((inverted_ ? most - value : value) * (255 / most));
+  return static_cast<std::uint8_t>((inverted_ ? greatest - value : value) * (255 / greatest));
 }
 
 void TiffSamples::note_range(const std::uint8_t* row, std::size_t pixels, TiffRange& range) const {

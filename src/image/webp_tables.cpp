@@ -38,14 +38,14 @@ class BitStream {
 
  private:
   void fill() {
-    while (available_ <= 32 && at_ < bytes_.size()) {
-      bits_ |= std::to_integer<std::uint64_t>(bytes_[at_++]) << std::max(available_, 0);
+    while (available_ <= 32 && position_ < bytes_.size()) {
+      bits_ |= std::to_integer<std::uint64_t>(bytes_[position_++]) << std::max(available_, 0);
       available_ += 8;
     }
   }
 
   std::span<const std::byte> bytes_;
-  std::size_t at_ = 0;
+  std::size_t position_ = 0;
   std::uint64_t bits_ = 0;
   int available_ = 0;  // negative when more were read than there are
 };
@@ -90,9 +90,9 @@ class PrefixCode {
       }
       symbols_[place[length]++] = static_cast<std::uint16_t>(symbol);
       const std::uint32_t bits = reversed(next[length]++, length);
-      for (std::size_t at = bits; length <= kTableBits && at < table_.size();
-           at += std::size_t{1} << length) {
-        table_[at] = {static_cast<std::uint16_t>(symbol), static_cast<std::uint8_t>(length)};
+      for (std::size_t slot = bits; length <= kTableBits && slot < table_.size();
+           slot += std::size_t{1} << length) {
+        table_[slot] = {static_cast<std::uint16_t>(symbol), static_cast<std::uint8_t>(length)};
       }
     }
     return true;

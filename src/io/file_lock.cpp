@@ -24,8 +24,8 @@ struct Telling {
 };
 
 Telling& telling() {
-  static Telling one;
-  return one;
+  static Telling shared;
+  return shared;
 }
 
 void tell_once(const std::filesystem::path& path) {

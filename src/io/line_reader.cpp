@@ -25,8 +25,8 @@ constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // U+FEFF in UTF-8
 /// The encoding that the beginning of a text shows, with or without a byte order mark, when it is
 /// not UTF-8. Each has zero bytes, which lists of lines in UTF-8 have no use for.
 std::string_view wide_encoding(std::string_view text) {
-  const auto zero = [&](std::size_t at) { return at < text.size() && text[at] == '\0'; };
-  const auto letter = [&](std::size_t at) { return at < text.size() && text[at] != '\0'; };
+  const auto zero = [&](std::size_t index) { return index < text.size() && text[index] == '\0'; };
+  const auto letter = [&](std::size_t index) { return index < text.size() && text[index] != '\0'; };
   if (text.find('\0') == std::string_view::npos) {
     return "";
   }
@@ -61,8 +61,8 @@ LineReader::LineReader(const std::string& path, char delimiter, std::size_t most
 bool LineReader::fill(StopFlag stop) {
   // The writer of a pipe may keep its reader waiting for ever; a stopped job must not wait.
   constexpr int kStopIntervalMs = 50;
-  buffer_.erase(0, at_);
-  at_ = 0;
+  buffer_.erase(0, position_);
+  position_ = 0;
   const std::size_t have = buffer_.size();
   buffer_.resize(have + kReadBytes);
   for (;;) {
@@ -96,7 +96,7 @@ void LineReader::begin(StopFlag stop) {
     fail("the list is in {}; expected UTF-8: save it again with the encoding UTF-8", encoding);
   }
   if (buffer_.starts_with(kByteOrderMark)) {
-    at_ = kByteOrderMark.size();
+    position_ = kByteOrderMark.size();
   }
 }
 
@@ -104,21 +104,21 @@ bool LineReader::next(std::string& line, StopFlag stop) {
   if (!begun_) {
     begin(stop);
   }
-  std::size_t searched = at_;
+  std::size_t searched = position_;
   for (;;) {
     const std::size_t end = buffer_.find(delimiter_, searched);
-    if (std::min(end, buffer_.size()) - at_ > most_bytes_) {
+    if (std::min(end, buffer_.size()) - position_ > most_bytes_) {
       fail("line {} is longer than {} bytes, which is too long", number_ + 1, most_bytes_);
     }
     if (end != std::string::npos) {
-      line.assign(buffer_, at_, end - at_);
-      at_ = end + 1;
+      line.assign(buffer_, position_, end - position_);
+      position_ = end + 1;
       break;
     }
-    searched = buffer_.size() - at_;  // fill() moves the rest to the front
+    searched = buffer_.size() - position_;  // fill() moves the rest to the front
     if (!fill(stop)) {
-      line.assign(buffer_, at_);
-      at_ = buffer_.size();
+      line.assign(buffer_, position_);
+      position_ = buffer_.size();
       if (line.empty()) {
         return false;
       }

@@ -40,7 +40,7 @@ class LineReader {
   int fd_;
   bool begun_ = false;
   std::string buffer_;
-  std::size_t at_ = 0;
+  std::size_t position_ = 0;
   std::uint64_t number_ = 0;
 };
 

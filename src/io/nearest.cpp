@@ -23,26 +23,27 @@ char lower(char letter) {
 std::size_t distance(std::string_view left, std::string_view right) {
   const std::size_t width = right.size() + 1;
   std::vector<std::size_t> table((left.size() + 1) * width);
-  const auto at = [&](std::size_t row, std::size_t column) -> std::size_t& {
+  const auto cost = [&](std::size_t row, std::size_t column) -> std::size_t& {
     return table[row * width + column];
   };
   for (std::size_t row = 0; row <= left.size(); ++row) {
     for (std::size_t column = 0; column <= right.size(); ++column) {
       if (row == 0 || column == 0) {
-        at(row, column) = row + column;
+        cost(row, column) = row + column;
         continue;
       }
       const auto same = [&](std::size_t i, std::size_t j) {
         return lower(left[i]) == lower(right[j]);
       };
-      at(row, column) = std::min({at(row - 1, column) + 1, at(row, column - 1) + 1,
-                                  at(row - 1, column - 1) + (same(row - 1, column - 1) ? 0 : 1)});
+      cost(row, column) =
+          std::min({cost(row - 1, column) + 1, cost(row, column - 1) + 1,
+                    cost(row - 1, column - 1) + (same(row - 1, column - 1) ? 0 : 1)});
       if (row > 1 && column > 1 && same(row - 1, column - 2) && same(row - 2, column - 1)) {
-        at(row, column) = std::min(at(row, column), at(row - 2, column - 2) + 1);
+        cost(row, column) = std::min(cost(row, column), cost(row - 2, column - 2) + 1);
       }
     }
   }
-  return at(left.size(), right.size());
+  return cost(left.size(), right.size());
 }
 
 }  // namespace
@@ -54,24 +55,24 @@ std::vector<std::string> nearest(std::string_view word, std::span<const std::str
   }
   if (word.size() >= kLeastBeginning) {
     std::ranges::copy_if(known, std::back_inserter(found),
-                         [&](const std::string& one) { return one.starts_with(word); });
+                         [&](const std::string& candidate) { return candidate.starts_with(word); });
     if (!found.empty()) {
       found.resize(std::min(found.size(), kMostContinuations));
       return found;
     }
   }
   std::size_t least = (word.size() + 2) / 3;
-  for (const std::string& one : known) {
-    if (one.size() > kLongestWord) {
+  for (const std::string& candidate : known) {
+    if (candidate.size() > kLongestWord) {
       continue;
     }
-    const std::size_t letters = distance(word, one);
+    const std::size_t letters = distance(word, candidate);
     if (letters < least) {
       found.clear();
       least = letters;
     }
-    if (letters == least && letters < one.size()) {
-      found.push_back(one);
+    if (letters == least && letters < candidate.size()) {
+      found.push_back(candidate);
     }
   }
   return found;

@@ -87,8 +87,8 @@ class DictReader {
 
  private:
   void skip_space() {
-    const std::size_t at = text_.find_first_not_of(" \n\t");
-    text_.remove_prefix(at == std::string_view::npos ? text_.size() : at);
+    const std::size_t begin = text_.find_first_not_of(" \n\t");
+    text_.remove_prefix(begin == std::string_view::npos ? text_.size() : begin);
   }
   bool take(char c) {
     skip_space();
@@ -184,8 +184,8 @@ NpyHead parse_npy_head(std::span<const std::byte> head, std::uint64_t file_bytes
   if (text.size() < 10 || !text.starts_with(kMagic)) {
     fail("npy: not a NumPy array: the file does not start with \\x93NUMPY");
   }
-  const auto byte_at = [&](std::size_t at) {
-    return static_cast<std::size_t>(static_cast<unsigned char>(text[at]));
+  const auto byte_at = [&](std::size_t index) {
+    return static_cast<std::size_t>(static_cast<unsigned char>(text[index]));
   };
   const std::size_t version = byte_at(6);
   if (version < 1 || version > 3) {

@@ -28,14 +28,14 @@ char32_t decode(std::string_view sequence) {
 
 // Whether a terminal would act on the character, or a reader could not see it where it stands.
 bool is_deceptive(char32_t character) {
-  const auto within = [&](char32_t first, char32_t last) {
+  const auto is_between = [&](char32_t first, char32_t last) {
     return character >= first && character <= last;
   };
-  return character < 0x20 || within(0x7f, 0x9f) ||         // C0, DEL, C1
-         character == 0x061c || within(0x200e, 0x200f) ||  // marks of direction
-         within(0x2028, 0x202e) ||                         // line ends; embeddings and overrides
-         within(0x2060, 0x2069) ||                         // of no width; isolates
-         character == 0x200b || character == 0xfeff;       // of no width
+  return character < 0x20 || is_between(0x7f, 0x9f) ||         // C0, DEL, C1
+         character == 0x061c || is_between(0x200e, 0x200f) ||  // marks of direction
+         is_between(0x2028, 0x202e) ||                // line ends; embeddings and overrides
+         is_between(0x2060, 0x2069) ||                // of no width; isolates
+         character == 0x200b || character == 0xfeff;  // of no width
 }
 
 using CharAndText = std::pair<char, std::string_view>;
@@ -78,23 +78,25 @@ std::string escape(std::string_view bytes) {
 std::string unescape(std::string_view text) {
   std::string bytes;
   bytes.reserve(text.size());
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if (text[at] != '\\') {
-      bytes += text[at];
+  for (std::size_t position = 0; position < text.size(); ++position) {
+    if (text[position] != '\\') {
+      bytes += text[position];
       continue;
     }
-    if (at + 1 < text.size() && text[at + 1] == '\\') {
+    if (position + 1 < text.size() && text[position + 1] == '\\') {
       bytes += '\\';
-      at += 1;
+      position += 1;
       continue;
     }
-    const int high = at + 3 < text.size() && text[at + 1] == 'x' ? hex_digit(text[at + 2]) : -1;
-    const int low = high >= 0 ? hex_digit(text[at + 3]) : -1;
+    const int high = position + 3 < text.size() && text[position + 1] == 'x'
+                         ? hex_digit(text[position + 2])
+                         : -1;
+    const int low = high >= 0 ? hex_digit(text[position + 3]) : -1;
     if (low < 0) {
-      fail("malformed escape at byte {} of \"{}\": expected \\\\ or \\xHH", at, text);
+      fail("malformed escape at byte {} of \"{}\": expected \\\\ or \\xHH", position, text);
     }
     bytes += static_cast<char>(high * 16 + low);
-    at += 3;
+    position += 3;
   }
   return bytes;
 }

@@ -34,8 +34,8 @@ void write_all_at(int fd, std::span<const std::byte> bytes, std::uint64_t offset
                   const std::filesystem::path& path) {
   repeat(
       [&](std::span<const std::byte> rest) {
-        const std::uint64_t at = offset + (bytes.size() - rest.size());
-        return ::pwrite(fd, rest.data(), rest.size(), static_cast<off_t>(at));
+        const std::uint64_t position = offset + (bytes.size() - rest.size());
+        return ::pwrite(fd, rest.data(), rest.size(), static_cast<off_t>(position));
       },
       bytes, path);
 }

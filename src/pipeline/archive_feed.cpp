@@ -28,25 +28,25 @@ class FileFeed final : public ArchiveFeed {
   la_ssize_t read(archive* reader, const void** data) override {
     ssize_t got = 0;
     do {
-      got = ::pread(opened_.file.get(), buffer_.data(), buffer_.size(), at_);
+      got = ::pread(opened_.file.get(), buffer_.data(), buffer_.size(), position_);
     } while (got < 0 && errno == EINTR);
     if (got < 0) {
       archive_set_error(reader, errno, "cannot read: %s", std::strerror(errno));
       return ARCHIVE_FATAL;
     }
-    at_ += got;
+    position_ += got;
     *data = buffer_.data();
     return got;
   }
   la_int64_t skip(la_int64_t request) override {
-    const la_int64_t step = std::clamp<la_int64_t>(opened_.info.st_size - at_, 0, request);
-    at_ += step;
+    const la_int64_t step = std::clamp<la_int64_t>(opened_.info.st_size - position_, 0, request);
+    position_ += step;
     return step;
   }
 
  private:
   io::OpenedFile opened_;
-  off_t at_ = 0;
+  off_t position_ = 0;
   std::vector<std::byte> buffer_ = std::vector<std::byte>(std::size_t{128} << 10);
 };
 

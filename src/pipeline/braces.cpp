@@ -75,10 +75,10 @@ BracePattern::BracePattern(std::string_view pattern) {
       add(range);
     } else {
       Alternatives alternatives;
-      for (std::size_t at = 0; at <= body.size();) {
-        const std::size_t comma = std::min(body.find(',', at), body.size());
-        alternatives.emplace_back(body.substr(at, comma - at));
-        at = comma + 1;
+      for (std::size_t begin = 0; begin <= body.size();) {
+        const std::size_t comma = std::min(body.find(',', begin), body.size());
+        alternatives.emplace_back(body.substr(begin, comma - begin));
+        begin = comma + 1;
       }
       add(std::move(alternatives));
     }

@@ -67,18 +67,18 @@ std::string model_fingerprint(const std::filesystem::path& folder,
   for (const std::filesystem::path& path : files) {
     const io::File file(path);
     hash.add(fmt::format("\n{} {}\n", path.filename().native(), file.size()));
-    const auto add = [&](std::uint64_t offset, std::size_t most) {
+    const auto add = [&](std::uint64_t offset, std::size_t limit) {
       stop.poll();
       const auto part =
-          std::span(buffer).first(std::min<std::uint64_t>(most, file.size() - offset));
+          std::span(buffer).first(std::min<std::uint64_t>(limit, file.size() - offset));
       file.read_at(offset, part);
       hash.add(part);
     };
     add(0, kHead);
     // The size of a sparse file may be larger than any model, so the number of samples is bounded.
     const std::uint64_t stride = std::max<std::uint64_t>(kStride, file.size() / kMostSamples);
-    for (std::uint64_t at = kHead; at < file.size(); at += stride) {
-      add(at, kSample);
+    for (std::uint64_t offset = kHead; offset < file.size(); offset += stride) {
+      add(offset, kSample);
     }
   }
   return hash.hex();

@@ -42,8 +42,8 @@ int affordable_threads(int asked) {
   }
   ::pthread_attr_getstacksize(&attributes, &stack);
   ::pthread_attr_destroy(&attributes);
-  const rlim_t most = space.rlim_cur / 4 / std::max<std::size_t>(stack, 1);
-  return static_cast<int>(std::clamp<rlim_t>(most, 1, static_cast<rlim_t>(asked)));
+  const rlim_t affordable = space.rlim_cur / 4 / std::max<std::size_t>(stack, 1);
+  return static_cast<int>(std::clamp<rlim_t>(affordable, 1, static_cast<rlim_t>(asked)));
 }
 
 std::uint64_t decode_memory(const LoaderOptions& options) {

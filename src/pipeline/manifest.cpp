@@ -73,8 +73,8 @@ MissingShards read_missing(const nlohmann::json& shard) {
 
 // The number of the first line that differs, from 1.
 std::size_t first_difference(std::string_view a, std::string_view b) {
-  const auto [at, unused] = std::ranges::mismatch(a, b);
-  return static_cast<std::size_t>(std::ranges::count(a.begin(), at, '\n')) + 1;
+  const auto [difference, unused] = std::ranges::mismatch(a, b);
+  return static_cast<std::size_t>(std::ranges::count(a.begin(), difference, '\n')) + 1;
 }
 
 // The fields of "counts" and "resume", for a FieldWriter or a FieldReader.

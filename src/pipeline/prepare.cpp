@@ -199,13 +199,13 @@ std::function<Prepare()> make_prepare(const PixelLayout& layout, const ContentCh
 
 void fill_synthetic(std::uint64_t number, std::span<std::uint8_t> pixels) {
   std::uint64_t state = number * 0xd1342543de82ef95U + 0x2545f4914f6cdd1dU;
-  for (std::size_t at = 0; at < pixels.size(); at += sizeof(state)) {
+  for (std::size_t offset = 0; offset < pixels.size(); offset += sizeof(state)) {
     // SplitMix64 (Steele, Lea, Flood 2014).
     std::uint64_t mixed = state += 0x9e3779b97f4a7c15U;
     mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9U;
     mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebU;
     mixed ^= mixed >> 31;
-    std::memcpy(pixels.data() + at, &mixed, std::min(sizeof(mixed), pixels.size() - at));
+    std::memcpy(pixels.data() + offset, &mixed, std::min(sizeof(mixed), pixels.size() - offset));
   }
 }
 

@@ -40,7 +40,7 @@ MemoryPool::Lease read_file(const std::string& path, std::vector<std::byte>& byt
   // Files that are generated while they are read, such as those in /proc, have a size of 0.
   constexpr std::size_t kUnknownSize = std::size_t{1} << 20;
   constexpr std::size_t kChunk = std::size_t{4} << 20;
-  const std::size_t most = std::max(size, kUnknownSize);
+  const std::size_t limit = std::max(size, kUnknownSize);
   std::size_t have = 0;
   for (;;) {
     limits.stop.poll();
@@ -56,7 +56,7 @@ MemoryPool::Lease read_file(const std::string& path, std::vector<std::byte>& byt
     if (got == 0) {
       break;
     }
-    if (have > most) {
+    if (have > limit) {
       fail("holds more than the {} bytes that it had when it was opened", size);
     }
     if (have == bytes.size()) {

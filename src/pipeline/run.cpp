@@ -31,9 +31,9 @@ std::size_t bytes_of(OutputDType dtype) {
 template <typename Bits, Bits kExponent>
 bool finite_bits(std::span<const std::byte> numbers) {
   bool finite = true;
-  for (std::size_t at = 0; at < numbers.size(); at += sizeof(Bits)) {
+  for (std::size_t offset = 0; offset < numbers.size(); offset += sizeof(Bits)) {
     Bits bits = 0;
-    std::memcpy(&bits, numbers.data() + at, sizeof(bits));
+    std::memcpy(&bits, numbers.data() + offset, sizeof(bits));
     finite &= (bits & kExponent) != kExponent;
   }
   return finite;

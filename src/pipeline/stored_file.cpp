@@ -91,9 +91,9 @@ void StoredFile::each_line(
   }
 }
 
-std::string StoredFile::text(std::uint64_t most) const {
-  if (size() > most) {
-    fail("{}: holds {} bytes, but at most {} are expected", shown_, size(), most);
+std::string StoredFile::text(std::uint64_t limit) const {
+  if (size() > limit) {
+    fail("{}: holds {} bytes, but at most {} are expected", shown_, size(), limit);
   }
   std::string text;
   read(0, size(), {}, [&](std::span<const std::byte> piece) {

@@ -52,8 +52,8 @@ class StoredFile {
   void read(std::uint64_t from, std::uint64_t to, StopFlag stop,
             const std::function<void(std::span<const std::byte>)>& take) const;
 
-  /// A short file as a text. A file longer than `most` bytes is an error.
-  [[nodiscard]] std::string text(std::uint64_t most) const;
+  /// A short file as a text. A file longer than `limit` bytes is an error.
+  [[nodiscard]] std::string text(std::uint64_t limit) const;
 
  private:
   StoredFile(io::OpenedFile opened, const std::filesystem::path& path);

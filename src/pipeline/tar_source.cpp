@@ -134,8 +134,8 @@ class TarSource final : public Source {
     const auto position = static_cast<std::uint64_t>(
         std::max<la_int64_t>(archive_read_header_position(archive_.get()), 0));
     const auto member = static_cast<std::uint64_t>(std::max<la_int64_t>(member_size, 0));
-    const std::uint64_t most = kAlways + kTimes * feed_->size();
-    if (position > most || member > most - position) {
+    const std::uint64_t limit = kAlways + kTimes * feed_->size();
+    if (position > limit || member > limit - position) {
       fail(
           "its members take more than {} times the {} bytes of the archive, up to \"{}\"; it and "
           "what follows are lost",

@@ -52,27 +52,27 @@ std::filesystem::path round_and_write(
     const InputStatistics& inputs =
         observations.at(std::string(name), static_cast<std::size_t>(layer));
     const DType numbers = model::calibrated_type(name, precision);
-    const std::size_t at = index * kPlaces + place;
-    layers[at] = {.name = model::calibrated_name(checkpoint.tower(), name, layer),
-                  .out = static_cast<std::int64_t>(parameters.bias.size()),
-                  .in = static_cast<std::int64_t>(inputs.width),
-                  .type = numbers};
+    const std::size_t number = index * kPlaces + place;
+    layers[number] = {.name = model::calibrated_name(checkpoint.tower(), name, layer),
+                      .out = static_cast<std::int64_t>(parameters.bias.size()),
+                      .in = static_cast<std::int64_t>(inputs.width),
+                      .type = numbers};
     const std::span<float> weight = parameters.weight.span();
     if (name == model::kPlaceOfStaticInputs) {
-      rounded[at] = round_layer(weight, parameters.bias.span(), inputs, numbers);
-      layers[at].input_scale = input_scale(inputs, numbers);
+      rounded[number] = round_layer(weight, parameters.bias.span(), inputs, numbers);
+      layers[number].input_scale = input_scale(inputs, numbers);
     } else {  // the norm before it can divide its columns at no cost
-      divisors[at] = balancing_divisors(weight, inputs);
+      divisors[number] = balancing_divisors(weight, inputs);
       for (std::size_t i = 0; i < weight.size(); ++i) {
-        weight[i] *= divisors[at][i % inputs.width];
+        weight[i] *= divisors[number][i % inputs.width];
       }
-      rounded[at] =
-          round_layer(weight, parameters.bias.span(), divided(inputs, divisors[at]), numbers);
-      layers[at].divisor = divisors[at];
+      rounded[number] =
+          round_layer(weight, parameters.bias.span(), divided(inputs, divisors[number]), numbers);
+      layers[number].divisor = divisors[number];
     }
-    layers[at].rounded = rounded[at].rounded;
-    layers[at].scale = rounded[at].scale;
-    layers[at].bias = rounded[at].bias;
+    layers[number].rounded = rounded[number].rounded;
+    layers[number].scale = rounded[number].scale;
+    layers[number].bias = rounded[number].bias;
     if (on_progress) {
       on_progress(++done, rounded.size());
     }

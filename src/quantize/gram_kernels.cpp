@@ -119,10 +119,10 @@ void eight_dots(const float* HWY_RESTRICT rows, std::size_t stride, const float*
   V s5 = s0;
   V s6 = s0;
   V s7 = s0;
-  std::size_t at = 0;
-  for (; at + lanes <= count; at += lanes) {
-    const V v = hn::LoadU(tag, b + at);
-    const float* a = rows + at;
+  std::size_t index = 0;
+  for (; index + lanes <= count; index += lanes) {
+    const V v = hn::LoadU(tag, b + index);
+    const float* a = rows + index;
     s0 = hn::MulAdd(hn::LoadU(tag, a), v, s0);
     s1 = hn::MulAdd(hn::LoadU(tag, a + stride), v, s1);
     s2 = hn::MulAdd(hn::LoadU(tag, a + 2 * stride), v, s2);
@@ -134,7 +134,7 @@ void eight_dots(const float* HWY_RESTRICT rows, std::size_t stride, const float*
   }
   const auto put = [&](std::size_t row, V sums) HWY_ATTR {
     float sum = hn::GetLane(hn::SumOfLanes(tag, sums));
-    for (std::size_t rest = at; rest < count; ++rest) {
+    for (std::size_t rest = index; rest < count; ++rest) {
       sum += rows[row * stride + rest] * b[rest];
     }
     out[row] = sum;

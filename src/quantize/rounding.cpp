@@ -139,10 +139,10 @@ RoundedLayer round_layer(std::span<const float> weight, std::span<const float> b
     for (std::size_t k = 0; k < width; ++k) {
       dot_rows(errors.data(), width, u.data() + k * width, k, carried.data());
       for (std::size_t row = 0; row < rows; ++row) {
-        const std::size_t at = (first + row) * width + order[k];
+        const std::size_t element = (first + row) * width + order[k];
         const float scale = layer.scale[first + row];
-        layer.rounded[at] = grid.round((weight[at] + carried[row]) / scale);
-        errors[row * width + k] = weight[at] - grid.value(layer.rounded[at]) * scale;
+        layer.rounded[element] = grid.round((weight[element] + carried[row]) / scale);
+        errors[row * width + k] = weight[element] - grid.value(layer.rounded[element]) * scale;
       }
     }
     for (std::size_t row = 0; row < rows; ++row) {
@@ -160,8 +160,8 @@ std::vector<float> balancing_divisors(std::span<const float> weight,
                                       const InputStatistics& inputs) {
   const std::size_t width = inputs.width;
   std::vector<float> peaks(width);
-  for (std::size_t at = 0; at < weight.size(); ++at) {
-    peaks[at % width] = std::max(peaks[at % width], std::abs(weight[at]));
+  for (std::size_t element = 0; element < weight.size(); ++element) {
+    peaks[element % width] = std::max(peaks[element % width], std::abs(weight[element]));
   }
   // A column that is zero on either side needs no room on the other.
   std::vector<float> divisors(width, 1.0F);

@@ -75,10 +75,10 @@ void Candidates::offer_later(std::size_t query, std::int64_t row, const Bounds& 
   }
   std::vector<Later>& later = later_[query];
   later.push_back({row, bounds.upper});
-  const std::size_t most = std::max(kLeastLater, 4 * k_);
-  if (later.size() >= most) {
+  const std::size_t limit = std::max(kLeastLater, 4 * k_);
+  if (later.size() >= limit) {
     drop_ruled_out(query);
-    if (later.size() > most / 2) {
+    if (later.size() > limit / 2) {
       settle(query, reader);
     }
   }
@@ -86,7 +86,8 @@ void Candidates::offer_later(std::size_t query, std::int64_t row, const Bounds& 
 
 void Candidates::drop_ruled_out(std::size_t query) {
   const double known = floor(query);
-  std::erase_if(later_[query], [&](const Later& one) { return limit_of(one.upper) < known; });
+  std::erase_if(later_[query],
+                [&](const Later& candidate) { return limit_of(candidate.upper) < known; });
 }
 
 void Candidates::settle(std::size_t query, RowReader& reader) {
@@ -94,19 +95,19 @@ void Candidates::settle(std::size_t query, RowReader& reader) {
   drop_ruled_out(query);
   // The highest bounds first; what is read together in row order.
   std::ranges::sort(later, std::ranges::greater(),
-                    [](const Later& one) { return limit_of(one.upper); });
+                    [](const Later& candidate) { return limit_of(candidate.upper); });
   const std::size_t together = std::max(kReadTogether, k_);
   for (std::size_t first = 0; first < later.size(); first += together) {
     const double known = floor(query);
     const auto begin = later.begin() + static_cast<std::ptrdiff_t>(first);
     const auto limit =
         begin + static_cast<std::ptrdiff_t>(std::min(together, later.size() - first));
-    const auto end =
-        std::find_if(begin, limit, [&](const Later& one) { return limit_of(one.upper) < known; });
+    const auto end = std::find_if(
+        begin, limit, [&](const Later& candidate) { return limit_of(candidate.upper) < known; });
     std::sort(begin, end, [](const Later& a, const Later& b) { return a.row < b.row; });
-    for (auto one = begin; one != end; ++one) {
-      reader.row(one->row, vector_);
-      offer(query, one->row, vector_);
+    for (auto candidate = begin; candidate != end; ++candidate) {
+      reader.row(candidate->row, vector_);
+      offer(query, candidate->row, vector_);
     }
     if (end != limit) {
       break;

@@ -56,31 +56,31 @@ HWY_INLINE void scan_rows(const T* HWY_RESTRICT rows, std::size_t count,
     Float s1 = d0;
     Float s2 = d0;
     Float s3 = d0;
-    std::size_t at = 0;
-    for (; at + 4 * lanes <= dimension; at += 4 * lanes) {
-      const Float x0 = load(tag, rows + at);
-      const Float x1 = load(tag, rows + at + lanes);
-      const Float x2 = load(tag, rows + at + 2 * lanes);
-      const Float x3 = load(tag, rows + at + 3 * lanes);
-      d0 = hn::MulAdd(x0, hn::LoadU(tag, query + at), d0);
+    std::size_t index = 0;
+    for (; index + 4 * lanes <= dimension; index += 4 * lanes) {
+      const Float x0 = load(tag, rows + index);
+      const Float x1 = load(tag, rows + index + lanes);
+      const Float x2 = load(tag, rows + index + 2 * lanes);
+      const Float x3 = load(tag, rows + index + 3 * lanes);
+      d0 = hn::MulAdd(x0, hn::LoadU(tag, query + index), d0);
       s0 = hn::MulAdd(x0, x0, s0);
-      d1 = hn::MulAdd(x1, hn::LoadU(tag, query + at + lanes), d1);
+      d1 = hn::MulAdd(x1, hn::LoadU(tag, query + index + lanes), d1);
       s1 = hn::MulAdd(x1, x1, s1);
-      d2 = hn::MulAdd(x2, hn::LoadU(tag, query + at + 2 * lanes), d2);
+      d2 = hn::MulAdd(x2, hn::LoadU(tag, query + index + 2 * lanes), d2);
       s2 = hn::MulAdd(x2, x2, s2);
-      d3 = hn::MulAdd(x3, hn::LoadU(tag, query + at + 3 * lanes), d3);
+      d3 = hn::MulAdd(x3, hn::LoadU(tag, query + index + 3 * lanes), d3);
       s3 = hn::MulAdd(x3, x3, s3);
     }
-    for (; at + lanes <= dimension; at += lanes) {
-      const Float x = load(tag, rows + at);
-      d0 = hn::MulAdd(x, hn::LoadU(tag, query + at), d0);
+    for (; index + lanes <= dimension; index += lanes) {
+      const Float x = load(tag, rows + index);
+      d0 = hn::MulAdd(x, hn::LoadU(tag, query + index), d0);
       s0 = hn::MulAdd(x, x, s0);
     }
     float dot = total(tag, hn::Add(hn::Add(d0, d1), hn::Add(d2, d3)));
     float square = total(tag, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)));
-    for (; at < dimension; ++at) {
-      dot += value(rows[at]) * query[at];
-      square += value(rows[at]) * value(rows[at]);
+    for (; index < dimension; ++index) {
+      dot += value(rows[index]) * query[index];
+      square += value(rows[index]) * value(rows[index]);
     }
     out[row] = dot;
     squares[row] = square;
@@ -109,16 +109,17 @@ float take_away(float* HWY_RESTRICT row, float along, const float* HWY_RESTRICT 
   const std::size_t lanes = hn::Lanes(tag);
   const Float factor = hn::Set(tag, -along);
   Float peaks = hn::Zero(tag);
-  std::size_t at = 0;
-  for (; at + lanes <= dimension; at += lanes) {
-    const Float rest = hn::MulAdd(factor, hn::LoadU(tag, direction + at), hn::LoadU(tag, row + at));
+  std::size_t index = 0;
+  for (; index + lanes <= dimension; index += lanes) {
+    const Float rest =
+        hn::MulAdd(factor, hn::LoadU(tag, direction + index), hn::LoadU(tag, row + index));
     peaks = hn::Max(peaks, hn::Abs(rest));
-    hn::StoreU(rest, tag, row + at);
+    hn::StoreU(rest, tag, row + index);
   }
   float peak = hn::GetLane(hn::MaxOfLanes(tag, peaks));
-  for (; at < dimension; ++at) {
-    row[at] = std::fma(-along, direction[at], row[at]);
-    peak = std::max(peak, std::abs(row[at]));
+  for (; index < dimension; ++index) {
+    row[index] = std::fma(-along, direction[index], row[index]);
+    peak = std::max(peak, std::abs(row[index]));
   }
   return peak;
 }
@@ -129,29 +130,30 @@ CodeSums encode_row(const float* HWY_RESTRICT row, float scale, float inverse,
   const Ints ints;
   const hn::Rebind<std::uint8_t, Floats> bytes;
   const std::size_t lanes = hn::Lanes(tag);
-  const Float most = hn::Set(tag, kMostCode);
+  const Float greatest = hn::Set(tag, kMostCode);
   const Float least = hn::Set(tag, -kMostCode);
   const Float negative = hn::Set(tag, -scale);
   const auto offset = hn::Set(ints, kCodeOffset);
   Float rests = hn::Zero(tag);
   Float squares = rests;
-  std::size_t at = 0;
-  for (; at + lanes <= dimension; at += lanes) {
-    const Float x = hn::LoadU(tag, row + at);
-    const Float code = hn::Min(hn::Max(hn::Round(hn::Mul(x, hn::Set(tag, inverse))), least), most);
+  std::size_t index = 0;
+  for (; index + lanes <= dimension; index += lanes) {
+    const Float x = hn::LoadU(tag, row + index);
+    const Float code =
+        hn::Min(hn::Max(hn::Round(hn::Mul(x, hn::Set(tag, inverse))), least), greatest);
     const Float rest = hn::MulAdd(negative, code, x);
     rests = hn::MulAdd(rest, rest, rests);
     squares = hn::MulAdd(code, code, squares);
     const auto shifted = hn::Add(hn::ConvertTo(ints, code), offset);
-    hn::StoreU(hn::DemoteTo(bytes, shifted), bytes, codes + at);
+    hn::StoreU(hn::DemoteTo(bytes, shifted), bytes, codes + index);
   }
   CodeSums sums{total(tag, rests), total(tag, squares)};
-  for (; at < dimension; ++at) {
-    const float code = std::clamp(std::nearbyint(row[at] * inverse), -kMostCode, kMostCode);
-    const float rest = std::fma(-scale, code, row[at]);
+  for (; index < dimension; ++index) {
+    const float code = std::clamp(std::nearbyint(row[index] * inverse), -kMostCode, kMostCode);
+    const float rest = std::fma(-scale, code, row[index]);
     sums.rest += rest * rest;
     sums.codes += code * code;
-    codes[at] = static_cast<std::uint8_t>(static_cast<int>(code) + kCodeOffset);
+    codes[index] = static_cast<std::uint8_t>(static_cast<int>(code) + kCodeOffset);
   }
   return sums;
 }
@@ -161,8 +163,8 @@ void scan_codes(const std::uint8_t* HWY_RESTRICT rows, std::size_t count, std::s
 #if HWY_TARGET == HWY_SCALAR  // whose vectors have one number, not pairs
   for (std::size_t row = 0; row < count; ++row, rows += stride) {
     std::int32_t sum = 0;
-    for (std::size_t at = 0; at < stride; ++at) {
-      sum += std::int32_t{rows[at]} * std::int32_t{query[at]};
+    for (std::size_t index = 0; index < stride; ++index) {
+      sum += std::int32_t{rows[index]} * std::int32_t{query[index]};
     }
     out[row] = sum;
   }
@@ -182,16 +184,16 @@ void scan_codes(const std::uint8_t* HWY_RESTRICT rows, std::size_t count, std::s
     auto b1 = a0;
     auto a2 = a0;  // what some instruction sets keep apart
     auto b2 = a0;
-    for (std::size_t at = 0; at < stride; at += 2 * lanes) {
+    for (std::size_t index = 0; index < stride; index += 2 * lanes) {
       // What the hardware asks for by itself is a fifth less than memory gives.
-      __builtin_prefetch(first + at + kRowsAhead * stride);
-      __builtin_prefetch(second + at + kRowsAhead * stride);
-      const auto q0 = hn::LoadU(pairs, query + at);
-      const auto q1 = hn::LoadU(pairs, query + at + lanes);
-      const auto x0 = hn::PromoteTo(pairs, hn::LoadU(bytes, first + at));
-      const auto x1 = hn::PromoteTo(pairs, hn::LoadU(bytes, first + at + lanes));
-      const auto y0 = hn::PromoteTo(pairs, hn::LoadU(bytes, second + at));
-      const auto y1 = hn::PromoteTo(pairs, hn::LoadU(bytes, second + at + lanes));
+      __builtin_prefetch(first + index + kRowsAhead * stride);
+      __builtin_prefetch(second + index + kRowsAhead * stride);
+      const auto q0 = hn::LoadU(pairs, query + index);
+      const auto q1 = hn::LoadU(pairs, query + index + lanes);
+      const auto x0 = hn::PromoteTo(pairs, hn::LoadU(bytes, first + index));
+      const auto x1 = hn::PromoteTo(pairs, hn::LoadU(bytes, first + index + lanes));
+      const auto y0 = hn::PromoteTo(pairs, hn::LoadU(bytes, second + index));
+      const auto y1 = hn::PromoteTo(pairs, hn::LoadU(bytes, second + index + lanes));
       a0 = hn::ReorderWidenMulAccumulate(ints, x0, q0, a0, a2);
       a1 = hn::ReorderWidenMulAccumulate(ints, x1, q1, a1, a2);
       b0 = hn::ReorderWidenMulAccumulate(ints, y0, q0, b0, b2);
@@ -218,38 +220,38 @@ void all_hits(const std::int32_t* HWY_RESTRICT sums, std::size_t lines, std::siz
     const auto length = hn::Set(tag, line_terms.length[line]);
     const auto error = hn::Set(tag, line_terms.error[line]);
     hits[line] = 0;
-    for (std::size_t at = 0; at < columns; at += lanes) {
-      const auto sum =
-          hn::ConvertTo(tag, hn::Sub(hn::LoadU(ints, sums + at), hn::LoadU(ints, offsets + at)));
-      auto upper = hn::Add(error, hn::LoadU(tag, column_terms.error + at));
-      upper = hn::MulAdd(length, hn::LoadU(tag, column_terms.length + at), upper);
-      upper = hn::MulAdd(along, hn::LoadU(tag, column_terms.along + at), upper);
-      upper = hn::MulAdd(hn::Mul(sum, hn::LoadU(tag, column_terms.scale + at)), scale, upper);
+    for (std::size_t index = 0; index < columns; index += lanes) {
+      const auto sum = hn::ConvertTo(
+          tag, hn::Sub(hn::LoadU(ints, sums + index), hn::LoadU(ints, offsets + index)));
+      auto upper = hn::Add(error, hn::LoadU(tag, column_terms.error + index));
+      upper = hn::MulAdd(length, hn::LoadU(tag, column_terms.length + index), upper);
+      upper = hn::MulAdd(along, hn::LoadU(tag, column_terms.along + index), upper);
+      upper = hn::MulAdd(hn::Mul(sum, hn::LoadU(tag, column_terms.scale + index)), scale, upper);
       // Nothing is below a floor when it is NaN.
-      const auto below = hn::Lt(upper, hn::LoadU(tag, floors + at));
+      const auto below = hn::Lt(upper, hn::LoadU(tag, floors + index));
       std::uint8_t bits[8] = {};
       hn::StoreMaskBits(tag, hn::Not(below), bits);
       const std::uint64_t part = bits[0] | static_cast<std::uint64_t>(bits[1]) << 8;
-      hits[line] |= (part & ((std::uint64_t{1} << lanes) - 1)) << at;
+      hits[line] |= (part & ((std::uint64_t{1} << lanes) - 1)) << index;
     }
   }
 }
 
-void all_roots(const float* squares, std::size_t count, float least, float most, float* out) {
-  const auto some = [&](auto tag, std::size_t at) HWY_ATTR {
-    const auto square = hn::LoadU(tag, squares + at);
+void all_roots(const float* squares, std::size_t count, float least, float greatest, float* out) {
+  const auto store_roots = [&](auto tag, std::size_t index) HWY_ATTR {
+    const auto square = hn::LoadU(tag, squares + index);
     const auto inside =
-        hn::And(hn::Gt(square, hn::Set(tag, least)), hn::Lt(square, hn::Set(tag, most)));
+        hn::And(hn::Gt(square, hn::Set(tag, least)), hn::Lt(square, hn::Set(tag, greatest)));
     const auto root = hn::Div(hn::Set(tag, 1.0F), hn::Sqrt(square));
-    hn::StoreU(hn::IfThenElse(inside, root, hn::NaN(tag)), tag, out + at);
+    hn::StoreU(hn::IfThenElse(inside, root, hn::NaN(tag)), tag, out + index);
   };
   const Floats tag;
-  std::size_t at = 0;
-  for (; at + hn::Lanes(tag) <= count; at += hn::Lanes(tag)) {
-    some(tag, at);
+  std::size_t index = 0;
+  for (; index + hn::Lanes(tag) <= count; index += hn::Lanes(tag)) {
+    store_roots(tag, index);
   }
-  for (; at < count; ++at) {
-    some(hn::CappedTag<float, 1>(), at);
+  for (; index < count; ++index) {
+    store_roots(hn::CappedTag<float, 1>(), index);
   }
 }
 
@@ -303,8 +305,9 @@ void find_hits(const std::int32_t* sums, std::size_t lines, std::size_t columns,
   (sums, lines, columns, line_terms, column_terms, offsets, floors, hits);
 }
 
-void inverse_roots(const float* squares, std::size_t count, float least, float most, float* out) {
-  HWY_DYNAMIC_DISPATCH(all_roots)(squares, count, least, most, out);
+void inverse_roots(const float* squares, std::size_t count, float least, float greatest,
+                   float* out) {
+  HWY_DYNAMIC_DISPATCH(all_roots)(squares, count, least, greatest, out);
 }
 
 }  // namespace fovea::search

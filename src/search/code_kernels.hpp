@@ -66,6 +66,7 @@ void find_hits(const std::int32_t* sums, std::size_t lines, std::size_t columns,
                const std::int32_t* offsets, const float* floors, std::uint64_t* hits);
 
 /// out[i] = 1 / sqrt(squares[i]), or NaN unless squares[i] is between these; in place, too.
-void inverse_roots(const float* squares, std::size_t count, float least, float most, float* out);
+void inverse_roots(const float* squares, std::size_t count, float least, float greatest,
+                   float* out);
 
 }  // namespace fovea::search

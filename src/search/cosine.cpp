@@ -14,14 +14,14 @@ namespace {
 
 double dot(std::span<const float> a, std::span<const float> b) {
   std::array<double, 4> sums{};
-  std::size_t at = 0;
-  for (; at + sums.size() <= a.size(); at += sums.size()) {
+  std::size_t index = 0;
+  for (; index + sums.size() <= a.size(); index += sums.size()) {
     for (std::size_t lane = 0; lane < sums.size(); ++lane) {
-      sums[lane] += static_cast<double>(a[at + lane]) * static_cast<double>(b[at + lane]);
+      sums[lane] += static_cast<double>(a[index + lane]) * static_cast<double>(b[index + lane]);
     }
   }
-  for (; at < a.size(); ++at) {
-    sums[0] += static_cast<double>(a[at]) * static_cast<double>(b[at]);
+  for (; index < a.size(); ++index) {
+    sums[0] += static_cast<double>(a[index]) * static_cast<double>(b[index]);
   }
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }

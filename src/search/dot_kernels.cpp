@@ -26,8 +26,8 @@ HWY_INLINE float sum_of(Tag tag, V lanes) {
 // The rest of a row that does not fill a vector.
 HWY_INLINE float tail(const float* a, const float* b, std::size_t from, std::size_t dimension) {
   float sum = 0;
-  for (std::size_t at = from; at < dimension; ++at) {
-    sum += a[at] * b[at];
+  for (std::size_t index = from; index < dimension; ++index) {
+    sum += a[index] * b[index];
   }
   return sum;
 }
@@ -48,24 +48,24 @@ HWY_INLINE void tile_4x3(const float* HWY_RESTRICT rows, const float* HWY_RESTRI
   V s30 = s00;
   V s31 = s00;
   V s32 = s00;
-  std::size_t at = 0;
-  for (; at + lanes <= dimension; at += lanes) {
-    const V q0 = hn::LoadU(tag, queries + at);
-    const V q1 = hn::LoadU(tag, queries + dimension + at);
-    const V q2 = hn::LoadU(tag, queries + 2 * dimension + at);
-    V row = hn::LoadU(tag, rows + at);
+  std::size_t index = 0;
+  for (; index + lanes <= dimension; index += lanes) {
+    const V q0 = hn::LoadU(tag, queries + index);
+    const V q1 = hn::LoadU(tag, queries + dimension + index);
+    const V q2 = hn::LoadU(tag, queries + 2 * dimension + index);
+    V row = hn::LoadU(tag, rows + index);
     s00 = hn::MulAdd(row, q0, s00);
     s01 = hn::MulAdd(row, q1, s01);
     s02 = hn::MulAdd(row, q2, s02);
-    row = hn::LoadU(tag, rows + dimension + at);
+    row = hn::LoadU(tag, rows + dimension + index);
     s10 = hn::MulAdd(row, q0, s10);
     s11 = hn::MulAdd(row, q1, s11);
     s12 = hn::MulAdd(row, q2, s12);
-    row = hn::LoadU(tag, rows + 2 * dimension + at);
+    row = hn::LoadU(tag, rows + 2 * dimension + index);
     s20 = hn::MulAdd(row, q0, s20);
     s21 = hn::MulAdd(row, q1, s21);
     s22 = hn::MulAdd(row, q2, s22);
-    row = hn::LoadU(tag, rows + 3 * dimension + at);
+    row = hn::LoadU(tag, rows + 3 * dimension + index);
     s30 = hn::MulAdd(row, q0, s30);
     s31 = hn::MulAdd(row, q1, s31);
     s32 = hn::MulAdd(row, q2, s32);
@@ -73,9 +73,9 @@ HWY_INLINE void tile_4x3(const float* HWY_RESTRICT rows, const float* HWY_RESTRI
   const auto store = [&](std::size_t row, V c0, V c1, V c2) HWY_ATTR {
     const float* a = rows + row * dimension;
     float* line = out + row * stride;
-    line[0] = sum_of(tag, c0) + tail(a, queries, at, dimension);
-    line[1] = sum_of(tag, c1) + tail(a, queries + dimension, at, dimension);
-    line[2] = sum_of(tag, c2) + tail(a, queries + 2 * dimension, at, dimension);
+    line[0] = sum_of(tag, c0) + tail(a, queries, index, dimension);
+    line[1] = sum_of(tag, c1) + tail(a, queries + dimension, index, dimension);
+    line[2] = sum_of(tag, c2) + tail(a, queries + 2 * dimension, index, dimension);
   };
   store(0, s00, s01, s02);
   store(1, s10, s11, s12);
@@ -115,12 +115,12 @@ void all_norms(const float* rows, std::size_t row_count, std::size_t dimension, 
 void all_floats(const Float16* in, std::size_t count, float* out) {
   const Tag tag;
   const std::size_t lanes = hn::Lanes(tag);
-  std::size_t at = 0;
-  for (; at + lanes <= count; at += lanes) {
-    hn::StoreU(load_halves(tag, in + at), tag, out + at);
+  std::size_t index = 0;
+  for (; index + lanes <= count; index += lanes) {
+    hn::StoreU(load_halves(tag, in + index), tag, out + index);
   }
-  for (; at < count; ++at) {
-    out[at] = to_float(in[at]);
+  for (; index < count; ++index) {
+    out[index] = to_float(in[index]);
   }
 }
 

@@ -30,9 +30,9 @@ struct Taps {
   std::array<double, 4> weight{};
 
   Taps(int pixel, int length, std::int64_t count) {
-    const double at = (pixel + 0.5) * static_cast<double>(count) / length - 0.5;
-    const double floor = std::floor(at);
-    const double t = at - floor;
+    const double position = (pixel + 0.5) * static_cast<double>(count) / length - 0.5;
+    const double floor = std::floor(position);
+    const double t = position - floor;
     weight = {((2 - t) * t - 1) * t / 2, ((3 * t - 5) * t * t + 2) / 2,
               ((4 - 3 * t) * t + 1) * t / 2, (t - 1) * t * t / 2};
     for (std::size_t tap = 0; tap < index.size(); ++tap) {

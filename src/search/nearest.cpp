@@ -172,9 +172,9 @@ class Scan {
                         {rows_.data() + static_cast<std::size_t>(row) * dimension, dimension});
       return;
     }
-    const std::span one(grown(row_, dimension), dimension);
-    stored_.copy(row, one);
-    candidates_.offer(query, block.first + row, one);
+    const std::span vector(grown(row_, dimension), dimension);
+    stored_.copy(row, vector);
+    candidates_.offer(query, block.first + row, vector);
   }
 
   // Negated, so that NaN is computed exactly.
@@ -366,11 +366,12 @@ void Searcher::fill_device() {
   const std::vector<RowBlock> tasks = shards_.blocks(kRowsPerTask);
   Report report(progress_, shards_.rows());
   pool_.parallel_for(tasks.size(), [&](std::size_t index, int worker) {
-    Coding& own = threads[static_cast<std::size_t>(worker)];
+    Coding& coding = threads[static_cast<std::size_t>(worker)];
     for_steps(shards_, tasks[index], kRowsPerStep, [&](const RowBlock& block) {
       // NOLINTNEXTLINE(bugprone-unchecked-optional-access): made by then
-      coder_->encode(own.reader.read(block), block.count, own.made.codes_of(0), own.made.terms, 0);
-      scanner_->put(worker, own.made, block.count, block.first);
+      coder_->encode(coding.reader.read(block), block.count, coding.made.codes_of(0),
+                     coding.made.terms, 0);
+      scanner_->put(worker, coding.made, block.count, block.first);
     });
     report.add(tasks[index].count);
   });

@@ -54,7 +54,7 @@ class Renderer {
       for (const PagePicture& picture : section.pictures) {
         if (picture.score) {
           least_ = std::min(least_, *picture.score);
-          most_ = std::max(most_, *picture.score);
+          greatest_ = std::max(greatest_, *picture.score);
         }
       }
     }
@@ -68,9 +68,9 @@ class Renderer {
       heat = heat || !page_.sections[section_].heat.empty();
     }
     html_ += "</main>\n<footer>Numbers are cosine similarities of the photos' embeddings.";
-    if (least_ < most_) {
+    if (least_ < greatest_) {
       html_ += fmt::format(" Bars run from {}, the lowest on this page, to {}, the highest.",
-                           score_text(least_), score_text(most_));
+                           score_text(least_), score_text(greatest_));
     }
     if (heat) {
       html_ +=
@@ -141,8 +141,8 @@ class Renderer {
       html_ += fmt::format("<span class=\"fact\">{}</span>", html_escape(fact));
     }
     if (picture.score) {
-      const double share =
-          least_ < most_ ? (*picture.score - least_) / (most_ - least_) : 1;  // of the bar's length
+      const double share = least_ < greatest_ ? (*picture.score - least_) / (greatest_ - least_)
+                                              : 1;  // of the bar's length
       html_ += fmt::format(
           "<span class=\"score\">{}<span class=\"bar\" aria-hidden=\"true\">"
           "<i style=\"width:{:.1f}%\"></i></span></span>",
@@ -211,7 +211,7 @@ class Renderer {
   fs::path folder_;
   std::size_t section_ = 0;                                 // that is being written
   double least_ = std::numeric_limits<double>::infinity();  // of the scores on the page
-  double most_ = -std::numeric_limits<double>::infinity();
+  double greatest_ = -std::numeric_limits<double>::infinity();
   std::string html_;
 };
 

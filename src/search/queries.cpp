@@ -14,10 +14,10 @@ Queries check_queries(std::span<const float> vectors, std::size_t dimension,
     fail("{} numbers are not a whole number of queries of dimension {}", vectors.size(), dimension);
   }
   Queries queries{dimension, vectors, {}, left_out};
-  for (std::size_t at = 0; at < vectors.size(); at += dimension) {
-    const double squared = squared_norm(vectors.subspan(at, dimension));
+  for (std::size_t offset = 0; offset < vectors.size(); offset += dimension) {
+    const double squared = squared_norm(vectors.subspan(offset, dimension));
     if (!std::isfinite(squared) || squared == 0) {
-      fail("query {} {}", at / dimension,
+      fail("query {} {}", offset / dimension,
            squared == 0 ? "is all zeros, which has no direction" : "holds NaN or infinity");
     }
     queries.squared_norms.push_back(squared);

@@ -37,8 +37,8 @@ std::vector<float> mean_direction(const Shards& shards, RowReader& reader) {
     if (!std::isfinite(squared) || squared == 0) {
       continue;  // any direction gives right results
     }
-    for (std::size_t at = 0; at < dimension; ++at) {
-      sum[at] += static_cast<double>(vector[at]) / std::sqrt(squared);
+    for (std::size_t index = 0; index < dimension; ++index) {
+      sum[index] += static_cast<double>(vector[index]) / std::sqrt(squared);
     }
   }
   double squared = 0;
@@ -114,7 +114,7 @@ int QueryCodes::most_of(const RowCoder& coder) {
       std::numeric_limits<std::int32_t>::max() / (kLargestCode * coder.stride())));
 }
 
-QueryCodes::QueryCodes(const RowCoder& coder, std::span<const double> unit, int most)
+QueryCodes::QueryCodes(const RowCoder& coder, std::span<const double> unit, int greatest)
     : codes(unit.size() / static_cast<std::size_t>(coder.dimension()) *
             static_cast<std::size_t>(coder.stride())),
       offsets(codes.size() / static_cast<std::size_t>(coder.stride()) + kMostColumns),
@@ -127,17 +127,18 @@ QueryCodes::QueryCodes(const RowCoder& coder, std::span<const double> unit, int 
     for (const double value : vector) {
       peak = std::max(peak, std::abs(value));
     }
-    const auto scale = static_cast<float>(peak / most);
+    const auto scale = static_cast<float>(peak / greatest);
     double rest = 0;
     double along = 0;
     std::int32_t sum = 0;
-    for (std::size_t at = 0; at < vector.size(); ++at) {
-      const double code = std::clamp<double>(std::nearbyint(vector[at] / scale), -most, most);
-      const double left = vector[at] - scale * code;
+    for (std::size_t index = 0; index < vector.size(); ++index) {
+      const double code =
+          std::clamp<double>(std::nearbyint(vector[index] / scale), -greatest, greatest);
+      const double left = vector[index] - scale * code;
       rest += left * left;
-      along += vector[at] * static_cast<double>(direction[at]);
+      along += vector[index] * static_cast<double>(direction[index]);
       sum += static_cast<std::int32_t>(code);
-      codes[query * stride + at] = static_cast<std::int16_t>(code);
+      codes[query * stride + index] = static_cast<std::int16_t>(code);
     }
     offsets[query] = kCodeOffset * sum;
     constexpr double kDoubleRoundings = 1e-10;

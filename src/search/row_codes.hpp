@@ -96,8 +96,8 @@ class RowCoder {
 /// Queries as codes: the same numbers for each, in int16 or int8.
 struct QueryCodes {
   /// `unit`: [count, coder.dimension()], of length 1 but for roundings of `unit`'s own; the codes
-  /// are within `most`.
-  QueryCodes(const RowCoder& coder, std::span<const double> unit, int most);
+  /// are within `greatest`.
+  QueryCodes(const RowCoder& coder, std::span<const double> unit, int greatest);
 
   /// The largest code whose sums with codes of rows fit into 32 bits.
   [[nodiscard]] static int most_of(const RowCoder& coder);

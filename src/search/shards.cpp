@@ -214,8 +214,9 @@ const Shards::Shard& Shards::shard_of(std::int64_t row) const {
   if (row < 0 || row >= rows_) {
     fail("row {} is out of range [0, {})", row, rows_);
   }
-  const auto after = std::upper_bound(shards_.begin(), shards_.end(), row,
-                                      [](std::int64_t at, const Shard& s) { return at < s.first; });
+  const auto after =
+      std::upper_bound(shards_.begin(), shards_.end(), row,
+                       [](std::int64_t number, const Shard& s) { return number < s.first; });
   return *std::prev(after);
 }
 
@@ -261,11 +262,11 @@ std::int64_t Shards::find_file(
 
 OpenShards::OpenShards(const Shards& shards) {
   // A quarter of those that the process may have: 256 by default.
-  const std::size_t most = static_cast<std::size_t>(std::max(0L, ::sysconf(_SC_OPEN_MAX))) / 4;
-  files_.reserve(std::min(most, shards.shards_.size()));
+  const std::size_t limit = static_cast<std::size_t>(std::max(0L, ::sysconf(_SC_OPEN_MAX))) / 4;
+  files_.reserve(std::min(limit, shards.shards_.size()));
   for (const Shards::Shard& shard : shards.shards_) {
     io::File file(shard.path, shard.version);
-    if (files_.size() < most) {
+    if (files_.size() < limit) {
       files_.push_back(std::move(file));
     }
   }

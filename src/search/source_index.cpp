@@ -60,7 +60,7 @@ SourceIndex::SourceIndex(std::filesystem::path path, std::int64_t rows)
   says_rows_ = says_all_rows(file);
   if (!says_rows_) {
     std::call_once(ends_->once, [&] { find_ends(file); });
-    rows_ = static_cast<std::int64_t>(ends_->at.size());
+    rows_ = static_cast<std::int64_t>(ends_->offsets.size());
   }
 }
 
@@ -88,33 +88,33 @@ void SourceIndex::find_ends(const io::File& file) const {
     const std::span part =
         std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), file.size() - offset));
     file.read_at(offset, std::as_writable_bytes(part));
-    for (std::size_t at = 0; at < part.size(); ++at) {
-      const void* newline = std::memchr(part.data() + at, '\n', part.size() - at);
+    for (std::size_t position = 0; position < part.size(); ++position) {
+      const void* newline = std::memchr(part.data() + position, '\n', part.size() - position);
       if (newline == nullptr) {
         break;
       }
-      at = static_cast<std::size_t>(static_cast<const char*>(newline) - part.data());
-      found.push_back(offset + at + 1);
+      position = static_cast<std::size_t>(static_cast<const char*>(newline) - part.data());
+      found.push_back(offset + position + 1);
     }
   }
   if (file.size() > (found.empty() ? 0 : found.back())) {  // the last line lacks its newline
     found.push_back(file.size());
   }
-  ends_->at = std::move(found);
+  ends_->offsets = std::move(found);
 }
 
 const std::vector<std::uint64_t>& SourceIndex::ends() const {
   std::call_once(ends_->once, [&] {
     find_ends(io::File(path_, version_));
-    if (ends_->at.size() != static_cast<std::size_t>(rows_)) {
-      const std::size_t lines = std::exchange(ends_->at, {}).size();
+    if (ends_->offsets.size() != static_cast<std::size_t>(rows_)) {
+      const std::size_t lines = std::exchange(ends_->offsets, {}).size();
       fail(
           "{}: has {} lines for {} rows, though its last line is of row {}: lines are missing or "
           "there are too many",
           io::escape(path_.native()), lines, rows_, rows_ - 1);
     }
   });
-  return ends_->at;
+  return ends_->offsets;
 }
 
 // The line that says it is of `row`, found by what the lines around it say; nothing when that does
@@ -139,9 +139,9 @@ std::optional<std::string> SourceIndex::look_up(std::int64_t row) const {
     if (begin == 0) {
       starts.push_back(0);
     }
-    for (std::size_t at = window.find('\n'); at != std::string::npos;
-         at = window.find('\n', at + 1)) {
-      starts.push_back(at + 1);
+    for (std::size_t newline = window.find('\n'); newline != std::string::npos;
+         newline = window.find('\n', newline + 1)) {
+      starts.push_back(newline + 1);
     }
     if (starts.size() < 2) {
       return std::nullopt;  // no whole line
@@ -247,8 +247,9 @@ std::string_view SourceIndex::line(const Lines& lines, std::int64_t row) const {
   return lines.text.substr(begin - begin_of(lines.first), end_of(row) - begin);
 }
 
-std::int64_t SourceIndex::row_at(const Lines& lines, std::size_t at) const {
-  return std::upper_bound(ends().begin() + lines.first, ends().end(), begin_of(lines.first) + at) -
+std::int64_t SourceIndex::row_at(const Lines& lines, std::size_t offset) const {
+  return std::upper_bound(ends().begin() + lines.first, ends().end(),
+                          begin_of(lines.first) + offset) -
          ends().begin();
 }
 
@@ -271,9 +272,9 @@ std::int64_t SourceIndex::find(const std::string& source) const {
       return -1;
     }
     // Almost every line that holds the quoted name is the right one; parsing the line decides.
-    for (std::size_t at = lines.text.find(quoted); at != std::string_view::npos;
-         at = lines.text.find(quoted, at + 1)) {
-      const std::int64_t row = row_at(lines, at);
+    for (std::size_t position = lines.text.find(quoted); position != std::string_view::npos;
+         position = lines.text.find(quoted, position + 1)) {
+      const std::int64_t row = row_at(lines, position);
       if (parse(line(lines, row), row).source == source) {
         return row;
       }
@@ -286,10 +287,10 @@ std::int64_t SourceIndex::find_file(
     const std::string& name, const std::function<bool(const std::string& source)>& is_it) const {
   const std::string ending = io::json_quote(name).substr(1);
   return search([&](const Lines& lines) -> std::int64_t {
-    for (std::size_t at = lines.text.find(ending); at != std::string_view::npos;
-         at = lines.text.find(ending, at + 1)) {
-      if (at > 0 && (lines.text[at - 1] == '/' || lines.text[at - 1] == '"')) {
-        const std::int64_t row = row_at(lines, at);
+    for (std::size_t position = lines.text.find(ending); position != std::string_view::npos;
+         position = lines.text.find(ending, position + 1)) {
+      if (position > 0 && (lines.text[position - 1] == '/' || lines.text[position - 1] == '"')) {
+        const std::int64_t row = row_at(lines, position);
         if (is_it(parse(line(lines, row), row).source)) {
           return row;
         }

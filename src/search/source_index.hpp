@@ -59,7 +59,7 @@ class SourceIndex {
   // Ends of the lines, in bytes from the file's start; found when they are first needed.
   struct Ends {
     std::once_flag once;
-    std::vector<std::uint64_t> at;
+    std::vector<std::uint64_t> offsets;
     std::atomic<int> lookups{0};  // so far, of single lines
   };
 
@@ -69,7 +69,7 @@ class SourceIndex {
   [[nodiscard]] std::optional<std::string> look_up(std::int64_t row) const;
   [[nodiscard]] std::int64_t search(const std::function<std::int64_t(const Lines&)>& look) const;
   [[nodiscard]] std::string_view line(const Lines& lines, std::int64_t row) const;
-  [[nodiscard]] std::int64_t row_at(const Lines& lines, std::size_t at) const;
+  [[nodiscard]] std::int64_t row_at(const Lines& lines, std::size_t offset) const;
   [[nodiscard]] std::uint64_t begin_of(std::int64_t row) const;
   [[nodiscard]] std::uint64_t end_of(std::int64_t row) const;
   [[nodiscard]] IndexEntry parse(std::string_view line, std::int64_t row) const;

@@ -38,11 +38,11 @@ std::string base64(std::span<const unsigned char> bytes) {
   constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string text;
   text.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t at = 0; at < bytes.size(); at += 3) {
-    const std::size_t count = std::min<std::size_t>(3, bytes.size() - at);
-    std::uint32_t bits = static_cast<std::uint32_t>(bytes[at]) << 16;
-    bits |= count > 1 ? static_cast<std::uint32_t>(bytes[at + 1]) << 8 : 0;
-    bits |= count > 2 ? bytes[at + 2] : 0U;
+  for (std::size_t offset = 0; offset < bytes.size(); offset += 3) {
+    const std::size_t count = std::min<std::size_t>(3, bytes.size() - offset);
+    std::uint32_t bits = static_cast<std::uint32_t>(bytes[offset]) << 16;
+    bits |= count > 1 ? static_cast<std::uint32_t>(bytes[offset + 1]) << 8 : 0;
+    bits |= count > 2 ? bytes[offset + 2] : 0U;
     for (std::size_t digit = 0; digit < 4; ++digit) {
       text += digit <= count ? kDigits[bits >> (18 - 6 * digit) & 63U] : '=';
     }

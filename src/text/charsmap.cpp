@@ -68,14 +68,14 @@ class Walk {
     if (depth > kMostDepth) {
       refuse("a rule is too long");
     }
-    int most = 0;
+    int deepest = 0;
     for (std::uint32_t byte = 0; byte < 256; ++byte) {
       const std::uint32_t child = position ^ byte;
       if (at(child).label() == byte) {
-        most = std::max(most, matches_from(child, depth + 1));
+        deepest = std::max(deepest, matches_from(child, depth + 1));
       }
     }
-    return most;
+    return deepest;
   }
 
   /// The same with the rule that ends at `node`. Ends of rules that are alike are shared, so a node

@@ -50,12 +50,12 @@ class PieceIndex {
   /// Where the text is, or where it would go. At most half of all slots are taken.
   [[nodiscard]] std::size_t find_slot(std::string_view text, std::size_t hash) const {
     const std::size_t mask = slots_.size() - 1;
-    std::size_t at = hash & mask;
-    while (slots_[at].next_id != 0 &&
-           (slots_[at].mark != mark_of(hash) || (*pieces_)[slots_[at].next_id - 1].text != text)) {
-      at = (at + 1) & mask;
+    std::size_t slot = hash & mask;
+    while (slots_[slot].next_id != 0 && (slots_[slot].mark != mark_of(hash) ||
+                                         (*pieces_)[slots_[slot].next_id - 1].text != text)) {
+      slot = (slot + 1) & mask;
     }
-    return at;
+    return slot;
   }
 
   const std::vector<Piece>* pieces_ = nullptr;

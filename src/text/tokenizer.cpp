@@ -185,13 +185,13 @@ struct Tokenizer::Impl {
     if (text.size() > kMaxTextBytes) {
       fail("a text of {} bytes is too long (at most {})", text.size(), kMaxTextBytes);
     }
-    for (std::size_t at = 0; at < text.size();) {
-      const std::size_t length = utf8_length(text.substr(at));
+    for (std::size_t position = 0; position < text.size();) {
+      const std::size_t length = utf8_length(text.substr(position));
       if (length == 0) {
-        fail("a text is not UTF-8: byte {} of \"{}\"; convert it to UTF-8 first", at,
+        fail("a text is not UTF-8: byte {} of \"{}\"; convert it to UTF-8 first", position,
              io::printable(text, io::kLongestName));
       }
-      at += length;
+      position += length;
     }
     clean = clean == TextClean::kAuto ? trained_clean() : clean;
     const std::string plain = clean == TextClean::kNone ? std::string(text) : collapse_spaces(text);

@@ -69,11 +69,11 @@ class Trainer {
   /// Merges the most frequent pair and returns its text; "" when there is none.
   std::string merge_best() {
     const Pair* best = nullptr;
-    std::int64_t most = 0;
+    std::int64_t greatest = 0;
     for (const auto& [pair, count] : counts_) {
-      if (count > most || (count == most && texts_of(pair) < texts_of(*best))) {
+      if (count > greatest || (count == greatest && texts_of(pair) < texts_of(*best))) {
         best = &pair;
-        most = count;
+        greatest = count;
       }
     }
     if (best == nullptr) {
@@ -96,10 +96,10 @@ class Trainer {
 
   void count_pairs(const Word& word, int sign) {
     for (std::size_t index = 1; index < word.symbols.size(); ++index) {
-      const auto at = counts_.try_emplace({word.symbols[index - 1], word.symbols[index]}).first;
-      at->second += sign * word.count;
-      if (at->second == 0) {
-        counts_.erase(at);
+      const auto entry = counts_.try_emplace({word.symbols[index - 1], word.symbols[index]}).first;
+      entry->second += sign * word.count;
+      if (entry->second == 0) {
+        counts_.erase(entry);
       }
     }
   }

@@ -80,8 +80,8 @@ class AttentionGraph {
     const std::int64_t width = problem_.head_dim;
     const Dims query_dims = {problem_.batch, problem_.heads, problem_.queries, width};
     const Dims key_dims = {problem_.batch, problem_.key_heads(), problem_.keys, width};
-    const auto strides = [](const ops::AttentionStrides& of) {
-      return Dims{of.batch, of.head, of.row, 1};
+    const auto strides = [](const ops::AttentionStrides& lengths) {
+      return Dims{lengths.batch, lengths.head, lengths.row, 1};
     };
     const Descriptor& q = tensor(kQ, type, query_dims, strides(problem_.q));
     // K^T: the same memory with its last axes swapped.

@@ -51,8 +51,8 @@ std::string last_reason(const Api& api) {
   api.last_error(message.data(), message.size());
   std::string_view text = message.data();
   constexpr std::string_view kBefore = "Reason: ";
-  if (const std::size_t at = text.find(kBefore); at != text.npos) {
-    text.remove_prefix(at + kBefore.size());
+  if (const std::size_t position = text.find(kBefore); position != text.npos) {
+    text.remove_prefix(position + kBefore.size());
   }
   return std::string(text.substr(0, text.find('\n')));
 }

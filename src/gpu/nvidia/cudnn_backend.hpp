@@ -151,28 +151,30 @@ class Descriptor {
   [[nodiscard]] Handle handle() const { return handle_; }
 
   void set(Attribute attribute, AttributeType type, std::int64_t count, const void* values);
-  void set(Attribute attribute, DataType value) { one(attribute, AttributeType::kDataType, value); }
+  void set(Attribute attribute, DataType value) {
+    set_value(attribute, AttributeType::kDataType, value);
+  }
   void set(Attribute attribute, PointwiseMode value) {
-    one(attribute, AttributeType::kPointwiseMode, value);
+    set_value(attribute, AttributeType::kPointwiseMode, value);
   }
   void set(Attribute attribute, Reduction value) {
-    one(attribute, AttributeType::kReduction, value);
+    set_value(attribute, AttributeType::kReduction, value);
   }
   void set(Attribute attribute, HeuristicsMode value) {
-    one(attribute, AttributeType::kHeuristicsMode, value);
+    set_value(attribute, AttributeType::kHeuristicsMode, value);
   }
   void set(Attribute attribute, std::int64_t value) {
-    one(attribute, AttributeType::kInt64, value);
+    set_value(attribute, AttributeType::kInt64, value);
   }
   void set(Attribute attribute, std::span<const std::int64_t> values) {
     set(attribute, AttributeType::kInt64, std::ssize(values), values.data());
   }
   void set(Attribute attribute, const Descriptor& value) {
-    one(attribute, AttributeType::kDescriptor, value.handle_);
+    set_value(attribute, AttributeType::kDescriptor, value.handle_);
   }
-  void set_true(Attribute attribute) { one(attribute, AttributeType::kBoolean, true); }
+  void set_true(Attribute attribute) { set_value(attribute, AttributeType::kBoolean, true); }
   void set_handle(Attribute attribute, Handle value) {
-    one(attribute, AttributeType::kHandle, value);
+    set_value(attribute, AttributeType::kHandle, value);
   }
 
   /// Throws with the library's reason when it does not take what was set.
@@ -186,7 +188,7 @@ class Descriptor {
 
  private:
   template <typename T>
-  void one(Attribute attribute, AttributeType type, const T& value) {
+  void set_value(Attribute attribute, AttributeType type, const T& value) {
     set(attribute, type, 1, static_cast<const void*>(&value));
   }
 

@@ -182,12 +182,12 @@ class GpuScanner final : public RowScanner {
 
   void put(int worker, const RowCopy& copy, std::int64_t count, std::int64_t first) override {
     const gpu::ContextGuard held = device_->hold_context();
-    Worker& own = *workers_.at(static_cast<std::size_t>(worker));
-    if (!own.staging[own.current].takes(count, first)) {
-      own.staging[own.current].send(*device_, rows_, *own.stream);
-      own.current ^= 1;
+    Worker& local = *workers_.at(static_cast<std::size_t>(worker));
+    if (!local.staging[local.current].takes(count, first)) {
+      local.staging[local.current].send(*device_, rows_, *local.stream);
+      local.current ^= 1;
     }
-    own.staging[own.current].add(copy, count, first);
+    local.staging[local.current].add(copy, count, first);
   }
 
   void end() override {
@@ -294,10 +294,12 @@ class GpuScanner final : public RowScanner {
               {static_cast<std::int32_t>(query), words[static_cast<std::size_t>(2 + i)]});
         }
       }
-      for (std::size_t at = 0; at < pairs.size(); at += static_cast<std::size_t>(limits_.pairs)) {
-        use_bounds(std::span(pairs).subspan(
-                       at, std::min(static_cast<std::size_t>(limits_.pairs), pairs.size() - at)),
-                   {.queries = fine_codes, .query_terms = fine_terms}, first, use);
+      for (std::size_t offset = 0; offset < pairs.size();
+           offset += static_cast<std::size_t>(limits_.pairs)) {
+        use_bounds(
+            std::span(pairs).subspan(
+                offset, std::min(static_cast<std::size_t>(limits_.pairs), pairs.size() - offset)),
+            {.queries = fine_codes, .query_terms = fine_terms}, first, use);
       }
     }
   }
