@@ -83,8 +83,8 @@ nlohmann::ordered_json ceilings_beside(gpu::Device& device) {
   std::vector<std::string> missing;
   const lab::Ceilings ceilings =
       lab::measure_ceilings(device, lab::Nvml(device.info().pci_bus_id), cublaslt_version, missing);
-  for (const std::string& one : missing) {
-    say("not measured: " + one);
+  for (const std::string& reason : missing) {
+    say("not measured: " + reason);
   }
   return {{"copy_bytes_per_second", ceilings.copy_bytes_per_second},
           {"bf16_flops", ceilings.bf16_flops},

@@ -56,9 +56,9 @@ bool takes_value(const OptionText& option) {
 }
 
 std::string replaced(std::string text, std::string_view from, std::string_view to) {
-  for (std::size_t at = text.find(from); at != std::string::npos;
-       at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
+  for (std::size_t position = text.find(from); position != std::string::npos;
+       position = text.find(from, position + to.size())) {
+    text.replace(position, from.size(), to);
   }
   return text;
 }
@@ -87,9 +87,9 @@ std::string zsh_arguments(const CommandText& command) {
       continue;
     }
     const std::string all = fmt::format("{}", fmt::join(option.names, " "));
-    const bool one = option.names.size() == 1;
+    const bool has_one_name = option.names.size() == 1;
     text += fmt::format(" \\\n    '({})'{}'[{}]", all,
-                        one ? all : fmt::format("{{{}}}", fmt::join(option.names, ",")),
+                        has_one_name ? all : fmt::format("{{{}}}", fmt::join(option.names, ",")),
                         zsh_text(option.help));
     if (takes_value(option)) {
       text += words.empty()    ? fmt::format(":{}:_files", zsh_text(option.value))

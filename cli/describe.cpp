@@ -172,8 +172,8 @@ CommandText describe(const CLI::App& command) {
       }
     }
   }
-  for (const CLI::App* below : command.get_subcommands([](const CLI::App* one) {
-         return !one->get_name().empty() && !one->get_group().empty();
+  for (const CLI::App* below : command.get_subcommands([](const CLI::App* subcommand) {
+         return !subcommand->get_name().empty() && !subcommand->get_group().empty();
        })) {
     text.commands.push_back(describe(*below));
   }

@@ -211,10 +211,10 @@ void limit_memory(const EmulateArguments& arguments, int threads) {
   }
   rlimit limit{};
   if (statm && getrlimit(RLIMIT_DATA, &limit) == 0) {
-    const rlim_t most = pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) +
-                        std::min(arguments.most_memory, kUnlimited) +
-                        static_cast<std::uint64_t>(threads) * kStackBytes;
-    limit.rlim_cur = std::min({limit.rlim_cur, limit.rlim_max, most});
+    const rlim_t limit_bytes = pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) +
+                               std::min(arguments.most_memory, kUnlimited) +
+                               static_cast<std::uint64_t>(threads) * kStackBytes;
+    limit.rlim_cur = std::min({limit.rlim_cur, limit.rlim_max, limit_bytes});
     static_cast<void>(setrlimit(RLIMIT_DATA, &limit));
   }
 }

@@ -130,7 +130,7 @@ std::vector<std::string> unknown_variables(const CLI::App& app) {
     }
   }
   std::ranges::transform(kEngineVariables, std::back_inserter(known),
-                         [](const EngineVariable& one) { return std::string(one.name); });
+                         [](const EngineVariable& variable) { return std::string(variable.name); });
   std::vector<std::string> sentences;
   for (const std::string& name : set) {
     if (std::ranges::find(known, name) != known.end()) {

@@ -30,21 +30,21 @@ bool parse_shard(const std::string& text, InputOptions& input) {
 
 // A bracket that is never closed would match nothing but itself.
 std::string check_brackets(const std::string& pattern) {
-  for (std::size_t at = 0; at < pattern.size(); ++at) {
-    if (pattern[at] == '\\') {
-      ++at;
-    } else if (pattern[at] == '[') {
+  for (std::size_t position = 0; position < pattern.size(); ++position) {
+    if (pattern[position] == '\\') {
+      ++position;
+    } else if (pattern[position] == '[') {
       // The first character may be a bracket: []a] and [!]a].
-      const bool is_negated =
-          at + 1 < pattern.size() && (pattern[at + 1] == '!' || pattern[at + 1] == '^');
-      const std::size_t first = at + (is_negated ? 2 : 1);
+      const bool is_negated = position + 1 < pattern.size() &&
+                              (pattern[position + 1] == '!' || pattern[position + 1] == '^');
+      const std::size_t first = position + (is_negated ? 2 : 1);
       const std::size_t end = pattern.find_first_of("]/", first + 1);
       if (end == std::string::npos || pattern[end] == '/' || pattern[first] == '/') {
         return fmt::format(
             "the [ of the pattern \"{}\" is not closed by a ]; for the character itself, write \\[",
             pattern);
       }
-      at = end;
+      position = end;
     }
   }
   return "";

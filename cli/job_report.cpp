@@ -54,14 +54,14 @@ std::string describe_left_out(const FileCounts& left_out) {
     files += count;
   }
   std::ranges::sort(kinds, std::ranges::greater());
-  for (std::size_t most = kinds.size();; --most) {
+  for (std::size_t count = kinds.size();; --count) {
     FileCounts shown;
-    for (std::size_t i = 0; i < most; ++i) {
+    for (std::size_t i = 0; i < count; ++i) {
       shown[kinds[i].second] = kinds[i].first;
     }
     std::string text = fmt::format("{} file{} left out ({}{})", files, files == 1 ? "" : "s",
-                                   fovea::describe(shown), most < kinds.size() ? ", ..." : "");
-    if (most <= 1 || columns_of(text) <= summary_columns()) {
+                                   fovea::describe(shown), count < kinds.size() ? ", ..." : "");
+    if (count <= 1 || columns_of(text) <= summary_columns()) {
       return text;
     }
   }
@@ -103,9 +103,9 @@ std::string as_lines(const std::vector<std::string>& parts) {
 std::string grouped(std::uint64_t number) {
   constexpr std::size_t kGroup = 3;
   std::string text = std::to_string(number);
-  for (std::size_t at = text.size(); at > kGroup;) {
-    at -= kGroup;
-    text.insert(at, ",");
+  for (std::size_t position = text.size(); position > kGroup;) {
+    position -= kGroup;
+    text.insert(position, ",");
   }
   return text;
 }

@@ -41,8 +41,8 @@ std::string lower_case(std::string text) {
 }
 
 std::string range_in_words(Whole range) {
-  return range.most >= INT32_MAX ? fmt::format("at least {}", range.least)
-                                 : fmt::format("from {} to {}", range.least, range.most);
+  return range.greatest >= INT32_MAX ? fmt::format("at least {}", range.least)
+                                     : fmt::format("from {} to {}", range.least, range.greatest);
 }
 
 CLI::Option* check_whole(CLI::Option* option, Whole range) {
@@ -54,9 +54,9 @@ CLI::Option* check_whole(CLI::Option* option, Whole range) {
     const bool is_number = end == last && !text.empty() && error != std::errc::invalid_argument;
     if (!is_number) {
       return fmt::format("must be a whole number{} {}; '{}' is not one",
-                         range.most >= INT32_MAX ? "," : "", range_in_words(range), text);
+                         range.greatest >= INT32_MAX ? "," : "", range_in_words(range), text);
     }
-    if (error != std::errc{} || number < range.least || number > range.most) {
+    if (error != std::errc{} || number < range.least || number > range.greatest) {
       return fmt::format("must be {}, not {}", range_in_words(range), text);
     }
     text = std::to_string(number);  // CLI11 would read 010 as 8
@@ -161,7 +161,7 @@ CLI::Option* add_choices(CLI::App& command, const char* names,
 
 CLI::Option* add_whole(CLI::App& command, const char* names, Whole range, int& variable,
                        const char* help) {
-  range.most = std::min<std::int64_t>(range.most, INT32_MAX);
+  range.greatest = std::min<std::int64_t>(range.greatest, INT32_MAX);
   return check_whole(command.add_option(names, variable, help), range);
 }
 
@@ -194,10 +194,10 @@ CLI::Option* add_size(CLI::App& command, const char* names, std::uint64_t& varia
 CLI::Option* add_real(CLI::App& command, const char* names, const char* value, Real range,
                       double& variable, const char* help) {
   const std::string words =
-      std::isinf(range.most)
+      std::isinf(range.greatest)
           ? fmt::format("{} {}", range.above_least ? "more than" : "at least", range.least)
-      : range.above_least ? fmt::format("more than {} and at most {}", range.least, range.most)
-                          : fmt::format("from {} to {}", range.least, range.most);
+      : range.above_least ? fmt::format("more than {} and at most {}", range.least, range.greatest)
+                          : fmt::format("from {} to {}", range.least, range.greatest);
   CLI::Option* option = command.add_option(names, variable, help)->type_name(value);
   option->default_str(fmt::format("{}", variable));
   return checked(option, words, [range, words](std::string& text) -> std::string {
@@ -208,8 +208,8 @@ CLI::Option* add_real(CLI::App& command, const char* names, const char* value, R
       return fmt::format("must be a number {}; '{}' is not one", words, text);
     }
     const bool high_enough = range.above_least ? number > range.least : number >= range.least;
-    return high_enough && number <= range.most ? ""
-                                               : fmt::format("must be {}, not {}", words, text);
+    return high_enough && number <= range.greatest ? ""
+                                                   : fmt::format("must be {}, not {}", words, text);
   });
 }
 
@@ -301,10 +301,11 @@ CLI::Option* add_seed(CLI::App& command, std::uint64_t& seed) {
 }
 
 std::pair<std::string, std::string> value_and_range(const CLI::Option& option) {
-  const std::string both = option.get_type_name();
-  const std::size_t mark = both.find(kRangeMark);
-  return mark == std::string::npos ? std::pair{both, std::string()}
-                                   : std::pair{both.substr(0, mark - 1), both.substr(mark + 1)};
+  const std::string type_and_range = option.get_type_name();
+  const std::size_t mark = type_and_range.find(kRangeMark);
+  return mark == std::string::npos
+             ? std::pair{type_and_range, std::string()}
+             : std::pair{type_and_range.substr(0, mark - 1), type_and_range.substr(mark + 1)};
 }
 
 std::string without_mark(const std::string& word) {

@@ -27,7 +27,7 @@ inline constexpr std::int64_t kMostThreads = 1024;
 struct Whole {
   static constexpr std::int64_t kNoLimit = INT64_MAX;
   std::int64_t least = 0;
-  std::int64_t most = kNoLimit;
+  std::int64_t greatest = kNoLimit;
 };
 
 // Kinds of options. CLI11's templates are compiled for them once, in options.cpp. `names` is as
@@ -58,10 +58,10 @@ CLI::Option* add_wholes(CLI::App& command, const char* names, Whole range,
 /// A number of bytes: "512M", "2 GiB"; units are powers of 1024.
 CLI::Option* add_size(CLI::App& command, const char* names, std::uint64_t& variable,
                       const char* help);
-/// A number from `least` to `most`, both included unless `above_least`.
+/// A number from `least` to `greatest`, both included unless `above_least`.
 struct Real {
   double least;
-  double most;
+  double greatest;
   bool above_least = false;
 };
 CLI::Option* add_real(CLI::App& command, const char* names, const char* value, Real range,

@@ -183,8 +183,8 @@ Files no_files(const std::string& /*value*/) {
 }  // namespace
 
 bool KindOfOutput::allows(std::string_view ending) const {
-  return ending == ".txt" || std::ranges::any_of(endings, [&](std::string_view one) {
-           return std::ranges::equal(one, ending, [](unsigned char a, unsigned char b) {
+  return ending == ".txt" || std::ranges::any_of(endings, [&](std::string_view kind_ending) {
+           return std::ranges::equal(kind_ending, ending, [](unsigned char a, unsigned char b) {
              return std::tolower(a) == std::tolower(b);
            });
          });

@@ -121,15 +121,15 @@ struct Destination {
 
 /// Whether two outputs would be one file; what is written to as it is may be shared.
 bool is_same_place(const fs::path& a, const fs::path& b) {
-  const io::OutputPlace one = io::output_place(a);
+  const io::OutputPlace place = io::output_place(a);
   const io::OutputPlace other = io::output_place(b);
-  if (one.is_direct || other.is_direct) {
+  if (place.is_direct || other.is_direct) {
     return false;
   }
   std::error_code unknown;
-  const fs::path canonical = fs::weakly_canonical(fs::absolute(one.path), unknown);
+  const fs::path canonical = fs::weakly_canonical(fs::absolute(place.path), unknown);
   return (!unknown && canonical == fs::weakly_canonical(fs::absolute(other.path), unknown)) ||
-         fs::equivalent(one.path, other.path, unknown);
+         fs::equivalent(place.path, other.path, unknown);
 }
 
 /// Where all outputs of a command go.
@@ -150,9 +150,9 @@ std::vector<Destination> destinations(const CLI::App& command) {
 }
 
 /// The option whose output would be the same file, so that one replaced the other; "" for none.
-std::string output_in_place(const Destination& one, std::span<const Destination> others) {
+std::string output_in_place(const Destination& output, std::span<const Destination> others) {
   const auto found = std::ranges::find_if(others, [&](const Destination& other) {
-    return other.option != one.option && is_same_place(one.file, other.file);
+    return other.option != output.option && is_same_place(output.file, other.file);
   });
   return found == others.end() ? "" : found->option->get_name();
 }
@@ -214,11 +214,12 @@ void check_outputs(const CLI::App& app) {
       }
     }
     const std::vector<Destination> all = destinations(*command);
-    for (auto one = all.begin(); one != all.end(); ++one) {
-      if (const std::string other = output_in_place(*one, {all.begin(), one}); !other.empty()) {
+    for (auto output = all.begin(); output != all.end(); ++output) {
+      if (const std::string other = output_in_place(*output, {all.begin(), output});
+          !other.empty()) {
         throw CLI::ValidationError(
-            one->option->get_name(),
-            fmt::format(kSharedPlace, printable_name(one->file.native()), other));
+            output->option->get_name(),
+            fmt::format(kSharedPlace, printable_name(output->file.native()), other));
       }
     }
     check_outputs(*command);

@@ -207,12 +207,12 @@ class Similar {
 
   Page find_neighbours() {
     gather_queries();
-    std::vector<std::int64_t> own;
-    own.reserve(queries_.size());
+    std::vector<std::int64_t> query_rows;
+    query_rows.reserve(queries_.size());
     for (const Query& query : queries_) {
-      own.push_back(query.photo.row);
+      query_rows.push_back(query.photo.row);
     }
-    const auto results = collection_.nearest(vectors_, options_.k, own);
+    const auto results = collection_.nearest(vectors_, options_.k, query_rows);
     Page page;
     options_.json.write(
         report_neighbours(collection_, report_, queries_, results, prints_table(), page));

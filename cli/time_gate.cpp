@@ -19,21 +19,21 @@ std::string percent_of(double change) {
   return fmt::format("{:+.1f}%", 100 * change);
 }
 
-void print_change(const lab::TimeChange& one) {
-  const std::string times =
-      one.earlier > 0 ? fmt::format("{:.4f} ms to {:.4f} ms", one.earlier * 1e3, one.now * 1e3)
-                      : fmt::format("{:.4f} ms", one.now * 1e3);
-  std::cout << fmt::format("{:<10} {:<44} {:>24} {:>7}", lab::to_string(one.verdict),
-                           io::printable(one.what), times,
-                           one.earlier > 0 ? percent_of(one.change) : "");
-  if (!one.peer.empty()) {
-    std::cout << fmt::format("  {} {}", io::printable(one.peer), percent_of(one.peer_change));
+void print_change(const lab::TimeChange& change) {
+  const std::string times = change.earlier > 0 ? fmt::format("{:.4f} ms to {:.4f} ms",
+                                                             change.earlier * 1e3, change.now * 1e3)
+                                               : fmt::format("{:.4f} ms", change.now * 1e3);
+  std::cout << fmt::format("{:<10} {:<44} {:>24} {:>7}", lab::to_string(change.verdict),
+                           io::printable(change.what), times,
+                           change.earlier > 0 ? percent_of(change.change) : "");
+  if (!change.peer.empty()) {
+    std::cout << fmt::format("  {} {}", io::printable(change.peer), percent_of(change.peer_change));
   }
-  if (!one.reason.empty()) {
-    std::cout << "  " << one.reason;
+  if (!change.reason.empty()) {
+    std::cout << "  " << change.reason;
   }
-  if (!one.file.empty()) {
-    std::cout << "  (" << io::printable(one.file) << ')';
+  if (!change.file.empty()) {
+    std::cout << "  (" << io::printable(change.file) << ')';
   }
   std::cout << '\n';
 }
@@ -81,9 +81,9 @@ bool pass_time_gate(std::span<const lab::TimeChange> changes, const std::string&
   };
   if (prints && !changes.empty()) {
     for (const TimeVerdict verdict : {TimeVerdict::kNotJudged, TimeVerdict::kSlower}) {
-      for (const lab::TimeChange& one : changes) {
-        if (one.verdict == verdict) {
-          print_change(one);
+      for (const lab::TimeChange& change : changes) {
+        if (change.verdict == verdict) {
+          print_change(change);
         }
       }
     }

@@ -55,17 +55,17 @@ std::string unknown_option(const CLI::App& command, const std::string& word) {
   const std::string name = word.substr(0, word.find('='));
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& one : option->get_snames()) {
-      names.push_back("-" + one);
+    for (const std::string& short_name : option->get_snames()) {
+      names.push_back("-" + short_name);
     }
-    for (const std::string& one : option->get_lnames()) {
-      names.push_back("--" + one);
+    for (const std::string& long_name : option->get_lnames()) {
+      names.push_back("--" + long_name);
     }
   }
   std::string hint = io::did_you_mean(name, names);
   if (name.size() == 2) {  // "-v" may mean -V, and nothing else
-    const auto same = [&](const std::string& one) {
-      return one.size() == 2 && std::tolower(one[1]) == std::tolower(name[1]);
+    const auto same = [&](const std::string& candidate) {
+      return candidate.size() == 2 && std::tolower(candidate[1]) == std::tolower(name[1]);
     };
     const auto found = std::ranges::find_if(names, same);
     hint = found == names.end() ? "" : fmt::format("; did you mean {}?", *found);

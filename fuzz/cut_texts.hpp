@@ -18,11 +18,11 @@ template <typename Read>
 void cut_texts(std::string_view input, Read read) {
   try {
     const text::Tokenizer tokenizer(read(), "fuzz");
-    const std::string own(input.substr(input.size() - std::min<std::size_t>(input.size(), 100)));
+    const std::string tail(input.substr(input.size() - std::min<std::size_t>(input.size(), 100)));
     for (const std::string_view given :
          {std::string_view(
               "A photo of aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"),
-          std::string_view("abc <tag> \xe2\x96\x81\xef\xac\x81\n\n\t"), std::string_view(own)}) {
+          std::string_view("abc <tag> \xe2\x96\x81\xef\xac\x81\n\n\t"), std::string_view(tail)}) {
       for (const TextClean clean : {TextClean::kAuto, TextClean::kNone}) {
         try {
           const auto ids = tokenizer.encode(given, 64, clean);

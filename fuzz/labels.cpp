@@ -22,9 +22,9 @@ void check(bool holds) {
   }
 }
 
-void check_labels(const std::string& given, std::size_t most) {
+void check_labels(const std::string& given, std::size_t limit) {
   const std::vector<std::string> labels = fovea::cli::read_labels(given);
-  check(std::ranges::none_of(labels, &std::string::empty) && labels.size() <= most);
+  check(std::ranges::none_of(labels, &std::string::empty) && labels.size() <= limit);
 }
 
 }  // namespace

@@ -44,9 +44,9 @@ void read_lines(const std::string& path, char delimiter, std::string_view text) 
     if (expected.starts_with("\xef\xbb\xbf")) {
       expected.erase(0, 3);
     }
-    for (std::size_t at = expected.find("\r\n"); at != std::string::npos;
-         at = expected.find("\r\n", at + 1)) {
-      expected.erase(at, 1);
+    for (std::size_t position = expected.find("\r\n"); position != std::string::npos;
+         position = expected.find("\r\n", position + 1)) {
+      expected.erase(position, 1);
     }
     if (expected.ends_with('\r')) {
       expected.pop_back();

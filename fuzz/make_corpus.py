@@ -97,8 +97,8 @@ def vocabulary_seeds():
     merges = [["a", "b"], ["▁", "a"], ["▁a", "b"], ["▁", "ab"]]
     document = {
         "added_tokens": [
-            {"id": at, "content": piece, "special": special[piece] != 4}
-            for at, piece in enumerate(pieces)
+            {"id": index, "content": piece, "special": special[piece] != 4}
+            for index, piece in enumerate(pieces)
             if special.get(piece) in (2, 3, 4)
         ],
         "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
@@ -107,7 +107,7 @@ def vocabulary_seeds():
             "type": "BPE",
             "unk_token": "<unk>",
             "byte_fallback": True,
-            "vocab": {piece: at for at, piece in enumerate(pieces)},
+            "vocab": {piece: index for index, piece in enumerate(pieces)},
             "merges": merges,
         },
     }
@@ -127,8 +127,8 @@ def vocabulary_seeds():
 
     def model(texts, trainer, normalizer):
         all_pieces = b"".join(
-            field(1, field(1, text.encode()) + field(2, -float(at)) + field(3, special.get(text, 1)))
-            for at, text in enumerate(texts)
+            field(1, field(1, text.encode()) + field(2, -float(index)) + field(3, special.get(text, 1)))
+            for index, text in enumerate(texts)
         )
         return all_pieces + field(2, trainer) + field(3, normalizer)
 
