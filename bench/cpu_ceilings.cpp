@@ -48,8 +48,8 @@ double rate(ThreadPool& pool, double work, const Call& call) {
       rates[thread] = calls * work / seconds;
     });
     double sum = 0;
-    for (const double one : rates) {
-      sum += one;
+    for (const double rate : rates) {
+      sum += rate;
     }
     best = std::max(best, sum);
   }
@@ -75,19 +75,19 @@ double matrix_rate(ThreadPool& pool, DType type) {
     std::generate_n(units.data(), count,
                     [&] { return base | (static_cast<Unit>(random()) & mask); });
   };
-  for (Operands& own : operands) {
-    fill(own.a, height * kUnits);
-    fill(own.b, kernel.columns * kUnits);
-    fill(own.sums, height * kernel.columns);
+  for (Operands& buffers : operands) {
+    fill(buffers.a, height * kUnits);
+    fill(buffers.b, kernel.columns * kUnits);
+    fill(buffers.sums, height * kernel.columns);
   }
   const double products = static_cast<double>(height * kernel.columns * kUnits) *
                           static_cast<double>(numbers_in_unit(kernel.type));
   return rate(pool, 2 * kCalls * products, [&](std::size_t thread) {
     const TileSession session(kernel);
-    Operands& own = operands[thread];
+    Operands& buffers = operands[thread];
     for (int i = 0; i < kCalls; ++i) {
-      tile_function(kernel, height)(own.a.data(), kernel.packed_layout(height), own.b.data(),
-                                    kUnits, own.sums.data());
+      tile_function(kernel, height)(buffers.a.data(), kernel.packed_layout(height),
+                                    buffers.b.data(), kUnits, buffers.sums.data());
     }
   });
 }

@@ -197,7 +197,7 @@ def with_choice(path, choice, pixels, device):
     linears, together = [], []
     for layer in getattr(model, "vision_model", model).encoder.layers:  # some versions of transformers nest it
         attention, mlp = layer.self_attn, layer.mlp
-        for owner, name, at in [
+        for owner, name, kind in [
             (attention, "q_proj", "qkv"),
             (attention, "k_proj", "qkv"),
             (attention, "v_proj", "qkv"),
@@ -205,7 +205,7 @@ def with_choice(path, choice, pixels, device):
             (mlp, "fc1", "fc1"),
             (mlp, "fc2", "fc2"),
         ]:
-            linears.append(Linear(getattr(owner, name), choice.get(at, place())))
+            linears.append(Linear(getattr(owner, name), choice.get(kind, place())))
             setattr(owner, name, linears[-1])
         qkv = torch.cat([linear.weight for linear in linears[-6:-3]])
         together += [qkv] * 3 + [linear.weight for linear in linears[-3:]]
@@ -225,8 +225,8 @@ def pieces(photos, count, seed):
     for number in range(count):
         photo = photos[number % len(photos)]
         size = [int(side * random.uniform(0.4, 0.9)) for side in photo.size]
-        at = [int(random.integers(0, side - part + 1)) for side, part in zip(photo.size, size, strict=True)]
-        result.append(photo.crop((*at, at[0] + size[0], at[1] + size[1])))
+        corner = [int(random.integers(0, side - part + 1)) for side, part in zip(photo.size, size, strict=True)]
+        result.append(photo.crop((*corner, corner[0] + size[0], corner[1] + size[1])))
     return result
 
 

@@ -72,7 +72,7 @@ class Transformers:
     def rates(self, pixels, batch, repeats):
         """Images per second on values that are there, and with the result copied to the host as f16."""
         whole = min(len(pixels) // batch, 4) * batch or len(pixels)  # of one size, which a compiled model has
-        parts = [self.values(pixels[at : min(at + batch, whole)]) for at in range(0, whole, batch)]
+        parts = [self.values(pixels[first : min(first + batch, whole)]) for first in range(0, whole, batch)]
         images = sum(map(len, parts))
         host = torch.empty(
             (batch, *self.features(parts[0]).shape[1:]), dtype=torch.float16, pin_memory=self.device == "cuda"

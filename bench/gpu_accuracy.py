@@ -159,7 +159,7 @@ def halves(kinds):
 
 def spread(photos, count):
     """`count` of the photos, from all over the list."""
-    return [photos[at] for at in numpy.linspace(0, len(photos) - 1, min(count, len(photos))).astype(int)]
+    return [photos[index] for index in numpy.linspace(0, len(photos) - 1, min(count, len(photos))).astype(int)]
 
 
 def calibrated_figures(fovea, model, precision, truth, kinds):
@@ -169,7 +169,7 @@ def calibrated_figures(fovea, model, precision, truth, kinds):
         yield "examples/photos", layers, figures(*compare(truth, fovea.embed(folder, precision)), kinds)
     half, cosines, recalls = halves(kinds), numpy.empty(len(kinds)), numpy.empty(len(kinds))
     for tested in (0, 1):
-        others = [photo for photo, at in zip(fovea.photos, half, strict=True) if at != tested]
+        others = [photo for photo, side in zip(fovea.photos, half, strict=True) if side != tested]
         source = fovea.listed(f"half-{1 - tested}", spread(others, CALIBRATION_PHOTOS))
         folder = fovea.calibrated(model, f"half {1 - tested}", source)
         # All photos, so that neighbours are embedded by the same model; told are those of this half.
@@ -220,8 +220,8 @@ def study(model, name, options, photos, kinds, work):
 
 def resolved(options, model, work):
     """The model's folder, made when it is PRESET@SEED, and its name for people."""
-    preset, at, seed = model.partition("@")
-    if not at:
+    preset, seed_mark, seed = model.partition("@")
+    if not seed_mark:
         return pathlib.Path(model), pathlib.Path(model).name
     run(options.fovea, "init", "--preset", preset, "--seed", seed, "-o", work / preset)
     return work / preset, f"{preset}, seed {seed}"

@@ -42,10 +42,10 @@ def rate_between(short, long, run):
 def fovea_rates(options, photos, work, precision):
     out = work / f"out-{precision}"
     common = ["-m", options.model, "--device", "cuda", "--precision", precision, "--quiet", "--overwrite", "-o", out]
-    few, many = len(photos) // 5, len(photos)
-    gpu = rate_between(2 * few, 2 * many, lambda n: Run(options.fovea, "embed", "--synthetic", n, *common))
-    both = rate_between(few, many, lambda n: Run(options.fovea, "embed", listed(work, photos[:n]), *common))
-    return {"gpu_only": gpu, "end_to_end": both} | agreement(options, photos[:COMPARED], work, precision)
+    few, count = len(photos) // 5, len(photos)
+    gpu = rate_between(2 * few, 2 * count, lambda n: Run(options.fovea, "embed", "--synthetic", n, *common))
+    end_to_end = rate_between(few, count, lambda n: Run(options.fovea, "embed", listed(work, photos[:n]), *common))
+    return {"gpu_only": gpu, "end_to_end": end_to_end} | agreement(options, photos[:COMPARED], work, precision)
 
 
 def embeddings(options, photos, work, *arguments):
@@ -67,8 +67,8 @@ def decode_rate(options, photos, work):
     model, out = work / "one-layer", work / "out-decode"
     Run(options.fovea, "init", "--preset", "base-patch16-224", "--layers", 1, "-o", model)
     command = ["-m", model, "--device", "cuda", "--precision", "bf16", "--quiet", "--overwrite", "-o", out]
-    few, many = len(photos) // 5, len(photos)
-    return rate_between(few, many, lambda n: Run(options.fovea, "embed", listed(work, photos[:n]), *command))
+    few, count = len(photos) // 5, len(photos)
+    return rate_between(few, count, lambda n: Run(options.fovea, "embed", listed(work, photos[:n]), *command))
 
 
 def compiled_model(options):

@@ -41,10 +41,10 @@ def cards_of(options):
 def with_machine(document, described):
     """The document of a program, which knows its GPU, with the driver, the clocks and the commit as this script knows
     them."""
-    own = document.get("machine") or {}
-    gpu = described["gpu"] | (own.get("gpu") or {})
-    versions = described["versions"] | (own.get("versions") or {})
-    return document | {"machine": described | own | {"gpu": gpu, "versions": versions}}
+    recorded = document.get("machine") or {}
+    gpu = described["gpu"] | (recorded.get("gpu") or {})
+    versions = described["versions"] | (recorded.get("versions") or {})
+    return document | {"machine": described | recorded | {"gpu": gpu, "versions": versions}}
 
 
 def without_paths(options, value):

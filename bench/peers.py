@@ -77,13 +77,13 @@ def ceilings(results):
     size = 8192
     a = torch.randn(size, size, device="cuda")
     b = torch.randn(size, size, device="cuda")
-    one = torch.ones((), device="cuda")
+    unit = torch.ones((), device="cuda")
     a8, b8, a16, b16 = a.to(E4M3), b.to(E4M3), a.bfloat16(), b.bfloat16()
     source = torch.empty(4 << 30, dtype=torch.uint8, device="cuda").random_()
     target = torch.empty_like(source)
     rates = {
         "bf16_tflops": lambda: a16 @ b16.T,
-        "e4m3_tflops": lambda: torch._scaled_mm(a8, b8.T, one, one, out_dtype=torch.bfloat16, use_fast_accum=True),
+        "e4m3_tflops": lambda: torch._scaled_mm(a8, b8.T, unit, unit, out_dtype=torch.bfloat16, use_fast_accum=True),
     }
     results["ceilings"] = {name: 2 * size**3 / device_seconds(call)[0] * 1e-12 for name, call in rates.items()}
     results["ceilings"]["copy_gb_s"] = 2 * source.numel() / device_seconds(lambda: target.copy_(source))[0] * 1e-9
@@ -101,7 +101,7 @@ class Gemm:
         self.x8 = self.x.to(E4M3)
         self.w8 = (self.w * 16).to(E4M3)
         self.bias = torch.randn(self.n, device="cuda", dtype=torch.bfloat16)
-        self.one = torch.ones((), device="cuda")
+        self.unit_scale = torch.ones((), device="cuda")
         self.w_scale = torch.full((), 1 / 16, device="cuda")
         self.row_ones = torch.ones(self.m, 1, device="cuda")
         self.column_scales = torch.full((1, self.n), 1 / 16, device="cuda")
@@ -109,7 +109,7 @@ class Gemm:
         self.residual = torch.randn(self.m, self.n, device="cuda", dtype=torch.bfloat16)
 
     def mm8(self, bias=None, row_wise=False):
-        scales = (self.row_ones, self.column_scales) if row_wise else (self.one, self.w_scale)
+        scales = (self.row_ones, self.column_scales) if row_wise else (self.unit_scale, self.w_scale)
         return torch._scaled_mm(self.x8, self.w8.T, *scales, bias=bias, out_dtype=torch.bfloat16, use_fast_accum=True)
 
     def mm16(self, bias=None):
@@ -231,7 +231,7 @@ def encoders(results, model_path, batches, compile_too, save):
         expected = reference(sample).pooler_output.float()
     del reference
 
-    def off(run, values):
+    def difference(run, values):
         """One less the least cosine; the sample's images lead the batch."""
         values[: len(sample)] = sample[: len(values)].bfloat16()
         got = run(values).pooler_output[: len(sample)].float()
@@ -249,7 +249,9 @@ def encoders(results, model_path, batches, compile_too, save):
         for peer, precision, _, compiled in ENCODERS
     ]
     save()
-    for place, (batch, (peer, precision, limit, compiled)) in enumerate((b, one) for b in batches for one in ENCODERS):
+    for place, (batch, (peer, precision, limit, compiled)) in enumerate(
+        (b, encoder) for b in batches for encoder in ENCODERS
+    ):
         if compiled and not compile_too:
             continue
         values = (torch.rand(batch, 3, side, side, device="cuda") * 2 - 1).bfloat16()
@@ -273,7 +275,7 @@ def encoders(results, model_path, batches, compile_too, save):
             rows[place]["case"],
             peer,
             lambda run=run, values=values: run(values),
-            lambda run=run, values=values: off(run, values),
+            lambda run=run, values=values: difference(run, values),
             limit,
             timer=lambda call, n=30 if batch < 64 else 8: device_seconds(call, n),
         )

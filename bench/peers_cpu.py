@@ -390,16 +390,16 @@ def measure(options):
                 if isinstance(engine, Fovea):
                     row["details"] = engine.details[batch]
                 results.append(row)
-            for own, others in (
+            for subject, others in (
                 ("fovea", [name for name, engine in engines.items() if engine.requests == 1]),
                 ("fovea throughput", list(engines)),
             ):
                 peers = [name for name in others if not name.startswith("fovea")]
-                if own in medians and peers:
+                if subject in medians and peers:
                     best = max(peers, key=medians.get)
                     print(
-                        f"{precision} batch {batch}: {own} {medians[own]:.2f} images/s, "
-                        f"{medians[own] / medians[best]:.2f} x {best} {medians[best]:.2f}",
+                        f"{precision} batch {batch}: {subject} {medians[subject]:.2f} images/s, "
+                        f"{medians[subject] / medians[best]:.2f} x {best} {medians[best]:.2f}",
                         flush=True,
                     )
     return results, quality

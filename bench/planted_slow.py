@@ -88,8 +88,8 @@ def calibrate(folder: pathlib.Path, run: list[str], percent: float) -> tuple[int
     """Clocks, and the percentage that they were measured to be."""
     ours = Steps([*run, "--steps"])
     first = [ours.sample() for _ in range(PAIRS)]
-    mhz = statistics.median(one["sm_mhz"] for one in first) or 1000
-    seconds = statistics.median(one["seconds"] for one in first)
+    mhz = statistics.median(reading["sm_mhz"] for reading in first) or 1000
+    seconds = statistics.median(reading["seconds"] for reading in first)
     clocks = seconds * mhz * 1e6 * percent / 100
     best = (0, math.inf)
     for _ in range(ROUNDS):

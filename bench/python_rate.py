@@ -40,12 +40,12 @@ def seconds_of(function):
 
 def measure(options, work):
     photos = [str(path) for path in make_photos(work / "photos", options.images)]
-    output, theirs = work / "python.npy", work / "fovea.npy"
+    output, program_rows = work / "python.npy", work / "fovea.npy"
     common = ["-m", options.model, "--device", options.device, "--precision", options.precision]
 
     def command(times):
-        theirs.unlink(missing_ok=True)
-        return Run(options.fovea, "embed", listed(work, photos * times), *common, "--quiet", "-o", theirs).seconds
+        program_rows.unlink(missing_ok=True)
+        return Run(options.fovea, "embed", listed(work, photos * times), *common, "--quiet", "-o", program_rows).seconds
 
     def reported():
         arguments = [options.fovea, "embed", listed(work, photos), *common, "--progress", "json"]
@@ -83,7 +83,7 @@ def measure(options, work):
         "cli_reported_images_per_second": reported(),
         "process_seconds": best(process),
         "cli_process_seconds": best(command, 1),
-        "same_values": bool(numpy.array_equal(rows, numpy.load(theirs))),
+        "same_values": bool(numpy.array_equal(rows, numpy.load(program_rows))),
         "same_values_as_process": bool(numpy.array_equal(rows, numpy.load(output))),
     }
 

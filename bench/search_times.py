@@ -133,9 +133,9 @@ class Rows:
         array = numpy.empty((end - begin, self.dimension), dtype)
         first = 0
         for shard in self.shards:
-            for at in range(max(begin - first, 0), min(end - first, len(shard)), CHUNK):
-                part = shard[at : min(at + CHUNK, end - first)]
-                to = first + at - begin
+            for offset in range(max(begin - first, 0), min(end - first, len(shard)), CHUNK):
+                part = shard[offset : min(offset + CHUNK, end - first)]
+                to = first + offset - begin
                 array[to : to + len(part)] = unit(part.astype(numpy.float32)) if normalize else part
             first += len(shard)
         return array
@@ -266,12 +266,12 @@ class Numpy(Peer):
     def search_part(self, part, queries):
         first, array, (begin, end) = part
         found = []
-        for at in range(begin, end, CHUNK):
-            chunk = numpy.asarray(array[at : min(at + CHUNK, end)], numpy.float32)
+        for offset in range(begin, end, CHUNK):
+            chunk = numpy.asarray(array[offset : min(offset + CHUNK, end)], numpy.float32)
             scores = queries @ chunk.T
             k = min(self.k, len(chunk))
             best = numpy.argpartition(-scores, k - 1, axis=1)[:, :k]
-            found.append((numpy.take_along_axis(scores, best, axis=1), best + at + first))
+            found.append((numpy.take_along_axis(scores, best, axis=1), best + offset + first))
         return numpy.concatenate([f[0] for f in found], axis=1), numpy.concatenate([f[1] for f in found], axis=1)
 
 
@@ -282,7 +282,7 @@ class Usearch:
         from usearch.index import MetricKind, search
 
         self.k, self.threads, self.arrays = options.k, options.threads, arrays
-        self.one = lambda array, queries: search(
+        self.search_array = lambda array, queries: search(
             array, queries, self.k, MetricKind.IP, exact=True, threads=self.threads
         )
 
@@ -292,7 +292,7 @@ class Usearch:
         found = []
         first = 0
         for array in self.arrays:
-            matches = self.one(array, queries)
+            matches = self.search_array(array, queries)
             found.append(
                 (-numpy.atleast_2d(matches.distances), numpy.atleast_2d(matches.keys).astype(numpy.int64) + first)
             )
@@ -345,10 +345,10 @@ def exact_on_gpu(rows, queries, k):
     found = []
     first = 0
     for shard in rows.shards:
-        for at in range(0, len(shard), 16 * CHUNK):
-            part = torch.from_numpy(numpy.array(shard[at : at + 16 * CHUNK])).cuda().double()
+        for offset in range(0, len(shard), 16 * CHUNK):
+            part = torch.from_numpy(numpy.array(shard[offset : offset + 16 * CHUNK])).cuda().double()
             best = (wanted @ torch.nn.functional.normalize(part).T).topk(min(k, len(part)))
-            found.append((best.values.cpu().numpy(), best.indices.cpu().numpy() + first + at))
+            found.append((best.values.cpu().numpy(), best.indices.cpu().numpy() + first + offset))
         first += len(shard)
     scores = numpy.concatenate([part[0] for part in found], axis=1)
     return merge(found, k), -numpy.sort(-scores, axis=1)[:, :k]
@@ -360,10 +360,10 @@ def exact_answers(rows, queries, k):
     found = []
     first = 0
     for shard in rows.shards:
-        for at in range(0, len(shard), CHUNK):
-            scores = wanted @ unit(shard[at : at + CHUNK].astype(numpy.float64)).T
+        for offset in range(0, len(shard), CHUNK):
+            scores = wanted @ unit(shard[offset : offset + CHUNK].astype(numpy.float64)).T
             best = numpy.argsort(-scores, axis=1, kind="stable")[:, :k]
-            found.append((numpy.take_along_axis(scores, best, axis=1), best + first + at))
+            found.append((numpy.take_along_axis(scores, best, axis=1), best + first + offset))
         first += len(shard)
     best = merge(found, k)
     scores = numpy.concatenate([part[0] for part in found], axis=1)
@@ -443,8 +443,8 @@ def main():
     options = parser.parse_args()
     shards = make_collection(options)
     for shard in shards:  # into the page cache
-        for at in range(0, len(shard), CHUNK):
-            shard[at : at + CHUNK].max()
+        for offset in range(0, len(shard), CHUNK):
+            shard[offset : offset + CHUNK].max()
     rows = Rows(shards)
     batches = {}
     random = numpy.random.default_rng(0)

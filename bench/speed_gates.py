@@ -14,13 +14,13 @@ MOST_NAMES = 10  # of cases, in a sentence
 
 
 @contextlib.contextmanager
-def earlier_results(own: pathlib.Path):
+def earlier_results(result: pathlib.Path):
     """What --against takes: a folder of the earlier results of this GPU, without the file that the run writes
     itself."""
     name = machine.gpu().get("name")
     with tempfile.TemporaryDirectory() as folder:
         for path in sorted(RESULTS.glob("*/*.json")):
-            is_own = path.resolve() == own.resolve()
+            is_own = path.resolve() == result.resolve()
             if not is_own and name and json.loads(path.read_text())["machine"].get("gpu", {}).get("name") == name:
                 shutil.copy(path, folder)
         yield folder if any(pathlib.Path(folder).iterdir()) else "none"

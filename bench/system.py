@@ -56,25 +56,25 @@ def end_to_end(fovea: str, model: str, precision: str, count: int, work: pathlib
         return photos if n == count else few
 
     compute = rate(count // 4, count, lambda n: Run(fovea, "embed", "--synthetic", n, *common))
-    both = rate(count // 4, count, lambda n: Run(fovea, "embed", folder(n), *common))
+    end_to_end = rate(count // 4, count, lambda n: Run(fovea, "embed", folder(n), *common))
     pixels = work / "pixels.npy"
     decode_only = ["-m", model, "--quiet", "-o", pixels]
-    many = list(photos.iterdir()) * 8  # decoding is fast, so more of it gives a steadier figure
+    repeated = list(photos.iterdir()) * 8  # decoding is fast, so more of it gives a steadier figure
     listed = work / "many.txt"
 
     def decode_run(n: int) -> Run:
-        listed.write_text("".join(f"{path}\n" for path in many[:n]))
+        listed.write_text("".join(f"{path}\n" for path in repeated[:n]))
         return Run(fovea, "preprocess", f"@{listed}", *decode_only)
 
-    decode = rate(len(many) // 4, len(many), decode_run)
+    decode = rate(len(repeated) // 4, len(repeated), decode_run)
     slower = min(compute, decode)
     return {
         "images": count,
         "precision": precision,
         "compute_only": compute,
         "decode_only": decode,
-        "end_to_end": both,
-        "share_of_slower_stage": both / slower,
+        "end_to_end": end_to_end,
+        "share_of_slower_stage": end_to_end / slower,
     }
 
 

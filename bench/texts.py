@@ -132,10 +132,10 @@ def of_program(options, precision, texts, folder):
         ).seconds
 
     seconds(len(texts) // SHARE)  # the weights are in the page cache from here on
-    few, many = (min(seconds(count) for _ in range(2)) for count in (len(texts) // SHARE, len(texts)))
-    if many <= few:
+    few_seconds, all_seconds = (min(seconds(count) for _ in range(2)) for count in (len(texts) // SHARE, len(texts)))
+    if all_seconds <= few_seconds:
         raise RuntimeError(f"{len(texts)} texts are too few: the program's start takes longer")
-    return (len(texts) - len(texts) // SHARE) / (many - few)
+    return (len(texts) - len(texts) // SHARE) / (all_seconds - few_seconds)
 
 
 def measure(options, folder, save):

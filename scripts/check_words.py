@@ -28,8 +28,8 @@ BEGINNING = re.compile(
 NAMES = frozenset(
     re.findall(
         r"\w+",
-        """as at both by for it its many most none of off on one own some theirs them these they those upon who whoever
-        whom whose with within without""",
+        """as at both by it its many most none of off on one own some theirs them these they those upon who whoever
+        whom whose with""",
     )
 )
 CPP = (".cpp", ".hpp", ".h", ".c", ".cu", ".cuh")
@@ -99,12 +99,13 @@ def python_comments(text: str) -> list[tuple[int, str]]:
 
 
 def cpp_names(text: str) -> list[tuple[int, str]]:
-    """Line and name of each declaration whose name is refused. A function `at` is one as the standard library has."""
+    """Line and name of each declaration whose name is refused. Functions `as` and `at` read as those of the
+    standard library do."""
     code = LEXEME.sub(lambda match: "\n" * match.group().count("\n") if match.group()[0] == "/" else '""', text)
     found = []
     for match in DECLARATION.finditer(code):
         name = match["name"].rstrip("_")
-        if match["type"] not in NO_TYPES and not (name == "at" and match["next"] == "("):
+        if match["type"] not in NO_TYPES and not (name in ("as", "at") and match["next"] == "("):
             found.append((code.count("\n", 0, match.start("name")) + 1, name))
     for match in BINDING.finditer(code):
         line = code.count("\n", 0, match.start()) + 1

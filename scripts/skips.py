@@ -34,17 +34,17 @@ def reasons(text):
     return found
 
 
-def main(most, *logs):
+def main(limit, *logs):
     found = sum((reasons(pathlib.Path(log).read_text(errors="replace")) for log in logs), collections.Counter())
     for reason, count in found.most_common():
         print(f"skipped {count}: {reason}")
-    print(f"{found.total()} tests were skipped; {most} may be")
+    print(f"{found.total()} tests were skipped; {limit} may be")
     lost = {name[1] for reason in found if (name := MISSING.match(reason))} - optional()
     for name in sorted(lost):
         print(
             f"scripts/setup installs what has the module {name}, which is missing, and whole modules of tests may need it"
         )
-    return bool(lost) or found.total() > int(most)
+    return bool(lost) or found.total() > int(limit)
 
 
 if __name__ == "__main__":

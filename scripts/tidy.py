@@ -19,7 +19,7 @@ import cpus
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OUT = ROOT / "build/tidy"
 CLANG_TIDY = ROOT / "build/venv/bin/clang-tidy"
-MOST = 16  # sources of a group
+GROUP_SIZE = 16  # sources of a group
 # Highway's sources include themselves, by name.
 ALONE = re.compile(r"^#include .hwy/foreach_target\.h", re.M)
 # What CMake's files for many sources hold.
@@ -33,11 +33,11 @@ def flags_of(build: pathlib.Path) -> dict[str, list[str]]:
     found = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         command = shlex.split(entry["command"])
-        at = command.index("-o")
-        del command[at : at + 2]
+        output = command.index("-o")
+        del command[output : output + 2]
         if "-include" in command:  # headers that GCC has precompiled
-            at = command.index("-include")
-            del command[at : at + 2]
+            header = command.index("-include")
+            del command[header : header + 2]
         flags = [word for word in command if word not in ("-c", "-Winvalid-pch", entry["file"])]
         compiled = pathlib.Path(entry["file"])
         # Many sources that are compiled as one have its flags.
@@ -72,7 +72,7 @@ def grouped(sources: list[str], flags: dict[str, list[str]]) -> list[list[str]]:
             folder = pathlib.Path(source).relative_to(ROOT).parts[:-1][:2]
             by_flags.setdefault((*folder, *flags[source]), []).append(source)
     for alike in by_flags.values():
-        count = -(-len(alike) // MOST)
+        count = -(-len(alike) // GROUP_SIZE)
         groups += [alike[i::count] for i in range(count)]
     return sorted(groups, key=len, reverse=True)
 
@@ -89,12 +89,12 @@ def main() -> None:
     jobs = []  # the sources of a group, and the file that holds them all
     own_flags = {source: flags[source] for source in sources}
     for number, group in enumerate(grouped(sources, flags)):
-        one = group[0]
+        source = group[0]
         if len(group) > 1:
-            one = str(OUT / f"{number}.cpp")
-            pathlib.Path(one).write_text("\n".join(pathlib.Path(source).read_text() for source in group))
-            own_flags[one] = flags[group[0]]
-        jobs.append((group, one))
+            source = str(OUT / f"{number}.cpp")
+            pathlib.Path(source).write_text("\n".join(pathlib.Path(source).read_text() for source in group))
+            own_flags[source] = flags[group[0]]
+        jobs.append((group, source))
     (OUT / "compile_commands.json").write_text(
         json.dumps(
             [
@@ -104,8 +104,8 @@ def main() -> None:
         )
     )
 
-    def look(group: list[str], one: str) -> str:
-        clean, text = tidy(one)
+    def look(group: list[str], source: str) -> str:
+        clean, text = tidy(source)
         if clean or len(group) == 1:
             return "" if clean else text
         alone = [tidy(source) for source in group]

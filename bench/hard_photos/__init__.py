@@ -74,7 +74,11 @@ def make(seed, each=EACH, kinds=KINDS):
                 yield kind, number, DRAWN[kind](random, size)
             elif kind in edits.KINDS:
                 chosen = random.choice(len(photographs), 2, replace=False)
-                yield kind, number, edits.KINDS[kind](random, *(ImageOps.fit(photographs[at], size) for at in chosen))
+                yield (
+                    kind,
+                    number,
+                    edits.KINDS[kind](random, *(ImageOps.fit(photographs[index], size) for index in chosen)),
+                )
     for kind in (kind for kind in WHOLE if kind in kinds):
         for number, photo in enumerate(whole[kind]):
             photo.thumbnail((SIDES[-1], SIDES[-1]))

@@ -282,8 +282,8 @@ def line_drawing(random, size):
         elif shape == 2:
             draw.line([(x + random.normal(0, w), y + random.normal(0, h)) for _ in range(5)], BLACK, pen)
         else:
-            for at in numpy.arange(0, h, 5):
-                draw.line((x, y + at, x + w, y + at - 20), BLACK)
+            for offset in numpy.arange(0, h, 5):
+                draw.line((x, y + offset, x + w, y + offset - 20), BLACK)
     return image
 
 

@@ -63,8 +63,8 @@ def night_city(random, size):
 
 def moonlit(random, size):
     x, y = grid(size)
-    at, radius = random.uniform(0.2, 0.8, 2) * size, min(size) * random.uniform(0.03, 0.15)
-    disc = 255 / (1 + numpy.exp(numpy.hypot(x - at[0], y - at[1]) - radius))
+    centre, radius = random.uniform(0.2, 0.8, 2) * size, min(size) * random.uniform(0.03, 0.15)
+    disc = 255 / (1 + numpy.exp(numpy.hypot(x - centre[0], y - centre[1]) - radius))
     return gray(disc + 20 * clouds(random, size, 1.6))
 
 
@@ -147,8 +147,8 @@ def bokeh(random, size):
     x, y = grid(size)
     picture = numpy.zeros((*x.shape, 3)) + numpy.array(colour(random, 0, 50))
     for _ in range(int(random.integers(15, 50))):
-        at, radius = random.uniform(0, 1, 2) * size, random.uniform(6, 40)
-        picture[numpy.hypot(x - at[0], y - at[1]) < radius] += numpy.array(colour(random, 20, 140))
+        centre, radius = random.uniform(0, 1, 2) * size, random.uniform(6, 40)
+        picture[numpy.hypot(x - centre[0], y - centre[1]) < radius] += numpy.array(colour(random, 20, 140))
     return gray(picture).filter(ImageFilter.GaussianBlur(2))
 
 

@@ -49,9 +49,9 @@ def integer(value: SupportsIndex, name: str, least: int, bits: int = 32, least_i
     if number < least:
         meaning = f" ({least_is})" if least_is else ""
         raise ValueError(f"{name} must be {least}{meaning} or more, not {number}")
-    most = (1 << (bits - 1)) - 1
-    if number > most:
-        raise ValueError(f"{name} must be at most {most}, not {number}")
+    greatest = (1 << (bits - 1)) - 1
+    if number > greatest:
+        raise ValueError(f"{name} must be at most {greatest}, not {number}")
     return number
 
 

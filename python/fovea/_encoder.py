@@ -387,7 +387,7 @@ class Encoder:
         given = list(_images_of(images))
         window = window_of_all(given)
         if window is None:
-            window = Window.of(given)
+            window = Window.from_items(given)
 
         def start(run: Run) -> ctypes.c_void_p:
             with self._using() as handle:

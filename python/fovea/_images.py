@@ -120,21 +120,21 @@ def table_of(images: Sequence[Image]) -> np.ndarray:
     return table
 
 
-def convert(item: Any, own: bool = False) -> Image:
-    """Converts one image; with `own`, what is returned never borrows memory that others may write to. Raises
+def convert(item: Any, copies: bool = False) -> Image:
+    """Converts one image; with `copies`, what is returned never borrows memory that others may write to. Raises
     TypeError or ValueError when the item is not an image, Unreadable when it is one but cannot be read."""
     if isinstance(item, (str, os.PathLike)):
         return Image(FILE, _bytes(os.fsencode(item)))
     if isinstance(item, (bytes, bytearray, memoryview)):
-        return Image(ENCODED, _bytes(bytes(item) if own else item))
+        return Image(ENCODED, _bytes(bytes(item) if copies else item))
     if isinstance(item, np.ndarray):
-        return _from_array(item, own)
+        return _from_array(item, copies)
     if _is_a(item, "PIL.Image", "Image"):
         return _from_pil(item)
     if _is_a(item, "torch", "Tensor"):
-        return _from_array(_tensor_array(item), own)
+        return _from_array(_tensor_array(item), copies)
     if hasattr(item, "__dlpack__"):
-        return _from_array(_dlpack_array(item), own)
+        return _from_array(_dlpack_array(item), copies)
     if hasattr(item, "read"):
         return Image(ENCODED, _bytes(_content_of(item)))
     raise TypeError(
@@ -170,7 +170,7 @@ def _content_of(file: Any) -> bytes:
     return bytes(content)
 
 
-def _from_array(given: np.ndarray, own: bool = False) -> Image:
+def _from_array(given: np.ndarray, copies: bool = False) -> Image:
     """[height, width] or [height, width, 1]: gray; 2 channels: gray and alpha; 3: RGB; 4: RGB and
     alpha. Alpha is dropped and gray repeated, as for files."""
     array = given
@@ -192,7 +192,7 @@ def _from_array(given: np.ndarray, own: bool = False) -> Image:
     if channels < 3:
         array = np.repeat(array[:, :, :1], 3, axis=2)
     pixels = np.ascontiguousarray(array[:, :, :3])
-    if own and np.may_share_memory(pixels, given):
+    if copies and np.may_share_memory(pixels, given):
         pixels = pixels.copy()
     return Image(PIXELS, pixels.reshape(-1), width, height)
 

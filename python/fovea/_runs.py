@@ -55,7 +55,7 @@ class Window:
         self._bytes = 0
 
     @classmethod
-    def of(cls, items: Iterable[Any]) -> Window:
+    def from_items(cls, items: Iterable[Any]) -> Window:
         window = cls(0)
         for item in items:
             window.add(item)
@@ -64,10 +64,10 @@ class Window:
     def __len__(self) -> int:
         return len(self._sources)
 
-    def add(self, item: Any, own: bool = False) -> None:
-        """Converts one more image; with `own`, its memory is not the caller's."""
+    def add(self, item: Any, copies: bool = False) -> None:
+        """Converts one more image; with `copies`, its memory is not the caller's."""
         try:
-            image = _images.convert(item, own)
+            image = _images.convert(item, copies)
         except _images.Unreadable as error:
             # An image without bytes fails in the engine, too, when its turn comes.
             self.unreadable[len(self)] = str(error)
@@ -80,9 +80,9 @@ class Window:
         self._sources.append(_images.source_of(item))
         self._bytes += 0 if image.kind == FILE else image.data.size
 
-    def is_full(self, most: int) -> bool:
-        """Whether it holds `most` images, or as many bytes as a window may hold."""
-        return len(self) >= most or self._bytes >= _WINDOW_BYTES
+    def is_full(self, limit: int) -> bool:
+        """Whether it holds `limit` images, or as many bytes as a window may hold."""
+        return len(self) >= limit or self._bytes >= _WINDOW_BYTES
 
     def source(self, which: int) -> str | None:
         return _images.source_of(self._sources[which])
@@ -110,7 +110,7 @@ class _WindowOfPaths(Window):
 class WindowOfTexts(Window):
     """Texts that the engine gets together."""
 
-    def add(self, item: Any, own: bool = False) -> None:
+    def add(self, item: Any, copies: bool = False) -> None:
         which = self.first + len(self)
         if not isinstance(item, str):
             raise TypeError(f"text {which} must be a string, not {type(item).__name__}")
@@ -142,11 +142,11 @@ def window_of_all(images: Sequence[Any]) -> Window | None:
 
 def windows_of(
     images: Iterable[Any],
-    most: int,
+    limit: int,
     is_idle: Callable[[], bool] | None = None,
     make: Callable[[int], Window] = Window,
 ) -> Iterator[Window]:
-    """Takes images as windows are asked for, of `most` images; `make` makes them, from the first's number. With
+    """Takes images as windows are asked for, of `limit` images; `make` makes them, from the first's number. With
     `is_idle`, which says whether the engine is, a window is given early when it is; and when `images` raises, the
     images before come as a last window. Pixels are copied: a camera refills its buffer for the next image while the
     engine still reads this one."""
@@ -154,8 +154,8 @@ def windows_of(
     given = -math.inf
     try:
         for item in images:
-            window.add(item, own=True)
-            if window.is_full(most) or (is_idle and time.monotonic() - given >= _LEAST_SECONDS and is_idle()):
+            window.add(item, copies=True)
+            if window.is_full(limit) or (is_idle and time.monotonic() - given >= _LEAST_SECONDS and is_idle()):
                 yield window
                 window = make(window.first + len(window))
                 given = time.monotonic()

@@ -10,7 +10,7 @@ import cpus
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-MANY = len(os.sched_getaffinity(0))
+ALL_CPUS = len(os.sched_getaffinity(0))
 
 
 def root_with(folder, files):
@@ -57,7 +57,7 @@ GROUPS = "sys/fs/cgroup/"
     ],
 )
 def test_the_quota_of_control_groups(quota, files, tmp_path):
-    assert cpus.available(root_with(tmp_path, files)) == (quota or MANY)
+    assert cpus.available(root_with(tmp_path, files)) == (quota or ALL_CPUS)
 
 
 def test_a_quota_is_rounded_up(tmp_path, monkeypatch):
@@ -69,12 +69,12 @@ def test_a_quota_is_rounded_up(tmp_path, monkeypatch):
 
 def test_the_affinity(fovea_bin, model, tmp_path):
     """The program, and the scripts, on one CPU of several."""
-    one = str(min(os.sched_getaffinity(0)))
+    cpu = str(min(os.sched_getaffinity(0)))
     embed = [fovea_bin, "embed", "--synthetic", "8", "-m", model, "--device", "cpu", "-o", tmp_path / "rows.npy"]
-    done = subprocess.run(["taskset", "-c", one, *embed], capture_output=True, text=True, check=True)
+    done = subprocess.run(["taskset", "-c", cpu, *embed], capture_output=True, text=True, check=True)
     assert "1 threads" in done.stderr
     script = subprocess.run(
-        ["taskset", "-c", one, ROOT / "scripts/cpus.py"], capture_output=True, text=True, check=True
+        ["taskset", "-c", cpu, ROOT / "scripts/cpus.py"], capture_output=True, text=True, check=True
     )
     assert script.stdout == "1\n"
 
@@ -87,5 +87,5 @@ def test_nobody_counts_by_himself():
     counts = re.compile(r"hardware_concurrency|cpu_count|sched_getaffinity|\bnproc\b|_SC_NPROCESSORS|\bget_nprocs\b")
     found = [name for name in files if name.endswith((".cpp", ".hpp", ".py", ".cu")) or name.startswith("scripts/")]
     found = [name for name in found if counts.search((ROOT / name).read_text(errors="replace"))]
-    own = {"scripts/cpus.py", "src/core/control_group.cpp", "tests/scripts/test_cpus.py"}
-    assert set(found) - own == {"bench/image_peers.py"}  # which takes one of its CPUs, and counts none
+    counters = {"scripts/cpus.py", "src/core/control_group.cpp", "tests/scripts/test_cpus.py"}
+    assert set(found) - counters == {"bench/image_peers.py"}  # which takes one of its CPUs, and counts none

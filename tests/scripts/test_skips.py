@@ -9,9 +9,9 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
-def skips(most, *logs):
+def skips(limit, *logs):
     return subprocess.run(
-        [sys.executable, ROOT / "scripts/skips.py", str(most), *logs], capture_output=True, text=True, check=False
+        [sys.executable, ROOT / "scripts/skips.py", str(limit), *logs], capture_output=True, text=True, check=False
     )
 
 

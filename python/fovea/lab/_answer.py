@@ -71,11 +71,13 @@ _WATCHED: tuple[tuple[Any, str], ...] = (
 def _watched() -> dict[str, object]:
     """What measures, draws and compares, by its name: an answer that replaces one of these measures itself."""
     held: dict[str, object] = {}
-    for own in (_timing, _task, sys.modules[__name__], _timing.Time, Task, Operands, Answer):
-        held |= {f"{own.__name__}.{name}": value for name, value in vars(own).items() if not name.startswith("__")}
+    for owner in (_timing, _task, sys.modules[__name__], _timing.Time, Task, Operands, Answer):
+        held |= {f"{owner.__name__}.{name}": value for name, value in vars(owner).items() if not name.startswith("__")}
     for place, names in _WATCHED:
         held |= {f"{place.__name__}.{name}": getattr(place, name) for name in names.split()}
-    return held | {f"the code of {name}": one.__code__ for name, one in held.items() if hasattr(one, "__code__")}
+    return held | {
+        f"the code of {name}": function.__code__ for name, function in held.items() if hasattr(function, "__code__")
+    }
 
 
 class Answer:
@@ -224,7 +226,7 @@ class Answer:
             }
             for result in results
         ]
-        if [[one["shape"], one["dtype"]] for one in made] == outputs:
+        if [[output["shape"], output["dtype"]] for output in made] == outputs:
             with open(f"/proc/self/fd/{self._shared}", "r+b") as file:
                 for result in results:
                     as_bytes(result).cpu().numpy().tofile(file)
@@ -286,7 +288,9 @@ def in_child(requests: int, replies: int, log: int, shared: int) -> None:
         os.setsid()
         for stream in (1, 2):
             os.dup2(log, stream)
-        sys.stdout, sys.stderr = (open(one, "w", 1, "utf-8", "backslashreplace", closefd=False) for one in (1, 2))
+        sys.stdout, sys.stderr = (
+            open(descriptor, "w", 1, "utf-8", "backslashreplace", closefd=False) for descriptor in (1, 2)
+        )
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         torch.set_num_threads(1)  # the judge's pool of threads is not in this process
         with os.fdopen(requests) as lines, os.fdopen(replies, "w") as answers:

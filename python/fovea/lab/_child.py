@@ -151,14 +151,14 @@ class Child:
 
     def outputs(self, like: list[torch.Tensor]) -> list[torch.Tensor]:
         """Outputs of the last call, whose shapes and types are those of `like`."""
-        found, at = [], 0
+        found, offset = [], 0
         for tensor in like:
             size = tensor.numel() * tensor.element_size()
-            data = np.fromfile(f"/proc/self/fd/{self._shared}", np.uint8, size, offset=at)
+            data = np.fromfile(f"/proc/self/fd/{self._shared}", np.uint8, size, offset=offset)
             if data.size != size:
                 raise Ended("it cut its outputs short")
             found.append(torch.from_numpy(data).to(tensor.device).view(tensor.dtype).view(tensor.shape))
-            at += size
+            offset += size
         return found
 
     def last_words(self) -> str:

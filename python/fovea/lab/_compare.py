@@ -53,13 +53,13 @@ def form(made: Sequence[dict[str, Any]], peer: Sequence[torch.Tensor], device: s
     if len(made) != len(peer):
         return [f"it returned {len(made)} tensors; expected {len(peer)}"]
     failures = []
-    for one, tensor in zip(made, peer, strict=True):
+    for output, tensor in zip(made, peer, strict=True):
         kind = str(tensor.dtype).removeprefix("torch.")
-        if one["class"] not in ("Tensor", "Parameter"):
-            failures.append(f"it returned a {one['class']}, which may compute later; expected a torch.Tensor")
-        if one["shape"] != list(tensor.shape) or one["dtype"] != kind or one["device"] != device:
+        if output["class"] not in ("Tensor", "Parameter"):
+            failures.append(f"it returned a {output['class']}, which may compute later; expected a torch.Tensor")
+        if output["shape"] != list(tensor.shape) or output["dtype"] != kind or output["device"] != device:
             failures.append(
-                f"it returned {one['dtype']} {one['shape']} on {one['device']}; "
+                f"it returned {output['dtype']} {output['shape']} on {output['device']}; "
                 f"expected {kind} {list(tensor.shape)} on {device}"
             )
     return failures
@@ -84,9 +84,9 @@ def compare(got: torch.Tensor, want: torch.Tensor, peer: torch.Tensor, terms: in
         _compare_infinite(compared, x, y, z, there)
         x, y, z = (torch.where(there, tensor.to(wide), 0).to(tensor.dtype) for tensor, wide in
                    ((x, torch.float32), (y, torch.float64), (z, torch.float32)))  # fmt: skip
-    own = judge(z, y, z, terms, math.inf)
+    framework = judge(z, y, z, terms, math.inf)
     reordered = (FRAMEWORK_FACTOR * 2.0**-24) ** 2 * terms
-    limit = max(DIFFERENCE_LIMIT.get(peer.dtype, 0.0), FRAMEWORK_FACTOR**2 * max(own.tile_difference, reordered))
+    limit = max(DIFFERENCE_LIMIT.get(peer.dtype, 0.0), FRAMEWORK_FACTOR**2 * max(framework.tile_difference, reordered))
     verdict = judge(x, y, z, terms, limit)
     compared.figures = {
         name: getattr(verdict, name)
@@ -116,14 +116,14 @@ def _compare_exact(got: torch.Tensor, peer: torch.Tensor) -> Compared:
 
 def _compare_integers(got: torch.Tensor, want: torch.Tensor, peer: torch.Tensor) -> Compared:
     """Rounded results: a value at the border may fall to either side."""
-    error, own = ((tensor.double() - want.double()).abs() for tensor in (got, peer))
+    error, framework_error = ((tensor.double() - want.double()).abs() for tensor in (got, peer))
     if error.numel() == 0:
         return Compared()
-    share, own_share = ((tensor != 0).double().mean().item() for tensor in (error, own))
-    most = max(own.max().item(), 1.0 if got.dtype != torch.bool else 0.0)
-    compared = Compared(figures={"worst": error.max().item(), "framework_worst": own.max().item()})
-    if not error.max().item() <= most:
-        compared.failures.append(f"an integer is off by {error.max().item():g}; {most:g} is allowed")
+    share, own_share = ((tensor != 0).double().mean().item() for tensor in (error, framework_error))
+    limit = max(framework_error.max().item(), 1.0 if got.dtype != torch.bool else 0.0)
+    compared = Compared(figures={"worst": error.max().item(), "framework_worst": framework_error.max().item()})
+    if not error.max().item() <= limit:
+        compared.failures.append(f"an integer is off by {error.max().item():g}; {limit:g} is allowed")
     if not share <= max(FRAMEWORK_FACTOR * own_share, _TIES):
         compared.failures.append(f"{share:.2%} of the integers differ; {own_share:.2%} of Model's own do")
     return compared
@@ -131,12 +131,12 @@ def _compare_integers(got: torch.Tensor, want: torch.Tensor, peer: torch.Tensor)
 
 def _in_words(got: torch.Tensor, want: torch.Tensor, peer: torch.Tensor, failures: Sequence[str]) -> str:
     """What the pattern of the errors says: which values, and why."""
-    error, own = (got.double() - want).abs(), (peer.double() - want).abs()
-    wrong = ~(error <= 16 * torch.clamp(torch.finfo(peer.dtype).eps * want.abs(), min=own.max().item()))
+    error, framework_error = (got.double() - want).abs(), (peer.double() - want).abs()
+    wrong = ~(error <= 16 * torch.clamp(torch.finfo(peer.dtype).eps * want.abs(), min=framework_error.max().item()))
     count = int(wrong.sum())
     relative = (error.square().sum() / want.square().sum()).sqrt().item()
-    for least, most, name in _ROUNDED_OPERANDS:
-        if peer.dtype == torch.float32 and least <= relative < most and count > 0.2 * wrong.numel():
+    for smallest, greatest, name in _ROUNDED_OPERANDS:
+        if peer.dtype == torch.float32 and smallest <= relative < greatest and count > 0.2 * wrong.numel():
             return f"its error of {relative:.1e} is that of {name} operands; Model computes in float32 ({failures[0]})"
     if count == 0:
         return "; ".join(failures)

@@ -51,7 +51,7 @@ def check(
         parser.error(f"--json: {file}: is a folder; name a file")
     if file is None or file == "-" or not os.path.isfile(file) or _stream(file) is not None:
         return
-    if any(os.path.exists(one) and os.path.samefile(file, one) for one in inputs):
+    if any(os.path.exists(path) and os.path.samefile(file, path) for path in inputs):
         parser.error(f"--json: {file}: is an input, which it would replace; name another file")
     with open(file, "rb") as opened:
         begin = opened.read(256)

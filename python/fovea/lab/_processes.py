@@ -17,8 +17,8 @@ def members(session: int) -> Iterator[int]:
     """The processes of a session that have not ended. Their groups may be others than their leader's."""
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it has ended
-            state, _, _, its, *_ = stat.read_text().rpartition(")")[2].split()
-            if int(its) == session and state != "Z":
+            state, _, _, member_session, *_ = stat.read_text().rpartition(")")[2].split()
+            if int(member_session) == session and state != "Z":
                 yield int(stat.parent.name)
 
 

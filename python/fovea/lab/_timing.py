@@ -76,8 +76,8 @@ def time_call(call: Callable[..., torch.Tensor], sets: Sequence[Sequence[torch.T
                 call(*operands)
         for _ in range(_WARM_UP):
             warm = _seconds(graph.replay)
-        fewest, most = _REPLAYS
-        replays = min(most, max(fewest, int(_SECONDS / warm)))
+        fewest, maximum = _REPLAYS
+        replays = min(maximum, max(fewest, int(_SECONDS / warm)))
         times = [_seconds(graph.replay) / len(calls) for _ in range(replays)]
     torch.cuda.current_stream().wait_stream(stream)
     return _summary(times)

@@ -210,19 +210,19 @@ class Limits:
     level: str | None = None
 
     def failures(self, case: Case, us: float, torch_us: float) -> list[str]:
-        most = self.most_us.get(str(case), self.most_us.get("", float("inf")))
+        limit = self.most_us.get(str(case), self.most_us.get("", float("inf")))
         failures = []
         if not torch_us / us >= self.least_speedup:
             failures.append(f"{torch_us / us:.2f}x of torch, at least {self.least_speedup:.2f}x asked")
-        if not us <= most:
-            failures.append(f"{us:.2f} us, at most {most:.2f} us asked")
+        if not us <= limit:
+            failures.append(f"{us:.2f} us, at most {limit:.2f} us asked")
         return failures
 
 
 def most_us(text: str) -> tuple[str, float]:
     """ "60", or "(1, 8, 512, 64) float16 causal=60": a case as it is printed, and its limit."""
     case, _, limit = text.rpartition("=")
-    headlines = [str(one) for one in cases() if one.headline]
+    headlines = [str(case) for case in cases() if case.headline]
     if case and case not in headlines:
         raise argparse.ArgumentTypeError(f"there is no headline case {case!r}; there are: {', '.join(headlines)}")
     try:
@@ -304,17 +304,17 @@ def accept_case(
         largest = _compare.largest(largest, found)
     sets = _timing.rotation([q, k, v])
     ours = _timing.time_call(lambda q, k, v: attend(q, k, v, case.causal), sets)
-    theirs = _timing.time_call(lambda q, k, v: torch_attention(q, k, v, case.causal), sets)
+    torch_time = _timing.time_call(lambda q, k, v: torch_attention(q, k, v, case.causal), sets)
     if limits and case.headline and (limits.level or runs_by_default(q, k, case.causal, level)):
-        failures += limits.failures(case, ours.us, theirs.us)
+        failures += limits.failures(case, ours.us, torch_time.us)
     report.line(
         name,
         failures,
-        f"custom {ours.us:9.1f} us  torch {theirs.us:9.1f} us  {theirs.seconds / ours.seconds:5.2f}x"
+        f"custom {ours.us:9.1f} us  torch {torch_time.us:9.1f} us  {torch_time.seconds / ours.seconds:5.2f}x"
         f"  max_diff {largest['max_diff']:.2e} (torch {largest['torch_max_diff']:.2e})  max_rel {largest['max_rel']:.2e}",
         level=level,
         us=round(ours.us, 2),
-        torch_us=round(theirs.us, 2),
+        torch_us=round(torch_time.us, 2),
         headline=case.headline,
         seeds=seeds,
         **largest,

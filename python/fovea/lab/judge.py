@@ -196,14 +196,14 @@ class Judge:
         except Ended as error:
             return reply, [f"{what}: {error}"], {}
         figures: dict[str, float] = {}
-        for number, (one, want, peer) in enumerate(zip(got, expected.want, expected.peer, strict=True)):
-            compared = _compare.compare(one, want, peer, expected.terms, expected.floats)
-            of = f"output {number}: " if len(got) > 1 else ""
+        for number, (output, want, peer) in enumerate(zip(got, expected.want, expected.peer, strict=True)):
+            compared = _compare.compare(output, want, peer, expected.terms, expected.floats)
+            prefix = f"output {number}: " if len(got) > 1 else ""
             wrong = compared.failures
-            if wrong and self._last and _compare.is_cached(one, peer, *self._last[number]):
+            if wrong and self._last and _compare.is_cached(output, peer, *self._last[number]):
                 wrong = ["it returned the result of the call before, of other inputs: the output is cached"]
-            failures += [of + failure for failure in wrong]
-            self.report.notes += [f"{what}: {of}{note}" for note in compared.notes]
+            failures += [prefix + failure for failure in wrong]
+            self.report.notes += [f"{what}: {prefix}{note}" for note in compared.notes]
             figures = _compare.largest(figures, compared.figures)
         self._last = [*zip(got, expected.peer, strict=True)]
         return reply, failures, figures
@@ -360,8 +360,10 @@ def _print(report: Report) -> None:
             if f"{name}_seconds" in times:
                 told += f"; {word} {times[f'{name}_seconds'] * 1e6:.1f} us"
                 told += f" (spread {times[f'{name}_spread']:.1%}), speed-up {times[f'speed_up_over_{name}']:.2f}"
-                own, other = (_timing.Time(times[f"{of}seconds"], times[f"{of}spread"]) for of in ("", f"{name}_"))
-                told += ", AMBIGUOUS" if own.ambiguous_with(other) else ""
+                ours, other = (
+                    _timing.Time(times[f"{prefix}seconds"], times[f"{prefix}spread"]) for prefix in ("", f"{name}_")
+                )
+                told += ", AMBIGUOUS" if ours.ambiguous_with(other) else ""
     print(f"{report.verdict}{told}")
 
 
