@@ -8,7 +8,7 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Without the rest of the package, which has needs of its own.
+# Imports the module without the rest of the package, which has needs of its own.
 sys.path.append(str(HERE.parent / "python/fovea/lab"))
 import _processes  # noqa: E402
 

@@ -18,13 +18,13 @@ def proposals(kernel, candidates):
     tried = [c["parameters"] for c in candidates]
     for reach in range(1, max(map(len, kernel["parameters"].values()), default=1)):
         for name, values in kernel["parameters"].items():
-            own = values.index(best["parameters"][name]) if best["parameters"][name] in values else 0
-            for place in (own + reach, own - reach):
+            current = values.index(best["parameters"][name]) if best["parameters"][name] in values else 0
+            for place in (current + reach, current - reach):
                 if 0 <= place < len(values) and best["parameters"] | {name: values[place]} not in tried:
                     yield {
                         "parent": best["number"],
                         "parameters": {name: values[place]},
-                        "reason": f"{name} from {values[own]} to {values[place]}",
+                        "reason": f"{name} from {values[current]} to {values[place]}",
                     }
 
 

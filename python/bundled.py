@@ -85,7 +85,7 @@ def check_updates(packages: list[Package], may_be_outdated: bool) -> None:
 
 
 def bill_of_materials(packages: list[Package], licences: dict[str, str]) -> str:
-    """In CycloneDX's format. `licences`: of each file's stem, such as "libpng16"."""
+    """Bill of materials in CycloneDX's format. `licences`: by each file's stem, such as "libpng16"."""
     components = [
         {
             "type": "library",

@@ -22,12 +22,12 @@ import bundled
 
 #: Libraries that stand-ins replace, with the functions that return something else than 0.
 STAND_INS: dict[str, dict[str, str]] = {
-    # Of libtiff.
+    # Libraries of libtiff.
     "libjbig.so.0": {
         "jbg_dec_in": "1",
         "jbg_strerror": '(long)"this build of Fovea reads no JBIG compression; store the image with another one"',
     },
-    # Of libcurl, which Fovea asks for HTTP alone.
+    # Libraries of libcurl, which Fovea asks for HTTP alone.
     "librtmp.so.1": {},
     "libssh2.so.1": {},
     "libpsl.so.5": {},

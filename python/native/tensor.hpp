@@ -46,7 +46,7 @@ void require_one_device(const char* name, std::initializer_list<const Tensor*> t
 [[nodiscard]] Tensor float32(const Tensor& tensor);
 
 [[nodiscard]] std::vector<std::int64_t> sizes_of(const Tensor& tensor);
-/// Of dense, row-major memory.
+/// Strides of dense, row-major memory.
 [[nodiscard]] std::vector<std::int64_t> dense_strides(const std::vector<std::int64_t>& sizes);
 [[nodiscard]] bool is_aligned(const Tensor& tensor);
 

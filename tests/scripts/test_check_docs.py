@@ -58,7 +58,7 @@ def test_a_source_must_be_there_and_hold_the_number(tree):
         "the source of a figure, lab/none.cpp, is not there"
         in check_docs.figures("a.md", "At most 15% <!-- in lab/none.cpp -->.")[0]
     )
-    # That of another paragraph is none of this one.
+    # A source in another paragraph does not count for this one.
     assert check_docs.figures(
         "a.md", "About <!-- in lab/profile/rules.cpp -->.\n\nAt most 15%."
     ) and check_docs.figures("a.md", "- One <!-- in lab/profile/rules.cpp -->.\n- At most 15%.")

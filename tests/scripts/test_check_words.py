@@ -143,6 +143,7 @@ def test_the_program_names_what_it_finds(tmp_path, monkeypatch, capsys):
     (tmp_path / "src").mkdir()
     (tmp_path / "src/a.cpp").write_text("// Of rows.\nint one = 1;\n")
     (tmp_path / "src/b.cpp").write_text("// Rows.\nint rows = 1;\n")
+    (tmp_path / "src/table.json").write_text("{}")
     (tmp_path / "other.cpp").write_text("// Of rows.\n")
     monkeypatch.setattr(check_words, "ROOT", tmp_path)
     monkeypatch.setattr(check_words, "FOLDERS", ("src",))
@@ -151,4 +152,4 @@ def test_the_program_names_what_it_finds(tmp_path, monkeypatch, capsys):
     assert [line.split(": ")[0] for line in lines] == ["src/a.cpp:1", "src/a.cpp:2"]
     (tmp_path / "src/a.cpp").unlink()
     assert check_words.main() == 0
-    assert "1 files" in capsys.readouterr().out
+    assert "1 sources" in capsys.readouterr().out

@@ -53,7 +53,7 @@ def test_more_than_may_be_fail(logs):
     ("module", "code"), [("torch", 1), ("PIL.Image", 1), ("skimage", 1), ("openvino", 0), ("faiss", 0)]
 )
 def test_a_missing_package_fails_whatever_the_limit(tmp_path, module, code):
-    """It may take a whole module of tests, which counts as one. What benches alone need may be missing."""
+    """A whole module of tests may be missing, which counts as one skip. Packages for benches alone may be missing."""
     (tmp_path / "pytest.log").write_text(
         f"SKIPPED [1] test_some.py:1: could not import '{module}': No module named '{module}'\n"
     )
