@@ -42,25 +42,29 @@ T computed(Atomic how, T old, T a, T b) {
   return old;
 }
 
-// Slots: what was there before or none, the address, the operand, of cas a second one. details:
-// how, and the bits of the address. The lanes come in an order that the seed begins.
+// Slots: what was there before or none, the address, the operand, of cas a second one.
+struct AtomicAccess {
+  Atomic how = Atomic::kAdd;
+  AddressOperand address{};
+};
+
+// The lanes come in an order that the seed begins.
 template <typename T>
 Outcome run_atomic(Warp& warp, const Op& op, Lanes lanes) {
-  warp.require_valid(op.slots[1], op, lanes, "the address");
+  const auto& [how, operand] = op.as<AtomicAccess>();
+  warp.require_valid(operand.slot, op, lanes, "the address");
   const bool has_second = op.slots[3] != kNoSlot;
   Vec<T> before{};
   Lanes valid = 0;
   Accesses accesses(warp, op, lanes);
   const auto one = [&](int lane) {
     const Lanes bit = lane_bit(lane);
-    const std::uint64_t address =
-        address_of(warp, op.slots[1], op.details[1], lane) + static_cast<std::uint64_t>(op.offset);
-    const Memory memory = resolve(warp, op, lane, MemorySpace::kShared, address, sizeof(T));
+    const Memory memory =
+        resolve(warp, op, lane, MemorySpace::kShared, address_of(warp, operand, lane), sizeof(T));
     T old;
     std::memcpy(&old, memory.bytes, sizeof(T));
-    const T now =
-        computed(static_cast<Atomic>(op.details[0]), old, warp.read_lane<T>(op.slots[2], lane),
-                 has_second ? warp.read_lane<T>(op.slots[3], lane) : T{});
+    const T now = computed(how, old, warp.read_lane<T>(op.slots[2], lane),
+                           has_second ? warp.read_lane<T>(op.slots[3], lane) : T{});
     std::memcpy(memory.bytes, &now, sizeof(T));
     const bool was_written = memory.is_written(0, sizeof(T));
     const Lanes given = warp.valid(op.slots[2]) & (has_second ? warp.valid(op.slots[3]) : bit);
@@ -73,11 +77,9 @@ Outcome run_atomic(Warp& warp, const Op& op, Lanes lanes) {
   for_each_lane(early, one);
   for_each_lane(lanes & ~early, one);
   for_each_lane(lanes, [&](int lane) {
-    accesses.add(resolve(warp, op, lane, MemorySpace::kShared,
-                         address_of(warp, op.slots[1], op.details[1], lane) +
-                             static_cast<std::uint64_t>(op.offset),
-                         sizeof(T)),
-                 sizeof(T));
+    accesses.add(
+        resolve(warp, op, lane, MemorySpace::kShared, address_of(warp, operand, lane), sizeof(T)),
+        sizeof(T));
   });
   accesses.check_atomic();
   if (op.slots[0] != kNoSlot) {
@@ -111,20 +113,17 @@ void decode_atomic(Decoder& decoder) {
   if (!decoder.take("shared::cta")) {
     decoder.require("shared");
   }
-  const std::string_view how =
+  const std::string_view name =
       decoder.take_one_of({"add", "min", "max", "and", "or", "xor", "exch", "cas"});
-  const auto found = std::ranges::find(kNames, how);
-  op.details[0] = static_cast<std::uint8_t>(found - kNames.begin());
+  const auto how = static_cast<Atomic>(std::ranges::find(kNames, name) - kNames.begin());
   const Type type = decoder.take_type();
   op.code = code_of(decoder, type);
   const std::size_t next = has_result ? 1 : 0;
-  const bool is_swap = how == "cas";
+  const bool is_swap = how == Atomic::kCompareAndSwap;
   decoder.expect_operands(next + (is_swap ? 3 : 2));
   const bool is_kept = has_result && decoder.operand(0).kind != syntax::OperandKind::kSink;
   decoder.add(is_kept ? decoder.destination(0, bits_of(type)) : kNoSlot);
-  int bits = 0;
-  decoder.add(decoder.address(decoder.operand(next), bits));
-  op.details[1] = static_cast<std::uint8_t>(bits);
+  op.details.set(AtomicAccess{.how = how, .address = decoder.add_address(next)});
   decoder.add(decoder.source(next + 1, type));
   decoder.add(is_swap ? decoder.source(next + 2, type) : kNoSlot);
 }

@@ -17,9 +17,13 @@ Outcome run_warp_barrier(Warp& warp, const Op& op, Lanes lanes);
 
 namespace {
 
-// Slots: the barrier's number, and the number of threads or none. details: whether to wait for the
-// others.
+// Slots: the barrier's number, and the number of threads or none.
+struct BlockBarrier {
+  bool waits = false;  // bar.sync; bar.arrive goes on
+};
+
 Outcome run_barrier(Warp& warp, const Op& op, Lanes lanes) {
+  const bool waits = op.as<BlockBarrier>().waits;
   warp.require_whole(op, lanes);
   Block& block = warp.block();
   const std::uint32_t number = uniform_value(warp, op, op.slots[0], lanes,
@@ -61,13 +65,13 @@ Outcome run_barrier(Warp& warp, const Op& op, Lanes lanes) {
   }
   if (races::ClusterRaces* const races = warp.races(); races != nullptr) {
     races->arrive(warp.actor(), barrier.meeting);
-    if (op.details[0] != 0) {
+    if (waits) {
       barrier.meeting.waiting.push_back(warp.actor());
     }
   }
   const std::int64_t generation = barrier.generation;
   block.release_barriers();
-  if (op.details[0] == 0) {
+  if (!waits) {
     return Outcome::kDone;
   }
   if (barrier.generation != generation) {
@@ -98,7 +102,7 @@ void decode_bar(Decoder& decoder) {
   decoder.expect_operands(waits ? 1 : 2, 2);
   decoder.add(decoder.source(0, Type::kU32));
   decoder.add(decoder.instruction().operands.size() == 2 ? decoder.source(1, Type::kU32) : kNoSlot);
-  decoder.op().details[0] = waits ? 1 : 0;
+  decoder.op().details.set(BlockBarrier{.waits = waits});
   decoder.op().code = &run_barrier;
 }
 

@@ -63,13 +63,19 @@ void decode_shift(Decoder& decoder) {
 
 enum class Logic : std::uint8_t { kAnd, kOr, kXor, kNot };
 
+// Slots: the destination, and one source or two.
+struct PredicateLogic {
+  std::array<bool, 2> is_negated{};  // of each source
+};
+
 template <Logic kLogic>
 Outcome run_predicates(Warp& warp, const Op& op, Lanes lanes) {
-  const Lanes a = warp.read_predicate(op.slots[1]) ^ (op.details[0] != 0 ? kAllLanes : 0);
+  const auto& is_negated = op.as<PredicateLogic>().is_negated;
+  const Lanes a = warp.read_predicate(op.slots[1]) ^ (is_negated[0] ? kAllLanes : 0);
   if constexpr (kLogic == Logic::kNot) {
     warp.write_predicate(op.slots[0], ~a, lanes, warp.valid(op.slots[1]));
   } else {
-    const Lanes b = warp.read_predicate(op.slots[2]) ^ (op.details[1] != 0 ? kAllLanes : 0);
+    const Lanes b = warp.read_predicate(op.slots[2]) ^ (is_negated[1] ? kAllLanes : 0);
     const Lanes result = kLogic == Logic::kAnd ? a & b : kLogic == Logic::kOr ? a | b : a ^ b;
     warp.write_predicate(op.slots[0], result, lanes,
                          warp.valid(op.slots[1]) & warp.valid(op.slots[2]));
@@ -84,11 +90,11 @@ void decode_logic(Decoder& decoder) {
   if (type == Type::kPred) {
     decoder.expect_operands(kSources + 1);
     decoder.add(decoder.destination(0, 1));
+    PredicateLogic logic;
     for (std::size_t i = 0; i < kSources; ++i) {
-      bool is_negated = false;
-      decoder.add(decoder.predicate(decoder.operand(i + 1), is_negated));
-      decoder.op().details.at(i) = is_negated ? 1 : 0;
+      logic.is_negated.at(i) = decoder.add_predicate(i + 1);
     }
+    decoder.op().details.set(logic);
     decoder.op().code = &run_predicates<kLogic>;
     return;
   }

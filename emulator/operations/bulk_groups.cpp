@@ -19,20 +19,26 @@ Outcome run_commit(Warp& warp, const Op& /*op*/, Lanes lanes) {
   return Outcome::kDone;
 }
 
+struct BulkWait {
+  std::int64_t most_pending = 0;  // of a lane's groups
+  bool is_for_sources = false;    // .read: their destinations may be under way still
+};
+
 // Groups are counted over the warp's lanes: mostly, one of them has all.
-void wait_in_races(Warp& warp, const Op& op, Lanes lanes) {
+void wait_in_races(Warp& warp, const BulkWait& wait, Lanes lanes) {
   bool has_groups = false;
   for_each_lane(lanes, [&](int lane) {
     has_groups = has_groups || warp.bulk_groups.at(static_cast<std::size_t>(lane)) > 0;
   });
   const std::int64_t last =
-      std::int64_t{warp.races()->committed(warp.actor(), races::GroupKind::kBulkRead)} - op.offset;
+      std::int64_t{warp.races()->committed(warp.actor(), races::GroupKind::kBulkRead)} -
+      wait.most_pending;
   if (!has_groups || last <= 0) {
     return;
   }
   warp.races()->wait_groups(warp.actor(), races::GroupKind::kBulkRead,
                             static_cast<std::uint32_t>(last));
-  if (op.details[0] == 0) {
+  if (!wait.is_for_sources) {
     warp.races()->wait_groups(warp.actor(), races::GroupKind::kBulkWrite,
                               static_cast<std::uint32_t>(last));
   }
@@ -50,15 +56,14 @@ void tell_lane(Warp& warp, BulkProgress& copy) {
   }
 }
 
-// offset: how many of a lane's groups may be under way still; details[0]: whether only their
-// sources matter.
 Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
+  const BulkWait& wait = op.as<BulkWait>();
   const auto is_waited_for = [&](const BulkProgress& copy) {
     const std::int64_t groups = warp.bulk_groups.at(static_cast<std::size_t>(copy.lane));
-    return (lanes & lane_bit(copy.lane)) != 0 && copy.group + op.offset < groups;
+    return (lanes & lane_bit(copy.lane)) != 0 && copy.group + wait.most_pending < groups;
   };
   for (const auto& copy : warp.bulk_copies) {
-    if (is_waited_for(*copy) && !copy->is_done && !(op.details[0] != 0 && copy->is_read)) {
+    if (is_waited_for(*copy) && !copy->is_done && !(wait.is_for_sources && copy->is_read)) {
       return Outcome::kBlocked;
     }
   }
@@ -70,7 +75,7 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
   std::erase_if(warp.bulk_copies,
                 [](const auto& copy) { return copy->is_done && copy->is_awaited; });
   if (warp.races() != nullptr) {
-    wait_in_races(warp, op, lanes);
+    wait_in_races(warp, wait, lanes);
   }
   return Outcome::kDone;
 }
@@ -85,12 +90,13 @@ bool decode_bulk_groups(Decoder& decoder) {
     return true;
   }
   if (decoder.take("wait_group")) {
-    op.details[0] = decoder.take("read") ? 1 : 0;
+    const bool is_for_sources = decoder.take("read");
     decoder.expect_operands(1);
-    op.offset = decoder.immediate(0);
-    if (op.offset < 0) {
+    const BulkWait wait{.most_pending = decoder.immediate(0), .is_for_sources = is_for_sources};
+    if (wait.most_pending < 0) {
       decoder.fail("groups are counted from 0");
     }
+    op.details.set(wait);
     op.code = &run_wait;
     return true;
   }

@@ -14,7 +14,10 @@
 namespace emu {
 namespace {
 
-// details[0]: relaxed: it brings nothing of what the thread has written.
+struct ClusterArrival {
+  bool is_relaxed = false;  // brings nothing of what the thread has written
+};
+
 Outcome run_cluster_arrive(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_whole(op, lanes);
   if (warp.cluster_arrival >= 0) {
@@ -24,7 +27,7 @@ Outcome run_cluster_arrive(Warp& warp, const Op& op, Lanes lanes) {
   Cluster& cluster = warp.block().cluster();
   warp.cluster_arrival = cluster.generation;
   if (cluster.races() != nullptr) {
-    if (op.details[0] != 0) {
+    if (op.as<ClusterArrival>().is_relaxed) {
       cluster.races()->arrive_relaxed(warp.actor(), cluster.meeting);
     } else {
       cluster.races()->arrive(warp.actor(), cluster.meeting);
@@ -51,12 +54,17 @@ Outcome run_cluster_wait(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-// Slots: the result, the address, the rank. details[0]: bits of the addresses.
+// Slots: the result, the address, the rank.
+struct MapAddress {
+  int bits = 64;  // of both addresses
+};
+
 Outcome run_mapa(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_valid(op.slots[1], op, lanes, "the address");
   warp.require_valid(op.slots[2], op, lanes, "the block's rank");
   const std::size_t blocks = warp.block().cluster().blocks().size();
-  auto addresses = read_bits(warp, op.slots[1], op.details[0]);
+  const int bits = op.as<MapAddress>().bits;
+  auto addresses = read_bits(warp, op.slots[1], bits);
   for_each_lane(lanes, [&](int lane) {
     const auto rank = warp.read_lane<std::uint32_t>(op.slots[2], lane);
     if (rank >= blocks) {
@@ -66,16 +74,19 @@ Outcome run_mapa(Warp& warp, const Op& op, Lanes lanes) {
     std::uint64_t& address = addresses.at[lane];
     address += (std::uint64_t{rank} - warp.block().rank()) << kRankShift;
   });
-  write_bits(warp, op.slots[0], op.details[0], addresses, lanes, kAllLanes);
+  write_bits(warp, op.slots[0], bits, addresses, lanes, kAllLanes);
   return Outcome::kDone;
 }
 
-// Slots: the registers of a thread from now on. What is not there must be given back first, by
-// other warps of the block.
+struct SetRegisters {
+  std::uint32_t wanted = 0;  // of a thread
+  bool is_more = false;      // setmaxnreg.inc
+};
+
+// Registers that are not free must be given back first, by other warps of the block.
 Outcome run_setmaxnreg(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_whole(op, lanes);
-  const auto wanted = static_cast<std::uint32_t>(op.offset);
-  const bool is_more = op.details[0] != 0;
+  const auto& [wanted, is_more] = op.as<SetRegisters>();
   std::uint32_t& free = warp.block().free_registers;
   if (is_more ? wanted < warp.registers : wanted > warp.registers) {
     warp.stop(FindingKind::kIllegalOperand, op, lanes,
@@ -114,15 +125,21 @@ Outcome run_launch_dependents(Warp& warp, const Op& /*op*/, Lanes /*lanes*/) {
   return Outcome::kDone;
 }
 
-// Memory orders: everything is seen at once here. What races depend on are those of proxies, in
-// details: whether shared and global memory are meant; and of mbarriers.
+// Memory orders: everything is seen at once here. What races depend on are those of proxies, and of
+// mbarriers.
+struct ProxyFence {
+  bool is_of_shared = true;
+  bool is_of_global = true;
+};
+
 Outcome run_fence(Warp& /*warp*/, const Op& /*op*/, Lanes /*lanes*/) {
   return Outcome::kDone;
 }
 
 Outcome run_proxy_fence(Warp& warp, const Op& op, Lanes /*lanes*/) {
   if (warp.races() != nullptr) {
-    warp.races()->fence_async(warp.actor(), op.details[0] != 0, op.details[1] != 0);
+    const auto& [is_of_shared, is_of_global] = op.as<ProxyFence>();
+    warp.races()->fence_async(warp.actor(), is_of_shared, is_of_global);
   }
   return Outcome::kDone;
 }
@@ -142,7 +159,7 @@ void decode_mapa(Decoder& decoder) {
     decoder.fail("an address has 32 or 64 bits");
   }
   decoder.expect_operands(3);
-  op.details[0] = static_cast<std::uint8_t>(bits_of(type));
+  op.details.set(MapAddress{.bits = bits_of(type)});
   decoder.add(decoder.destination(0, bits_of(type)));
   decoder.add(decoder.source(1, type));
   decoder.add(decoder.source(2, Type::kU32));
@@ -158,8 +175,7 @@ void decode_fence(Decoder& decoder) {
     const bool is_global = decoder.take("global");
     const bool is_shared =
         !is_global && (decoder.take("shared::cta") || decoder.take("shared::cluster"));
-    op.details[0] = is_global ? 0 : 1;
-    op.details[1] = is_shared ? 0 : 1;
+    op.details.set(ProxyFence{.is_of_shared = !is_global, .is_of_global = !is_shared});
     op.code = &run_proxy_fence;
   } else if (decoder.take("mbarrier_init")) {
     decoder.require("release");
@@ -173,15 +189,16 @@ void decode_fence(Decoder& decoder) {
 
 void decode_setmaxnreg(Decoder& decoder) {
   Op& op = decoder.op();
-  op.details[0] = decoder.take_one_of({"inc", "dec"}) == "inc" ? 1 : 0;
+  const bool is_more = decoder.take_one_of({"inc", "dec"}) == "inc";
   decoder.require("sync");
   decoder.require("aligned");
   decoder.require("u32");
   decoder.expect_operands(1);
-  op.offset = decoder.immediate(0);
-  if (op.offset < 24 || op.offset > 256 || op.offset % 8 != 0) {
+  const std::int64_t wanted = decoder.immediate(0);
+  if (wanted < 24 || wanted > 256 || wanted % 8 != 0) {
     decoder.fail("registers are a multiple of 8 from 24 to 256");
   }
+  op.details.set(SetRegisters{.wanted = static_cast<std::uint32_t>(wanted), .is_more = is_more});
   op.code = &run_setmaxnreg;
 }
 
@@ -204,8 +221,8 @@ constexpr std::array kOperations = {
 void decode_cluster_barrier(Decoder& decoder) {
   const bool arrives = decoder.take_one_of({"arrive", "wait"}) == "arrive";
   decoder.take(arrives ? "release" : "acquire");
-  if (arrives && decoder.take("relaxed")) {
-    decoder.op().details[0] = 1;
+  if (arrives) {
+    decoder.op().details.set(ClusterArrival{.is_relaxed = decoder.take("relaxed")});
   }
   decoder.require("aligned");
   decoder.expect_operands(0);

@@ -21,15 +21,25 @@ std::uint64_t extended(std::uint64_t value, int bits, bool has_sign) {
                   : high >> static_cast<unsigned>(unused);
 }
 
-// Between whole numbers. details: the source's bits and sign, the bits of the source's register,
-// and of the result's. element_bits and count: the result's bits and sign.
+// Between whole numbers.
+struct IntegerConversion {
+  struct Side {
+    int bits = 0;
+    int register_bits = 0;
+    bool is_signed = false;
+  };
+  Side from{};
+  Side to{};
+};
+
 Outcome run_integer(Warp& warp, const Op& op, Lanes lanes) {
-  Vec<std::uint64_t> values = read_bits(warp, op.slots[1], op.details[2]);
+  const auto& [from, to] = op.as<IntegerConversion>();
+  Vec<std::uint64_t> values = read_bits(warp, op.slots[1], from.register_bits);
   for (std::uint64_t& value : values.at) {
-    value = extended(value, op.details[0], op.details[1] != 0);
-    value = extended(value, op.element_bits, op.count != 0);
+    value = extended(value, from.bits, from.is_signed);
+    value = extended(value, to.bits, to.is_signed);
   }
-  write_bits(warp, op.slots[0], op.details[3], values, lanes, warp.valid(op.slots[1]));
+  write_bits(warp, op.slots[0], to.register_bits, values, lanes, warp.valid(op.slots[1]));
   return Outcome::kDone;
 }
 
@@ -149,11 +159,8 @@ void decode_integer(Decoder& decoder, Type to, Type from) {
   };
   decoder.add(decoder.destination(0, to_register));
   decoder.add(decoder.source(1, type_of(from_register)));
-  op.details = {static_cast<std::uint8_t>(bits_of(from)),
-                static_cast<std::uint8_t>(is_signed(from)),
-                static_cast<std::uint8_t>(from_register), static_cast<std::uint8_t>(to_register)};
-  op.element_bits = static_cast<std::uint8_t>(bits_of(to));
-  op.count = is_signed(to) ? 1 : 0;
+  op.details.set(IntegerConversion{.from = {bits_of(from), from_register, is_signed(from)},
+                                   .to = {bits_of(to), to_register, is_signed(to)}});
   op.code = &run_integer;
 }
 
@@ -293,11 +300,14 @@ void decode_cvt(Decoder& decoder) {
   }
 }
 
-// offset: what lies between an address of the space and the generic one.
+struct SpaceConversion {
+  std::uint64_t distance = 0;  // added to the address
+};
+
 Outcome run_cvta(Warp& warp, const Op& op, Lanes lanes) {
   auto values = warp.read<std::uint64_t>(op.slots[1]);
   for (std::uint64_t& value : values.at) {
-    value += static_cast<std::uint64_t>(op.offset);
+    value += op.as<SpaceConversion>().distance;
   }
   warp.write(op.slots[0], values, lanes, warp.valid(op.slots[1]));
   return Outcome::kDone;
@@ -313,7 +323,7 @@ void decode_cvta(Decoder& decoder) {
                                : space == "local" ? kLocalWindow
                                : space == "param" ? kParameterWindow
                                                   : 0;
-  decoder.op().offset = static_cast<std::int64_t>(is_to ? std::uint64_t{0} - window : window);
+  decoder.op().details.set(SpaceConversion{.distance = is_to ? std::uint64_t{0} - window : window});
   decoder.op().code = &run_cvta;
 }
 

@@ -56,8 +56,15 @@ void finish(Warp& warp, const PendingCopy& copy) {
   }
 }
 
-// Slots: to, from, the bytes of the source or none. count: the bytes of the destination.
+// Slots: to, from, the bytes of the source or none.
+struct AsyncCopy {
+  AddressOperand to{};    // in shared memory
+  AddressOperand from{};  // in global memory
+  std::uint8_t bytes = 0;
+};
+
 Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
+  const AsyncCopy& details = op.as<AsyncCopy>();
   warp.require_valid(op.slots[0], op, lanes, "the address in shared memory");
   warp.require_valid(op.slots[1], op, lanes, "the address in global memory");
   if (op.slots[2] != kNoSlot) {
@@ -67,22 +74,20 @@ Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
   Accesses destinations(warp, op, lanes);
   const bool is_late = (warp.block().grid().random() & 1U) != 0;
   for_each_lane(lanes, [&](int lane) {
-    PendingCopy copy{
-        .lane = lane,
-        .to = static_cast<std::uint32_t>(address_of(warp, op.slots[0], op.details[0], lane) +
-                                         static_cast<std::uint64_t>(op.offset)),
-        .from = warp.read_lane<std::uint64_t>(op.slots[1], lane) + op.second_offset,
-        .from_bytes = op.count,
-        .bytes = op.count,
-        .is_made = !is_late,
-        .op = &op};
+    PendingCopy copy{.lane = lane,
+                     .to = static_cast<std::uint32_t>(address_of(warp, details.to, lane)),
+                     .from = address_of(warp, details.from, lane),
+                     .from_bytes = details.bytes,
+                     .bytes = details.bytes,
+                     .is_made = !is_late,
+                     .op = &op};
     if (op.slots[2] != kNoSlot) {
       copy.from_bytes =
-          std::min<std::size_t>(warp.read_lane<std::uint32_t>(op.slots[2], lane), op.count);
+          std::min<std::size_t>(warp.read_lane<std::uint32_t>(op.slots[2], lane), copy.bytes);
     }
-    if (copy.from % op.count != 0) {
+    if (copy.from % copy.bytes != 0) {
       warp.stop(FindingKind::kMisaligned, op, lane_bit(lane),
-                fmt::format("{:#x} is no multiple of {}", copy.from, op.count));
+                fmt::format("{:#x} is no multiple of {}", copy.from, copy.bytes));
     }
     if (copy.from_bytes > 0) {
       sources.add(
@@ -146,20 +151,25 @@ void wait_in_races(Warp& warp, bool is_of_all) {
   races.wait_groups(warp.actor(), kKind, last);
 }
 
-// count: how many groups of a lane may be under way still.
+struct CopyWait {
+  int most_pending = 0;  // groups of a lane
+  bool is_all = false;   // copies that are in no group, too
+};
+
 Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
-  for_each_lane(lanes, [&](int lane) {
+  const auto& [most_pending, is_all] = op.as<CopyWait>();
+  for_each_lane(lanes, [&, most_pending = most_pending, is_all = is_all](int lane) {
     int newer = 0;
     for (auto group = warp.copy_groups.rbegin(); group != warp.copy_groups.rend(); ++group) {
       if ((group->lanes >> static_cast<unsigned>(lane) & 1U) == 0) {
         continue;
       }
-      if (newer++ >= op.count) {
+      if (newer++ >= most_pending) {
         finish_of(warp, group->copies, lane);
         group->lanes &= ~lane_bit(lane);
       }
     }
-    if (op.details[0] != 0) {  // wait_all
+    if (is_all) {
       finish_of(warp, warp.open_copies, lane);
     }
   });
@@ -167,7 +177,7 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
     warp.copy_groups.pop_front();
   }
   if (warp.races() != nullptr) {
-    wait_in_races(warp, op.details[0] != 0);
+    wait_in_races(warp, is_all);
   }
   return Outcome::kDone;
 }
@@ -183,22 +193,17 @@ void decode_copy(Decoder& decoder) {
     decoder.take(hint);
   }
   decoder.expect_operands(3, 4);
-  int bits = 0;
-  decoder.add(decoder.address(decoder.operand(1), bits));
-  const std::int64_t from_offset = op.offset;
-  const Slot from = op.slots[0];
-  if (bits != 64) {
+  const AddressOperand from = decoder.address(decoder.operand(1));
+  if (from.bits != 64) {
     decoder.fail("an address in global memory has 64 bits");
   }
-  op.slots[0] = decoder.address(decoder.operand(0), bits);
-  op.details[0] = static_cast<std::uint8_t>(bits);
-  decoder.add(from);
-  op.second_offset = static_cast<std::uint64_t>(from_offset);
+  const AddressOperand to = decoder.add_address(0);
+  decoder.add(from.slot);
   const std::uint8_t bytes = decoder.small_immediate(2);
   if (bytes != 16 && (cached == "cg" || (bytes != 4 && bytes != 8))) {
     decoder.fail(fmt::format("{} bytes", bytes));
   }
-  op.count = bytes;
+  op.details.set(AsyncCopy{.to = to, .from = from, .bytes = bytes});
   decoder.add(decoder.instruction().operands.size() == 4 ? decoder.source(3, Type::kU32) : kNoSlot);
   op.code = &run_copy;
 }
@@ -215,11 +220,11 @@ void decode_cp(Decoder& decoder) {
     op.code = &run_commit;
   } else if (decoder.take("wait_group")) {
     decoder.expect_operands(1);
-    op.count = decoder.small_immediate(0);
+    op.details.set(CopyWait{.most_pending = decoder.small_immediate(0)});
     op.code = &run_wait;
   } else if (decoder.take("wait_all")) {
     decoder.expect_operands(0);
-    op.details[0] = 1;
+    op.details.set(CopyWait{.is_all = true});
     op.code = &run_wait;
   } else {
     decode_copy(decoder);

@@ -20,9 +20,18 @@ struct Same {
   }
 };
 
-// Slots are the destination, the source; for predicates.
+// A predicate among the operands: of mov the source, of selp what chooses.
+struct PredicateOperand {
+  bool is_negated = false;
+};
+
+Lanes read_predicate(const Warp& warp, Slot slot, bool is_negated) {
+  return warp.read_predicate(slot) ^ (is_negated ? kAllLanes : 0);
+}
+
+// Slots: the destination, the source.
 Outcome run_move_predicate(Warp& warp, const Op& op, Lanes lanes) {
-  const Lanes a = warp.read_predicate(op.slots[1]) ^ (op.details[0] != 0 ? kAllLanes : 0);
+  const Lanes a = read_predicate(warp, op.slots[1], op.as<PredicateOperand>().is_negated);
   warp.write_predicate(op.slots[0], a, lanes, warp.valid(op.slots[1]));
   return Outcome::kDone;
 }
@@ -135,10 +144,8 @@ void decode_mov(Decoder& decoder) {
     return;
   }
   if (type == Type::kPred) {
-    bool is_negated = false;
     decoder.add(decoder.destination(0, 1));
-    decoder.add(decoder.predicate(decoder.operand(1), is_negated));
-    decoder.op().details[0] = is_negated ? 1 : 0;
+    decoder.op().details.set(PredicateOperand{.is_negated = decoder.add_predicate(1)});
     decoder.op().code = &run_move_predicate;
     return;
   }
@@ -156,7 +163,7 @@ template <typename T>
 Outcome run_selp(Warp& warp, const Op& op, Lanes lanes) {
   const auto a = warp.read<T>(op.slots[1]);
   const auto b = warp.read<T>(op.slots[2]);
-  const Lanes chosen = warp.read_predicate(op.slots[3]) ^ (op.details[0] != 0 ? kAllLanes : 0);
+  const Lanes chosen = read_predicate(warp, op.slots[3], op.as<PredicateOperand>().is_negated);
   Vec<T> d;
   for (int i = 0; i < kLanes; ++i) {
     d.at[i] = (chosen >> static_cast<unsigned>(i) & 1U) != 0 ? a.at[i] : b.at[i];
@@ -172,9 +179,7 @@ void decode_selp(Decoder& decoder) {
   decoder.add(decoder.destination(0, bits_of(type)));
   decoder.add(decoder.source(1, type));
   decoder.add(decoder.source(2, type));
-  bool is_negated = false;
-  decoder.add(decoder.predicate(decoder.operand(3), is_negated));
-  decoder.op().details[0] = is_negated ? 1 : 0;
+  decoder.op().details.set(PredicateOperand{.is_negated = decoder.add_predicate(3)});
   switch (bits_of(type)) {
     case 16:
       decoder.op().code = &run_selp<std::uint16_t>;
@@ -245,8 +250,14 @@ bool holds(T a, T b) {
   }
 }
 
-// Slots: the destination, the two sources, and a predicate that is combined (details[0]: 1 and, 2
-// or, 3 xor; 0: none).
+enum class Combination : std::uint8_t { kNone, kAnd, kOr, kXor };
+
+// Slots: the destination, the two sources, and the predicate that the result is combined with.
+struct SetPredicate {
+  Combination combination = Combination::kNone;
+  bool is_negated = false;  // of the predicate
+};
+
 template <Comparison kComparison, typename T>
 Outcome run_setp(Warp& warp, const Op& op, Lanes lanes) {
   const auto a = warp.read<T>(op.slots[1]);
@@ -256,9 +267,12 @@ Outcome run_setp(Warp& warp, const Op& op, Lanes lanes) {
     result |= static_cast<Lanes>(holds<kComparison>(a.at[i], b.at[i])) << static_cast<unsigned>(i);
   }
   Lanes valid = warp.valid(op.slots[1]) & warp.valid(op.slots[2]);
-  if (op.details[0] != 0) {
-    const Lanes c = warp.read_predicate(op.slots[3]) ^ (op.details[1] != 0 ? kAllLanes : 0);
-    result = op.details[0] == 1 ? result & c : op.details[0] == 2 ? result | c : result ^ c;
+  const auto& [combination, is_negated] = op.as<SetPredicate>();
+  if (combination != Combination::kNone) {
+    const Lanes c = read_predicate(warp, op.slots[3], is_negated);
+    result = combination == Combination::kAnd  ? result & c
+             : combination == Combination::kOr ? result | c
+                                               : result ^ c;
     valid &= warp.valid(op.slots[3]);
   }
   warp.write_predicate(op.slots[0], result, lanes, valid);
@@ -315,27 +329,18 @@ void decode_setp(Decoder& decoder) {
   if (comparison == kComparisons.size()) {
     decoder.fail("it compares nothing that the emulator knows");
   }
-  std::uint8_t combination = 0;
-  for (const std::string_view name : {"and", "or", "xor"}) {
-    ++combination;
-    if (decoder.take(name)) {
-      break;
-    }
-    if (name == "xor") {
-      combination = 0;
-    }
-  }
+  SetPredicate details{.combination = decoder.take("and")   ? Combination::kAnd
+                                      : decoder.take("or")  ? Combination::kOr
+                                      : decoder.take("xor") ? Combination::kXor
+                                                            : Combination::kNone};
+  const bool is_combined = details.combination != Combination::kNone;
   const Type type = decoder.take_type();
-  decoder.expect_operands(combination != 0 ? 4 : 3);
+  decoder.expect_operands(is_combined ? 4 : 3);
   decoder.add(decoder.destination(0, 1));
   decoder.add(decoder.source(1, type));
   decoder.add(decoder.source(2, type));
-  if (combination != 0) {
-    bool is_negated = false;
-    decoder.add(decoder.predicate(decoder.operand(3), is_negated));
-    decoder.op().details[1] = is_negated ? 1 : 0;
-  }
-  decoder.op().details[0] = combination;
+  details.is_negated = is_combined && decoder.add_predicate(3);
+  decoder.op().details.set(details);
   const auto how = static_cast<Comparison>(comparison);
   if (type == Type::kF32) {
     decoder.op().code = comparison_code<float>(decoder, how);

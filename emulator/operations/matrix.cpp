@@ -177,25 +177,31 @@ Element element_of(std::size_t lane, std::size_t half, bool is_transposed) {
   return is_transposed ? Element{element.column, element.row} : element;
 }
 
+// Slots: the address; list: a register for each matrix.
+struct MatrixMove {
+  AddressOperand address{};
+  std::uint8_t count = 1;  // of matrices
+  bool is_transposed = false;
+
+  [[nodiscard]] Lanes addressing_lanes() const {
+    return count == 4 ? kAllLanes : (Lanes{1} << (count * 8U)) - 1;
+  }
+};
+
 Memory matrix_row(Warp& warp, const Op& op, std::size_t matrix, std::size_t row) {
   const int lane = static_cast<int>(matrix * 8 + row);
-  const std::uint64_t address =
-      address_of(warp, op.slots[0], op.details[1], lane) + static_cast<std::uint64_t>(op.offset);
-  return resolve(warp, op, lane, MemorySpace::kShared, address, kRowBytes);
+  return resolve(warp, op, lane, MemorySpace::kShared,
+                 address_of(warp, op.as<MatrixMove>().address, lane), kRowBytes);
 }
 
-Lanes addressing_lanes(const Op& op) {
-  return op.count == 4 ? kAllLanes : (Lanes{1} << (op.count * 8U)) - 1;
-}
-
-// details[2]: transposed.
 Outcome run_ldmatrix(Warp& warp, const Op& op, Lanes lanes) {
+  const MatrixMove& move = op.as<MatrixMove>();
   warp.require_whole(op, lanes);
-  warp.require_valid(op.slots[0], op, addressing_lanes(op), "the address");
+  warp.require_valid(op.slots[0], op, move.addressing_lanes(), "the address");
   Accesses accesses(warp, op, lanes);
   const LaneAccesses of_lanes(warp, op);
   std::array<std::array<Memory, 8>, 4> matrices;
-  for (std::size_t matrix = 0; matrix < op.count; ++matrix) {
+  for (std::size_t matrix = 0; matrix < move.count; ++matrix) {
     for (std::size_t row = 0; row < 8; ++row) {
       const Memory memory = matrix_row(warp, op, matrix, row);
       matrices.at(matrix).at(row) = memory;
@@ -204,14 +210,14 @@ Outcome run_ldmatrix(Warp& warp, const Op& op, Lanes lanes) {
     }
   }
   accesses.check_read();
-  for (std::size_t matrix = 0; matrix < op.count; ++matrix) {
+  for (std::size_t matrix = 0; matrix < move.count; ++matrix) {
     const std::array<Memory, 8>& rows = matrices.at(matrix);
     Words d{};
     Lanes valid = 0;
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       bool is_valid = true;
       for (std::size_t half = 0; half < 2; ++half) {
-        const Element element = element_of(lane, half, op.details[2] != 0);
+        const Element element = element_of(lane, half, move.is_transposed);
         const Memory& row = rows.at(element.row);
         std::uint16_t value = 0;
         std::memcpy(&value, row.bytes + element.column * 2, 2);
@@ -226,11 +232,12 @@ Outcome run_ldmatrix(Warp& warp, const Op& op, Lanes lanes) {
 }
 
 Outcome run_stmatrix(Warp& warp, const Op& op, Lanes lanes) {
+  const MatrixMove& move = op.as<MatrixMove>();
   warp.require_whole(op, lanes);
-  warp.require_valid(op.slots[0], op, addressing_lanes(op), "the address");
+  warp.require_valid(op.slots[0], op, move.addressing_lanes(), "the address");
   Accesses accesses(warp, op, lanes);
   const LaneAccesses of_lanes(warp, op);
-  for (std::size_t matrix = 0; matrix < op.count; ++matrix) {
+  for (std::size_t matrix = 0; matrix < move.count; ++matrix) {
     const auto a = warp.read<std::uint32_t>(op.list[matrix]);
     const Lanes valid = warp.valid(op.list[matrix]);
     std::array<Memory, 8> rows;
@@ -241,7 +248,7 @@ Outcome run_stmatrix(Warp& warp, const Op& op, Lanes lanes) {
     }
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       for (std::size_t half = 0; half < 2; ++half) {
-        const Element element = element_of(lane, half, op.details[2] != 0);
+        const Element element = element_of(lane, half, move.is_transposed);
         const auto value = static_cast<std::uint16_t>(a.at[lane] >> (16 * half));
         std::memcpy(rows.at(element.row).bytes + element.column * 2, &value, 2);
         rows.at(element.row).set_written(element.column * 2, 2, (valid >> lane & 1U) != 0);
@@ -265,13 +272,13 @@ void decode_matrices(Decoder& decoder, bool is_load) {
   }
   Op& op = decoder.op();
   const std::string_view count = decoder.take_one_of({"x1", "x2", "x4"});
-  op.count = static_cast<std::uint8_t>(count[1] - '0');
-  op.details[2] = decoder.take("trans") ? 1 : 0;
+  MatrixMove move;
+  move.count = static_cast<std::uint8_t>(count[1] - '0');
+  move.is_transposed = decoder.take("trans");
   decoder.expect_operands(2);
-  int address_bits = 0;
-  decoder.add(decoder.address(decoder.operand(is_load ? 1 : 0), address_bits));
-  op.details[1] = static_cast<std::uint8_t>(address_bits);
-  add_vector(decoder, is_load ? 0 : 1, op.count, Type::kB32, is_load);
+  move.address = decoder.add_address(is_load ? 1 : 0);
+  add_vector(decoder, is_load ? 0 : 1, move.count, Type::kB32, is_load);
+  op.details.set(move);
   op.code = is_load ? &run_ldmatrix : &run_stmatrix;
 }
 

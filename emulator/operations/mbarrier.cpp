@@ -18,36 +18,33 @@ std::uint32_t offset_of(std::uint64_t address) {
   return static_cast<std::uint32_t>(address & ((1U << kRankShift) - 1));
 }
 
-// details: the space, the bits of the address, and what else each says.
-std::uint64_t mbarrier_address(const Warp& warp, const Op& op, Slot slot, int lane) {
-  return address_of(warp, slot, op.details[1], lane) + static_cast<std::uint64_t>(op.offset);
-}
+struct MbarrierOperand {
+  AddressOperand address{};
+  MemorySpace space = MemorySpace::kGeneric;
+};
 
-MemorySpace space_of(const Op& op) {
-  return static_cast<MemorySpace>(op.details[0]);
-}
-
-Mbarrier& mbarrier_of(Warp& warp, const Op& op, Slot slot, int lane) {
+Mbarrier& mbarrier_of(Warp& warp, const Op& op, const MbarrierOperand& operand, int lane) {
   Mbarrier& mbarrier =
-      mbarrier_at(warp, op, lane, space_of(op), mbarrier_address(warp, op, slot, lane));
+      mbarrier_at(warp, op, lane, operand.space, address_of(warp, operand.address, lane));
   require_initialized(warp, op, lane_bit(lane), mbarrier, false);
   return mbarrier;
 }
 
 // Whether the mbarrier that it arrives at is of another block.
-bool is_of_another(Warp& warp, const Op& op, int lane) {
-  const std::uint64_t address = mbarrier_address(warp, op, op.slots[1], lane);
-  return space_of(op) != MemorySpace::kShared &&
+bool is_of_another(Warp& warp, const MbarrierOperand& operand, int lane) {
+  const std::uint64_t address = address_of(warp, operand.address, lane);
+  return operand.space != MemorySpace::kShared &&
          address % kWindowBytes >> kRankShift != warp.block().rank();
 }
 
 // Slots: the address, the number of arrivals of a phase.
 Outcome run_init(Warp& warp, const Op& op, Lanes lanes) {
+  const AddressOperand& operand = op.as<MbarrierOperand>().address;
   warp.require_valid(op.slots[0], op, lanes, "the address");
   warp.require_valid(op.slots[1], op, lanes, "the number of arrivals");
   Accesses accesses(warp, op, lanes);
   for_each_lane(lanes, [&](int lane) {
-    const std::uint64_t address = mbarrier_address(warp, op, op.slots[0], lane);
+    const std::uint64_t address = address_of(warp, operand, lane);
     const Memory memory = resolve(warp, op, lane, MemorySpace::kShared, address, kMbarrierBytes);
     const auto expected = warp.read_lane<std::uint32_t>(op.slots[1], lane);
     if (expected == 0 || expected > kMostArrivals) {
@@ -70,11 +67,13 @@ Outcome run_init(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
+// Slots: the address.
 Outcome run_inval(Warp& warp, const Op& op, Lanes lanes) {
+  const AddressOperand& operand = op.as<MbarrierOperand>().address;
   warp.require_valid(op.slots[0], op, lanes, "the address");
   Accesses accesses(warp, op, lanes);
   for_each_lane(lanes, [&](int lane) {
-    const std::uint64_t address = mbarrier_address(warp, op, op.slots[0], lane);
+    const std::uint64_t address = address_of(warp, operand, lane);
     mbarrier_at(warp, op, lane, MemorySpace::kShared, address);
     warp.block().mbarriers.erase(offset_of(address));
     const Memory memory = resolve(warp, op, lane, MemorySpace::kShared, address, kMbarrierBytes);
@@ -86,8 +85,15 @@ Outcome run_inval(Warp& warp, const Op& op, Lanes lanes) {
 }
 
 // Slots: the state before it or none, the address, the number of arrivals or none, the bytes to
-// expect or none. details[2]: whether it arrives; details[3]: relaxed.
+// expect or none.
+struct MbarrierArrival {
+  MbarrierOperand mbarrier{};
+  bool arrives = false;  // else it only expects bytes
+  bool is_relaxed = false;
+};
+
 Outcome run_arrive(Warp& warp, const Op& op, Lanes lanes) {
+  const MbarrierArrival& arrival = op.as<MbarrierArrival>();
   warp.require_valid(op.slots[1], op, lanes, "the address");
   for (const std::size_t i : {std::size_t{2}, std::size_t{3}}) {
     if (op.slots.at(i) != kNoSlot) {
@@ -100,28 +106,28 @@ Outcome run_arrive(Warp& warp, const Op& op, Lanes lanes) {
   const Mbarrier* last = nullptr;
   std::uint64_t last_phase = 0;
   for_each_lane(lanes, [&](int lane) {
-    Mbarrier& mbarrier = mbarrier_of(warp, op, op.slots[1], lane);
+    Mbarrier& mbarrier = mbarrier_of(warp, op, arrival.mbarrier, lane);
     states.at[lane] = mbarrier.phase();
     if (op.slots[3] != kNoSlot) {
       require_allowed(warp, op, lane_bit(lane),
                       mbarrier.expect_bytes(warp.read_lane<std::uint32_t>(op.slots[3], lane)));
     }
-    if (op.details[2] != 0) {
-      if (op.details[3] == 0) {
+    if (arrival.arrives) {
+      if (!arrival.is_relaxed) {
         warp.release_interval();
       }
-      if (races != nullptr && is_of_another(warp, op, lane)) {
+      if (races != nullptr && is_of_another(warp, arrival.mbarrier, lane)) {
         const races::Access access = races->view(warp.actor(), operation_of(warp, op)).access;
         std::erase_if(mbarrier.others_arrivals,
                       [&](const races::Access& one) { return one.party == access.party; });
         mbarrier.others_arrivals.push_back(access);
       }
-      if (races != nullptr && op.details[3] == 0 &&
+      if (races != nullptr && !arrival.is_relaxed &&
           (&mbarrier != last || mbarrier.phase() != last_phase)) {
         races->arrive(warp.actor(), mbarrier.meeting.meeting);
         last = &mbarrier;
         last_phase = mbarrier.phase();
-      } else if (races != nullptr && op.details[3] != 0) {
+      } else if (races != nullptr && arrival.is_relaxed) {
         races->arrive_relaxed(warp.actor(), mbarrier.meeting.meeting);
       }
       const std::uint32_t count =
@@ -140,31 +146,38 @@ Outcome run_complete(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_valid(op.slots[0], op, lanes, "the address");
   warp.require_valid(op.slots[1], op, lanes, "the bytes");
   for_each_lane(lanes, [&](int lane) {
-    Mbarrier& mbarrier = mbarrier_of(warp, op, op.slots[0], lane);
+    Mbarrier& mbarrier = mbarrier_of(warp, op, op.as<MbarrierOperand>(), lane);
     require_allowed(warp, op, lane_bit(lane),
                     mbarrier.complete_bytes(warp.read_lane<std::uint32_t>(op.slots[1], lane)));
   });
   return Outcome::kDone;
 }
 
-// Slots: the result, the address, the phase's parity or the state. details[2]: a parity;
-// details[3]: whether it waits. count: relaxed.
+// Slots: the result, the address, the phase's parity or the state.
+struct MbarrierWait {
+  MbarrierOperand mbarrier{};
+  bool has_parity = false;  // else it has the state that an arrival gave
+  bool waits = false;       // try_wait; test_wait looks once
+  bool is_relaxed = false;
+};
+
 Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
+  const MbarrierWait& wait = op.as<MbarrierWait>();
   warp.require_valid(op.slots[1], op, lanes, "the address");
   warp.require_valid(op.slots[2], op, lanes, "the phase");
   Lanes ended = 0;
   std::uint64_t awaited = 0;
   const Mbarrier* last = nullptr;
   for_each_lane(lanes, [&](int lane) {
-    Mbarrier& mbarrier = mbarrier_of(warp, op, op.slots[1], lane);
+    Mbarrier& mbarrier = mbarrier_of(warp, op, wait.mbarrier, lane);
     const bool has_ended =
-        op.details[2] != 0 ? mbarrier.has_ended(warp.read_lane<std::uint32_t>(op.slots[2], lane))
-                           : mbarrier.phase() > warp.read_lane<std::uint64_t>(op.slots[2], lane);
+        wait.has_parity ? mbarrier.has_ended(warp.read_lane<std::uint32_t>(op.slots[2], lane))
+                        : mbarrier.phase() > warp.read_lane<std::uint64_t>(op.slots[2], lane);
     if (has_ended) {
       ended |= lane_bit(lane);
       mbarrier.awaited = mbarrier.phase();
       if (warp.races() != nullptr && &mbarrier != last) {
-        if (op.count == 0) {
+        if (!wait.is_relaxed) {
           warp.races()->wait(warp.actor(), mbarrier.meeting.meeting);
         } else {
           warp.races()->wait_relaxed(warp.actor(), mbarrier.meeting.meeting);
@@ -172,10 +185,10 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
         last = &mbarrier;
       }
     } else {
-      awaited = mbarrier_address(warp, op, op.slots[1], lane);
+      awaited = address_of(warp, wait.mbarrier.address, lane);
     }
   });
-  if (ended != lanes && op.details[3] != 0) {
+  if (ended != lanes && wait.waits) {
     // It may give up after a time of its own, too.
     const bool times_out = warp.may_time_out && warp.current().wait_for == WaitFor::kNothing &&
                            (warp.block().grid().random() & 3U) == 0;
@@ -184,7 +197,7 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
     }
   }
   // What came by copies alone says nothing of what other lanes have done.
-  if (ended != 0 && op.count == 0) {
+  if (ended != 0 && !wait.is_relaxed) {
     warp.acquire_interval();
   }
   warp.may_time_out = ended == lanes;
@@ -209,19 +222,12 @@ bool take_order(Decoder& decoder, std::string_view order) {
   return is_relaxed;
 }
 
-void add_address(Decoder& decoder, std::size_t index) {
-  int bits = 0;
-  decoder.add(decoder.address(decoder.operand(index), bits));
-  decoder.op().details[1] = static_cast<std::uint8_t>(bits);
-}
-
 void decode_arrival(Decoder& decoder, bool arrives) {
   Op& op = decoder.op();
+  MbarrierArrival arrival{.arrives = arrives};
   const bool expects = !arrives || decoder.take("expect_tx");
-  op.details[3] = take_order(decoder, "release") ? 1 : 0;
-  op.details[2] = arrives ? 1 : 0;
-  const MemorySpace space = take_space(decoder);
-  op.details[0] = static_cast<std::uint8_t>(space);
+  arrival.is_relaxed = take_order(decoder, "release");
+  arrival.mbarrier.space = take_space(decoder);
   std::size_t next = 0;
   if (arrives) {
     // A barrier of another block gives no state.
@@ -229,32 +235,34 @@ void decode_arrival(Decoder& decoder, bool arrives) {
     const bool has_state = state.kind != syntax::OperandKind::kAddress;
     next = has_state ? 1 : 0;
     const bool is_kept = has_state && state.kind != syntax::OperandKind::kSink;
-    if (is_kept && space == MemorySpace::kClusterShared) {
+    if (is_kept && arrival.mbarrier.space == MemorySpace::kClusterShared) {
       decoder.fail("an mbarrier of another block gives no state");
     }
     decoder.add(is_kept ? decoder.destination(state, 64) : kNoSlot);
   } else {
     decoder.add(kNoSlot);
   }
-  add_address(decoder, next++);
+  arrival.mbarrier.address = decoder.add_address(next++);
   const bool has_number = decoder.instruction().operands.size() > next;
   decoder.expect_operands(next + (has_number || expects ? 1 : 0));
   const Slot number = has_number ? decoder.source(next, Type::kU32) : kNoSlot;
   decoder.add(expects ? kNoSlot : number);
   decoder.add(expects ? number : kNoSlot);
+  op.details.set(arrival);
   op.code = &run_arrive;
 }
 
 void decode_wait(Decoder& decoder, bool waits) {
   Op& op = decoder.op();
-  op.details[2] = decoder.take("parity") ? 1 : 0;
-  op.details[3] = waits ? 1 : 0;
-  op.count = take_order(decoder, "acquire") ? 1 : 0;
-  op.details[0] = static_cast<std::uint8_t>(take_space(decoder));
+  MbarrierWait wait{.waits = waits};
+  wait.has_parity = decoder.take("parity");
+  wait.is_relaxed = take_order(decoder, "acquire");
+  wait.mbarrier.space = take_space(decoder);
   decoder.expect_operands(3, waits ? 4 : 3);  // the fourth hints how long to wait
   decoder.add(decoder.destination(0, 1));
-  add_address(decoder, 1);
-  decoder.add(decoder.source(2, op.details[2] != 0 ? Type::kU32 : Type::kB64));
+  wait.mbarrier.address = decoder.add_address(1);
+  decoder.add(decoder.source(2, wait.has_parity ? Type::kU32 : Type::kB64));
+  op.details.set(wait);
   op.code = &run_wait;
 }
 
@@ -268,14 +276,14 @@ void decode_mbarrier(Decoder& decoder) {
     decode_wait(decoder, what == "try_wait");
   } else if (what == "complete_tx") {
     take_order(decoder, "release");
-    op.details[0] = static_cast<std::uint8_t>(take_space(decoder));
+    const MemorySpace space = take_space(decoder);
     decoder.expect_operands(2);
-    add_address(decoder, 0);
+    op.details.set(MbarrierOperand{.address = decoder.add_address(0), .space = space});
     decoder.add(decoder.source(1, Type::kU32));
     op.code = &run_complete;
   } else {
-    op.details[0] = static_cast<std::uint8_t>(take_space(decoder));
-    add_address(decoder, 0);
+    const MemorySpace space = take_space(decoder);
+    op.details.set(MbarrierOperand{.address = decoder.add_address(0), .space = space});
     if (what == "init") {
       decoder.expect_operands(2);
       decoder.add(decoder.source(1, Type::kU32));

@@ -133,20 +133,20 @@ void check_stored(const Warp& warp, const Op& op, Lanes lanes, std::uint64_t add
   }
 }
 
-std::uint64_t address_of(const Warp& warp, Slot slot, int bits, int lane) {
-  if (bits == 32) {
-    return warp.read_lane<std::uint32_t>(slot, lane);
-  }
-  return warp.read_lane<std::uint64_t>(slot, lane);
-}
-
 namespace {
 
-// op.details: the space, the bits of the address, of the elements' registers, and whether to extend
-// a sign.
-MemorySpace space_of(const Op& op) {
-  return static_cast<MemorySpace>(op.details[0]);
-}
+// ld and st. Slots: the address; list: a register for each element.
+struct LoadOrStore {
+  AddressOperand address{};
+  MemorySpace space = MemorySpace::kGeneric;
+  std::uint8_t count = 1;  // of elements
+  std::uint8_t element_bits = 0;
+  std::uint8_t register_bits = 0;  // of an element
+  bool extends_sign = false;
+
+  [[nodiscard]] std::size_t element_bytes() const { return element_bits / 8; }
+  [[nodiscard]] std::size_t bytes() const { return element_bytes() * count; }
+};
 
 std::uint64_t sign_extended(std::uint64_t value, int bits) {
   const auto unused = static_cast<unsigned>(64 - bits);
@@ -172,36 +172,36 @@ std::uint64_t element_at(const std::byte* from, std::size_t bytes) {
   }
 }
 
-// list: a register for each element. slots: the address.
 template <bool kIsReadOnly>
 Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
-  warp.require_valid(op.slots[0], op, lanes, "the address");
-  const std::size_t element = op.element_bits / 8;
-  const std::size_t bytes = element * op.count;
+  const LoadOrStore& access = op.as<LoadOrStore>();
+  warp.require_valid(access.address.slot, op, lanes, "the address");
+  const std::size_t element = access.element_bytes();
+  const std::size_t bytes = access.bytes();
   std::array<Vec<std::uint64_t>, 8> values;
   std::array<Lanes, 8> valid{};
   Accesses accesses(warp, op, lanes);
   const LaneAccesses of_lanes(warp, op);
   for_each_lane(lanes, [&](int lane) {
-    const std::uint64_t address =
-        address_of(warp, op.slots[0], op.details[1], lane) + static_cast<std::uint64_t>(op.offset);
-    const Memory memory = resolve(warp, op, lane, space_of(op), address, bytes);
+    const std::uint64_t address = address_of(warp, access.address, lane);
+    const Memory memory = resolve(warp, op, lane, access.space, address, bytes);
     accesses.add(memory, bytes);
     of_lanes.check(lane, memory, bytes, false);
     of_lanes.record(lane, memory, bytes, false);
     const bool is_all_written = memory.is_written(0, bytes);
-    for (std::size_t i = 0; i < op.count; ++i) {
+    for (std::size_t i = 0; i < access.count; ++i) {
       const std::uint64_t value = element_at(memory.bytes + i * element, element);
-      values.at(i).at[lane] = op.details[3] != 0 ? sign_extended(value, op.element_bits) : value;
+      values.at(i).at[lane] =
+          access.extends_sign ? sign_extended(value, access.element_bits) : value;
       if (is_all_written || memory.is_written(i * element, element)) {
         valid.at(i) |= lane_bit(lane);
       }
     }
   });
   accesses.check_read(kIsReadOnly);
-  for (std::size_t i = 0; i < op.count; ++i) {
+  for (std::size_t i = 0; i < access.count; ++i) {
     if (op.list[i] != kNoSlot) {
-      write_bits(warp, op.list[i], op.details[2], values.at(i), lanes, valid.at(i));
+      write_bits(warp, op.list[i], access.register_bits, values.at(i), lanes, valid.at(i));
     }
   }
   return Outcome::kDone;
@@ -211,13 +211,13 @@ Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
 // said.
 void check_values(Warp& warp, const Op& op, Lanes lanes,
                   const std::array<Vec<std::uint64_t>, 8>& values) {
-  const std::size_t element = op.element_bits / 8;
+  const LoadOrStore& access = op.as<LoadOrStore>();
+  const std::size_t element = access.element_bytes();
   Lanes lost = 0;
   for_each_lane(lanes, [&](int lane) {
-    const std::uint64_t address =
-        address_of(warp, op.slots[0], op.details[1], lane) + static_cast<std::uint64_t>(op.offset);
-    const Memory memory = resolve(warp, op, lane, space_of(op), address, element * op.count);
-    for (std::size_t i = 0; i < op.count; ++i) {
+    const Memory memory = resolve(warp, op, lane, access.space,
+                                  address_of(warp, access.address, lane), access.bytes());
+    for (std::size_t i = 0; i < access.count; ++i) {
       if (std::memcmp(memory.bytes + i * element, &values.at(i).at[lane], element) != 0) {
         lost |= lane_bit(lane);
       }
@@ -229,26 +229,26 @@ void check_values(Warp& warp, const Op& op, Lanes lanes,
 }
 
 Outcome run_store(Warp& warp, const Op& op, Lanes lanes) {
-  warp.require_valid(op.slots[0], op, lanes, "the address");
-  const std::size_t element = op.element_bits / 8;
-  const std::size_t bytes = element * op.count;
+  const LoadOrStore& access = op.as<LoadOrStore>();
+  warp.require_valid(access.address.slot, op, lanes, "the address");
+  const std::size_t element = access.element_bytes();
+  const std::size_t bytes = access.bytes();
   std::array<Vec<std::uint64_t>, 8> values;
   std::array<Lanes, 8> valid{};
-  for (std::size_t i = 0; i < op.count; ++i) {
-    values.at(i) = read_bits(warp, op.list[i], op.details[2]);
+  for (std::size_t i = 0; i < access.count; ++i) {
+    values.at(i) = read_bits(warp, op.list[i], access.register_bits);
     valid.at(i) = warp.valid(op.list[i]);
   }
   Accesses accesses(warp, op, lanes);
   const LaneAccesses of_lanes(warp, op);
   std::array<Memory, kLanes> places;
   for_each_lane(lanes, [&](int lane) {
-    const std::uint64_t address =
-        address_of(warp, op.slots[0], op.details[1], lane) + static_cast<std::uint64_t>(op.offset);
-    const Memory memory = resolve(warp, op, lane, space_of(op), address, bytes);
+    const std::uint64_t address = address_of(warp, access.address, lane);
+    const Memory memory = resolve(warp, op, lane, access.space, address, bytes);
     accesses.add(memory, bytes);
     of_lanes.check(lane, memory, bytes, true);
     places.at(static_cast<std::size_t>(lane)) = memory;
-    for (std::size_t i = 0; i < op.count; ++i) {
+    for (std::size_t i = 0; i < access.count; ++i) {
       const bool is_valid = (valid.at(i) >> static_cast<unsigned>(lane) & 1U) != 0;
       if (!is_valid && memory.allocation != nullptr) [[unlikely]] {
         check_stored(warp, op, lane_bit(lane), address + i * element);
@@ -306,28 +306,27 @@ bool take_cache_hints(Decoder& decoder) {
 
 void decode_access(Decoder& decoder, bool is_load) {
   Op& op = decoder.op();
-  const MemorySpace space = take_space(decoder);
+  LoadOrStore access{.space = take_space(decoder)};
   const bool is_read_only = is_load && decoder.take("nc");
-  if (is_read_only && space != MemorySpace::kGlobal) {
+  if (is_read_only && access.space != MemorySpace::kGlobal) {
     decoder.fail("only global memory is read with .nc");
   }
   decoder.take("weak");
   const bool has_policy = take_cache_hints(decoder);
-  op.count = decoder.take("v2") ? 2 : decoder.take("v4") ? 4 : decoder.take("v8") ? 8 : 1;
+  access.count = decoder.take("v2") ? 2 : decoder.take("v4") ? 4 : decoder.take("v8") ? 8 : 1;
   const Type type = decoder.take_type();
   decoder.expect_operands(has_policy ? 3 : 2);
   if (has_policy) {
     static_cast<void>(decoder.source(2, Type::kB64));  // what it says is a hint
   }
-  if (op.count * bits_of(type) > 256) {
+  if (access.count * bits_of(type) > 256) {
     decoder.fail("more than 32 bytes");
   }
   const syntax::Operand& value = decoder.operand(is_load ? 0 : 1);
-  int address_bits = 0;
-  decoder.add(decoder.address(decoder.operand(is_load ? 1 : 0), address_bits));
+  access.address = decoder.add_address(is_load ? 1 : 0);
   const std::vector<syntax::Operand> one(1, value);
   const auto& elements = value.kind == syntax::OperandKind::kVector ? value.parts : one;
-  if (elements.size() != op.count) {
+  if (elements.size() != access.count) {
     decoder.fail(fmt::format("{} elements", elements.size()));
   }
   const int bits = bits_of(type);
@@ -347,10 +346,10 @@ void decode_access(Decoder& decoder, bool is_load) {
                                 : decoder.source(element, register_type));
     }
   }
-  op.element_bits = static_cast<std::uint8_t>(bits);
-  op.details = {static_cast<std::uint8_t>(space), static_cast<std::uint8_t>(address_bits),
-                static_cast<std::uint8_t>(register_bits),
-                static_cast<std::uint8_t>(is_signed(type))};
+  access.element_bits = static_cast<std::uint8_t>(bits);
+  access.register_bits = static_cast<std::uint8_t>(register_bits);
+  access.extends_sign = is_signed(type);
+  op.details.set(access);
   op.code = !is_load ? &run_store : is_read_only ? &run_load<true> : &run_load<false>;
 }
 
@@ -409,16 +408,16 @@ constexpr std::array kOperations = {
 }  // namespace
 
 std::uint32_t passes_of_access(const Warp& warp, const Op& op, Lanes lanes) {
-  if (op.code != &run_load<true> && op.code != &run_load<false> && op.code != &run_store) {
+  if (!op.details.holds<LoadOrStore>()) {
     return 0;
   }
-  const std::size_t bytes = std::size_t{op.count} * op.element_bits / 8;
-  MemorySpace space = space_of(op);
+  const LoadOrStore& access = op.as<LoadOrStore>();
+  const std::size_t bytes = access.bytes();
+  MemorySpace space = access.space;
   std::vector<std::uint64_t> addresses;
   for_each_lane(lanes, [&](int lane) {
-    std::uint64_t address =
-        address_of(warp, op.slots[0], op.details[1], lane) + static_cast<std::uint64_t>(op.offset);
-    if (space_of(op) == MemorySpace::kGeneric) {
+    std::uint64_t address = address_of(warp, access.address, lane);
+    if (access.space == MemorySpace::kGeneric) {
       space = space_of(address);
     }
     addresses.push_back(address);

@@ -57,7 +57,11 @@ void check_stored(const Warp& warp, const Op& op, Lanes lanes, std::uint64_t add
 /// word at a time, for as many lanes as 128 bytes are. 0 of other memory and operations.
 std::uint32_t passes_of_access(const Warp& warp, const Op& op, Lanes lanes);
 
-/// A lane's address, from a register of 32 or 64 bits.
-std::uint64_t address_of(const Warp& warp, Slot slot, int bits, int lane);
+/// A lane's address, with the operand's offset.
+inline std::uint64_t address_of(const Warp& warp, const AddressOperand& address, int lane) {
+  const std::uint64_t base = address.bits == 32 ? warp.read_lane<std::uint32_t>(address.slot, lane)
+                                                : warp.read_lane<std::uint64_t>(address.slot, lane);
+  return base + static_cast<std::uint64_t>(address.offset);
+}
 
 }  // namespace emu

@@ -11,13 +11,12 @@
 
 namespace emu {
 
-void take_tensor_group(Decoder& decoder) {
-  decoder.op().count =
-      decoder.take_one_of({"cta_group::1", "cta_group::2"}) == "cta_group::2" ? 2 : 1;
+std::size_t take_tensor_group(Decoder& decoder) {
+  return decoder.take_one_of({"cta_group::1", "cta_group::2"}) == "cta_group::2" ? 2 : 1;
 }
 
-std::size_t tensor_blocks(Warp& warp, const Op& op, Lanes lanes, bool may_have_ended) {
-  const std::size_t blocks = op.count;
+void require_tensor_blocks(Warp& warp, const Op& op, Lanes lanes, std::size_t blocks,
+                           bool may_have_ended) {
   std::size_t& of_kernel = warp.block().grid().tensor_blocks;
   if (of_kernel != 0 && of_kernel != blocks) {
     warp.stop(FindingKind::kIllegalOperand, op, lanes,
@@ -40,7 +39,6 @@ std::size_t tensor_blocks(Warp& warp, const Op& op, Lanes lanes, bool may_have_e
                             fmt::join(all[peer].index(), ",")));
     }
   }
-  return blocks;
 }
 
 Block& tensor_block(Warp& warp, std::size_t blocks, std::size_t number) {

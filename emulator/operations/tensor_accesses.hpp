@@ -12,12 +12,13 @@
 
 namespace emu {
 
-/// Takes cta_group::1 or ::2 into Op::count.
-void take_tensor_group(Decoder& decoder);
+/// Takes cta_group::1 or ::2: how many blocks the instruction is of.
+std::size_t take_tensor_group(Decoder& decoder);
 
-/// How many blocks the instruction is of: 1 or 2. Ends the run with a finding if others of the
-/// kernel have another cta_group, or the pair's other block is not there; `may_have_ended`: it was.
-std::size_t tensor_blocks(Warp& warp, const Op& op, Lanes lanes, bool may_have_ended = false);
+/// Ends the run with a finding if other instructions of the kernel have another cta_group than
+/// `blocks`, or the pair's other block is not there; `may_have_ended`: it was.
+void require_tensor_blocks(Warp& warp, const Op& op, Lanes lanes, std::size_t blocks,
+                           bool may_have_ended = false);
 
 /// Block 0 is the one of even rank of the pair, or the warp's own where it has none.
 Block& tensor_block(Warp& warp, std::size_t blocks, std::size_t number);

@@ -82,12 +82,18 @@ std::optional<std::size_t> try_allocate(Warp& warp, const Op& op, std::size_t bl
   return both.first;
 }
 
-// Slots: the address in shared memory, the number of columns. details: the space, and the bits of
-// the address.
+// Slots: the address in shared memory, the number of columns.
+struct TensorAlloc {
+  std::size_t blocks = 1;
+  AddressOperand address{};
+  MemorySpace space = MemorySpace::kGeneric;
+};
+
 Outcome run_alloc(Warp& warp, const Op& op, Lanes lanes) {
+  const auto& [blocks, operand, space] = op.as<TensorAlloc>();
   warp.require_whole(op, lanes);
   Split& split = warp.current();
-  const std::size_t blocks = tensor_blocks(warp, op, lanes);
+  require_tensor_blocks(warp, op, lanes, blocks);
   const std::size_t columns = columns_of(warp, op, lanes);
   TensorMemory& own = warp.block().tensor;
   if (split.ticket < 0) {
@@ -114,10 +120,7 @@ Outcome run_alloc(Warp& warp, const Op& op, Lanes lanes) {
   }
   split.ticket = -1;
   const int lane = std::countr_zero(lanes);
-  const Memory memory = resolve(
-      warp, op, lane, static_cast<MemorySpace>(op.details[0]),
-      address_of(warp, op.slots[0], op.details[1], lane) + static_cast<std::uint64_t>(op.offset),
-      4);
+  const Memory memory = resolve(warp, op, lane, space, address_of(warp, operand, lane), 4);
   if (memory.block != &warp.block()) {
     warp.stop(FindingKind::kOutOfBounds, op, lanes, "the address is not of the block's own memory");
   }
@@ -146,6 +149,11 @@ void check_end(Warp& warp, const Op& op, Lanes lanes, std::size_t blocks, std::s
   }
 }
 
+// dealloc and relinquish_alloc_permit.
+struct TensorGroup {
+  std::size_t blocks = 1;
+};
+
 // Slots: the address in tensor memory, the number of columns.
 Outcome run_dealloc(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_whole(op, lanes);
@@ -157,7 +165,8 @@ Outcome run_dealloc(Warp& warp, const Op& op, Lanes lanes) {
   TensorMemory& own = warp.block().tensor;
   const bool is_first_try = split.ticket < 0;
   // The other block of a pair may have given it back before, and ended.
-  const std::size_t blocks = tensor_blocks(warp, op, lanes, true);
+  const std::size_t blocks = op.as<TensorGroup>().blocks;
+  require_tensor_blocks(warp, op, lanes, blocks, true);
   if (is_first_try) {
     check_end(warp, op, lanes, blocks, first, columns);
     split.ticket = 0;
@@ -193,7 +202,7 @@ Outcome run_dealloc(Warp& warp, const Op& op, Lanes lanes) {
 
 Outcome run_relinquish(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_whole(op, lanes);
-  tensor_blocks(warp, op, lanes, true);
+  require_tensor_blocks(warp, op, lanes, op.as<TensorGroup>().blocks, true);
   warp.block().tensor.relinquished_by = &op;
   return Outcome::kDone;
 }
@@ -202,7 +211,8 @@ Outcome run_relinquish(Warp& warp, const Op& op, Lanes lanes) {
 
 void decode_tensor_allocation(Decoder& decoder, std::string_view what) {
   Op& op = decoder.op();
-  take_tensor_group(decoder);
+  const std::size_t blocks = take_tensor_group(decoder);
+  op.details.set(TensorGroup{.blocks = blocks});
   decoder.require("sync");
   decoder.require("aligned");
   if (what == "relinquish_alloc_permit") {
@@ -214,11 +224,9 @@ void decode_tensor_allocation(Decoder& decoder, std::string_view what) {
   decoder.expect_operands(2);
   if (what == "alloc") {
     const bool is_shared = decoder.take("shared::cta");
-    int bits = 0;
-    decoder.add(decoder.address(decoder.operand(0), bits));
-    op.details[0] =
-        static_cast<std::uint8_t>(is_shared ? MemorySpace::kShared : MemorySpace::kGeneric);
-    op.details[1] = static_cast<std::uint8_t>(bits);
+    op.details.set(TensorAlloc{.blocks = blocks,
+                               .address = decoder.add_address(0),
+                               .space = is_shared ? MemorySpace::kShared : MemorySpace::kGeneric});
     op.code = &run_alloc;
   } else {
     decoder.add(decoder.source(0, Type::kB32));

@@ -21,7 +21,7 @@ namespace emu {
 namespace {
 
 // Slots of a copy. list: the coordinates of a box; none: plain bytes.
-constexpr std::size_t kShared = 0;  // the address; its bits are details[0]
+constexpr std::size_t kShared = 0;  // the address
 constexpr std::size_t kGlobal = 1;  // the address there, or the tensor map's
 constexpr std::size_t kMbarrier = 2;
 constexpr std::size_t kMask = 3;  // of a multicast
@@ -30,6 +30,14 @@ constexpr std::size_t kPolicy = 5;
 constexpr std::array<std::string_view, kMostOperands> kNames = {
     "the address in shared memory", "the address", "the mbarrier's address",
     "the mask of blocks",           "the size",    "the cache policy"};
+
+struct BulkTransfer {
+  AddressOperand shared{};
+  AddressOperand global{};    // or of the tensor map
+  AddressOperand mbarrier{};  // of a load
+  bool is_to_own = false;     // a load to .shared::cta
+  bool is_of_pair = false;    // cta_group::2: either block's mbarrier may count
+};
 
 constexpr std::uint32_t kOffsetMask = (1U << kRankShift) - 1;
 
@@ -42,9 +50,7 @@ void require_multiple(const Warp& warp, const Op& op, int lane, std::string_view
 }
 
 std::uint64_t shared_address(const Warp& warp, const Op& op, int lane) {
-  return (address_of(warp, op.slots[kShared], op.details[0], lane) +
-          static_cast<std::uint64_t>(op.offset)) %
-         kWindowBytes;
+  return address_of(warp, op.as<BulkTransfer>().shared, lane) % kWindowBytes;
 }
 
 // Rows of a box that begins within the swizzle's pattern are not swizzled as those who count them
@@ -62,8 +68,7 @@ void require_swizzle_start(Warp& warp, const Op& op, int lane, std::uint64_t sha
 
 // The map that a box is of; a lane's address leads to it.
 TensorMapDesc map_of(Warp& warp, const Op& op, int lane) {
-  const std::uint64_t address =
-      warp.read_lane<std::uint64_t>(op.slots[kGlobal], lane) + op.second_offset;
+  const std::uint64_t address = address_of(warp, op.as<BulkTransfer>().global, lane);
   const auto illegal = [&](const std::string& why) {
     warp.stop(FindingKind::kIllegalTensorMap, op, lane_bit(lane),
               fmt::format("at {:#x}: {}", address, why));
@@ -113,8 +118,7 @@ Extent extent_of(Warp& warp, const Op& op, int lane, BulkCopy& copy) {
 void add_pieces(Warp& warp, const Op& op, int lane, std::uint32_t shared, const Extent& extent,
                 BulkCopy& copy) {
   if (op.list.empty()) {
-    const std::uint64_t global =
-        warp.read_lane<std::uint64_t>(op.slots[kGlobal], lane) + op.second_offset;
+    const std::uint64_t global = address_of(warp, op.as<BulkTransfer>().global, lane);
     require_multiple(warp, op, lane, "the address", global, kBoxUnit);
     copy.pieces = pieces_of_line(global, shared, static_cast<std::uint32_t>(extent.bytes));
     return;
@@ -145,7 +149,7 @@ void add_pieces(Warp& warp, const Op& op, int lane, std::uint32_t shared, const 
 // own does.
 std::vector<BulkTarget> targets_of(Warp& warp, const Op& op, int lane, std::uint64_t shared,
                                    std::uint32_t mbarrier_rank) {
-  const bool is_of_pair = op.details[3] == 2;
+  const bool is_of_pair = op.as<BulkTransfer>().is_of_pair;
   const auto target = [&](std::uint32_t rank) {
     return BulkTarget{rank, is_of_pair ? (rank & ~1U) | (mbarrier_rank & 1U) : rank};
   };
@@ -214,23 +218,22 @@ void start_load(Warp& warp, const Op& op, int lane) {
   BulkCopy copy{.warp = warp, .op = op, .lane = lane};
   const Extent extent = extent_of(warp, op, lane, copy);
   const std::uint64_t shared = shared_address(warp, op, lane);
-  const std::uint64_t mbarrier =
-      (address_of(warp, op.slots[kMbarrier], op.details[1], lane) + op.third_offset) % kWindowBytes;
+  const BulkTransfer& transfer = op.as<BulkTransfer>();
+  const std::uint64_t mbarrier = address_of(warp, transfer.mbarrier, lane) % kWindowBytes;
   require_multiple(warp, op, lane, "the address in shared memory", shared, extent.alignment);
   require_swizzle_start(warp, op, lane, shared, copy.map.swizzle);
   const auto offset = static_cast<std::uint32_t>(shared & kOffsetMask);
   const auto mbarrier_offset = static_cast<std::uint32_t>(mbarrier & kOffsetMask);
-  const bool is_own = op.details[2] != 0;
-  resolve_unaligned(warp, op, lane, is_own ? MemorySpace::kShared : MemorySpace::kClusterShared,
-                    shared, extent.bytes);
+  resolve_unaligned(warp, op, lane,
+                    transfer.is_to_own ? MemorySpace::kShared : MemorySpace::kClusterShared, shared,
+                    extent.bytes);
   // Of a pair of blocks (cta_group::2), either one's mbarrier may count: for a multicast, that of
   // the same parity in each pair.
-  const bool is_of_pair = op.details[3] == 2;
   const std::uint64_t apart = (shared ^ mbarrier) >> kRankShift;
-  if (apart > (is_of_pair ? 1 : 0)) {
+  if (apart > (transfer.is_of_pair ? 1 : 0)) {
     warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane),
               fmt::format("the mbarrier {:#x} is not of the {} that {:#x} is of", mbarrier,
-                          is_of_pair ? "pair of blocks" : "block", shared));
+                          transfer.is_of_pair ? "pair of blocks" : "block", shared));
   }
   // A multicast goes to the same place in each block, whichever these addresses are of.
   const std::vector<BulkTarget> targets =
@@ -294,22 +297,13 @@ Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-// An address, and for a box what is left of [map, {coordinates}].
-struct Address {
-  Slot slot = kNoSlot;
-  int bits = 0;
-  std::uint64_t offset = 0;
-};
-
-Address take_address(Decoder& decoder, const syntax::Operand& operand) {
+// The address in [map, {coordinates}], or in [address].
+AddressOperand take_address(const Decoder& decoder, const syntax::Operand& operand) {
   syntax::Operand base = operand;
   if (base.kind == syntax::OperandKind::kAddress) {
     base.parts.resize(1);
   }
-  Address address;
-  address.slot = decoder.address(base, address.bits);
-  address.offset = static_cast<std::uint64_t>(decoder.op().offset);
-  return address;
+  return decoder.address(base);
 }
 
 void take_coordinates(Decoder& decoder, const syntax::Operand& operand, std::size_t dims) {
@@ -340,8 +334,12 @@ void decode_copy(Decoder& decoder) {
     decoder.require("shared::cta");
   }
   const bool is_multicast = is_cluster && decoder.take("multicast::cluster");
+  BulkTransfer transfer{.is_to_own = is_load && !is_cluster};
   if (is_load && is_tensor) {
-    op.details[3] = decoder.take("cta_group::2") ? 2 : decoder.take("cta_group::1") ? 1 : 0;
+    transfer.is_of_pair = decoder.take("cta_group::2");
+    if (!transfer.is_of_pair) {
+      decoder.take("cta_group::1");
+    }
   }
   const bool has_policy = decoder.take("L2::cache_hint");
   decoder.finish();
@@ -349,8 +347,8 @@ void decode_copy(Decoder& decoder) {
                           (is_multicast ? 1 : 0) + (has_policy ? 1 : 0));
 
   const syntax::Operand& there = decoder.operand(is_load ? 1 : 0);
-  const Address global = take_address(decoder, there);
-  if (global.bits != 64) {
+  transfer.global = take_address(decoder, there);
+  if (transfer.global.bits != 64) {
     decoder.fail("an address in global memory has 64 bits");
   }
   if (is_tensor) {
@@ -363,10 +361,8 @@ void decode_copy(Decoder& decoder) {
     op.slots[kSize] = decoder.source(next++, Type::kU32);
   }
   if (is_load) {
-    const Address mbarrier = take_address(decoder, decoder.operand(next++));
-    op.slots[kMbarrier] = mbarrier.slot;
-    op.details[1] = static_cast<std::uint8_t>(mbarrier.bits);
-    op.third_offset = mbarrier.offset;
+    transfer.mbarrier = take_address(decoder, decoder.operand(next++));
+    op.slots[kMbarrier] = transfer.mbarrier.slot;
   }
   if (is_multicast) {
     op.slots[kMask] = decoder.source(next++, Type::kU16);
@@ -374,13 +370,10 @@ void decode_copy(Decoder& decoder) {
   if (has_policy) {
     op.slots[kPolicy] = decoder.source(next++, Type::kB64);
   }
-  // The last, whose offset stays in op.offset.
-  const Address shared = take_address(decoder, decoder.operand(is_load ? 0 : 1));
-  op.slots[kShared] = shared.slot;
-  op.slots[kGlobal] = global.slot;
-  op.details[0] = static_cast<std::uint8_t>(shared.bits);
-  op.details[2] = is_load && !is_cluster ? 1 : 0;
-  op.second_offset = global.offset;
+  transfer.shared = take_address(decoder, decoder.operand(is_load ? 0 : 1));
+  op.slots[kShared] = transfer.shared.slot;
+  op.slots[kGlobal] = transfer.global.slot;
+  op.details.set(transfer);
   op.code = &run_copy;
 }
 

@@ -26,12 +26,14 @@ struct Issue {
   Warp& warp;
   const Op& op;
   int lane;
+  std::size_t blocks = 1;
   std::uint64_t form = 0;
   races::ClusterRaces::TensorIssue issue{};
   races::View shared{};
   races::TensorView tensor{};
 
-  Issue(Warp& in, const Op& of, int by, std::uint64_t as) : warp(in), op(of), lane(by), form(as) {
+  Issue(Warp& in_warp, const Op& of_op, int of_lane, std::size_t of_blocks, std::uint64_t in_form)
+      : warp(in_warp), op(of_op), lane(of_lane), blocks(of_blocks), form(in_form) {
     if (races::ClusterRaces* const races = warp.races(); races != nullptr) {
       const std::uint32_t operation = operation_of(warp, op);
       issue = races->issue_tensor(warp.actor(), lane);
@@ -41,7 +43,7 @@ struct Issue {
   }
 
   void read_shared(const SharedRange& range, std::string_view name) const {
-    Block& block = tensor_block(warp, op.count, range.block);
+    Block& block = tensor_block(warp, blocks, range.block);
     if (range.first < kReservedSharedBytes || range.first + range.bytes > block.shared.size()) {
       warp.stop(FindingKind::kOutOfBounds, op, lane_bit(lane),
                 fmt::format("{}'s {} bytes at {:#x} are outside of block ({})'s shared memory",
@@ -50,7 +52,7 @@ struct Issue {
     AsyncAccesses(warp, op, lane_bit(lane), shared).read_shared(block, range.first, range.bytes);
   }
   void access_tensor(const TensorRange& range, bool is_write) const {
-    Block& block = tensor_block(warp, op.count, range.block);
+    Block& block = tensor_block(warp, blocks, range.block);
     require_allocated(warp, op, lane_bit(lane), block, range);
     check_tensor_access(warp, op, lane_bit(lane), block, range, tensor, is_write);
   }
@@ -63,9 +65,15 @@ std::uint64_t form_of(const UmmaProduct& product) {
          std::uint64_t{instruction.columns} << 48U;
 }
 
+struct TensorProductOp {
+  UmmaForm form{};
+  std::uint32_t d_offset = 0;  // added to the address of D
+  std::uint32_t a_offset = 0;  // and to that of A in tensor memory
+  bool is_enable_negated = false;
+};
+
 // list of a product: D, A, B, the instruction's descriptor, enable-input-d, the scale factors of A
-// and B or none, lanes that are disabled. details: the kind, whether A is in tensor memory, whether
-// the predicate is negated. offset and second_offset: of D and A.
+// and B or none, lanes that are disabled.
 constexpr std::array<std::string_view, 7> kProductNames = {"the address of D",
                                                            "A",
                                                            "the descriptor of B",
@@ -76,16 +84,16 @@ constexpr std::array<std::string_view, 7> kProductNames = {"the address of D",
 
 UmmaProduct product_of(Warp& warp, const Op& op, int lane) {
   const std::vector<Slot>& list = op.list;
-  UmmaProduct product{.form = {.kind = static_cast<UmmaKind>(op.details[0]),
-                               .blocks = op.count,
-                               .is_a_in_tensor_memory = op.details[1] != 0}};
-  product.d = warp.read_lane<std::uint32_t>(list[0], lane) + static_cast<std::uint32_t>(op.offset);
-  product.a = product.form.is_a_in_tensor_memory ? warp.read_lane<std::uint32_t>(list[1], lane) +
-                                                       static_cast<std::uint32_t>(op.second_offset)
-                                                 : warp.read_lane<std::uint64_t>(list[1], lane);
+  const TensorProductOp& details = op.as<TensorProductOp>();
+  UmmaProduct product{.form = details.form};
+  product.d = warp.read_lane<std::uint32_t>(list[0], lane) + details.d_offset;
+  product.a = product.form.is_a_in_tensor_memory
+                  ? warp.read_lane<std::uint32_t>(list[1], lane) + details.a_offset
+                  : warp.read_lane<std::uint64_t>(list[1], lane);
   product.b = warp.read_lane<std::uint64_t>(list[2], lane);
   product.instruction = warp.read_lane<std::uint32_t>(list[3], lane);
-  product.adds = ((warp.read_predicate(list[4]) & lane_bit(lane)) != 0) != (op.details[2] != 0);
+  product.adds =
+      ((warp.read_predicate(list[4]) & lane_bit(lane)) != 0) != details.is_enable_negated;
   if (product.form.has_scales()) {
     product.scale_a = warp.read_lane<std::uint32_t>(list[5], lane);
     product.scale_b = warp.read_lane<std::uint32_t>(list[6], lane);
@@ -97,7 +105,7 @@ UmmaProduct product_of(Warp& warp, const Op& op, int lane) {
 }
 
 Outcome run_product(Warp& warp, const Op& op, Lanes lanes) {
-  tensor_blocks(warp, op, lanes);
+  require_tensor_blocks(warp, op, lanes, op.as<TensorProductOp>().form.blocks);
   for (std::size_t i = 0; i < op.list.size(); ++i) {
     if (op.list[i] != kNoSlot) {
       warp.require_valid(op.list[i], op, lanes,
@@ -110,7 +118,7 @@ Outcome run_product(Warp& warp, const Op& op, Lanes lanes) {
       warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane), wrong);
     }
     UmmaAccesses accesses = accesses_of(product);
-    const Issue issue(warp, op, lane, form_of(product));
+    const Issue issue(warp, op, lane, product.form.blocks, form_of(product));
     for (const SharedRange& range : accesses.a) {
       issue.read_shared(range, "A");
     }
@@ -132,7 +140,7 @@ Outcome run_product(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-// What a copy copies, from details[0].
+// What a copy copies, by its shape and multicast.
 struct CopyForm {
   std::string_view name;
   std::string_view multicast;
@@ -165,14 +173,20 @@ std::vector<TensorCopyUnit> units_of(const CopyForm& form, std::uint64_t descrip
 }
 
 // Slots: the address in tensor memory, the descriptor.
+struct TensorCopyOp {
+  std::size_t form = 0;  // in kCopyForms
+  std::size_t blocks = 1;
+  AddressOperand to{};
+};
+
 Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
-  tensor_blocks(warp, op, lanes);
+  const TensorCopyOp& details = op.as<TensorCopyOp>();
+  require_tensor_blocks(warp, op, lanes, details.blocks);
   warp.require_valid(op.slots[0], op, lanes, "the address in tensor memory");
   warp.require_valid(op.slots[1], op, lanes, "the descriptor");
-  const CopyForm& form = kCopyForms.at(op.details[0]);
+  const CopyForm& form = kCopyForms.at(details.form);
   for_each_lane(lanes, [&](int lane) {
-    const std::uint32_t address =
-        warp.read_lane<std::uint32_t>(op.slots[0], lane) + static_cast<std::uint32_t>(op.offset);
+    const auto address = static_cast<std::uint32_t>(address_of(warp, details.to, lane));
     const auto descriptor = warp.read_lane<std::uint64_t>(op.slots[1], lane);
     const MatrixShape shape{.lines = form.rows, .depth = form.bytes, .element_bytes = 1};
     if (const std::string wrong = what_is_wrong_with_umma_matrix(descriptor, shape);
@@ -188,9 +202,9 @@ Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
     const std::size_t column = tensor_column(address);
     const TensorRange to{
         .lanes = kTensorLanes, .column = column, .columns = form.bytes / sizeof(std::uint32_t)};
-    const Issue issue(warp, op, lane, races::kCopyForm);
+    const Issue issue(warp, op, lane, details.blocks, races::kCopyForm);
     std::vector<TensorCopyUnit> units = units_of(form, descriptor, column);
-    for (std::size_t i = 0; i < op.count; ++i) {
+    for (std::size_t i = 0; i < details.blocks; ++i) {
       TensorRange of_block = to;
       of_block.block = i;
       issue.access_tensor(of_block, true);
@@ -199,23 +213,28 @@ Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
                           "what it copies");
       }
     }
-    warp.block().cluster().start(std::make_unique<TensorCopy>(warp, op, lane, std::move(units)));
+    warp.block().cluster().start(
+        std::make_unique<TensorCopy>(warp, op, lane, details.blocks, std::move(units)));
   });
   return Outcome::kDone;
 }
 
-// Slots: the mbarrier's address, the mask of blocks or none. details[1]: the address's bits.
+// Slots: the mbarrier's address, the mask of blocks or none.
+struct TensorCommitOp {
+  std::size_t blocks = 1;
+  AddressOperand mbarrier{};
+};
+
 Outcome run_commit(Warp& warp, const Op& op, Lanes lanes) {
-  tensor_blocks(warp, op, lanes);
+  const TensorCommitOp& details = op.as<TensorCommitOp>();
+  require_tensor_blocks(warp, op, lanes, details.blocks);
   warp.require_valid(op.slots[0], op, lanes, "the mbarrier's address");
   if (op.slots[1] != kNoSlot) {
     warp.require_valid(op.slots[1], op, lanes, "the mask of blocks");
   }
   std::deque<Block>& blocks = warp.block().cluster().blocks();
   for_each_lane(lanes, [&](int lane) {
-    const std::uint64_t address = (address_of(warp, op.slots[0], op.details[1], lane) +
-                                   static_cast<std::uint64_t>(op.offset)) %
-                                  kWindowBytes;
+    const std::uint64_t address = address_of(warp, details.mbarrier, lane) % kWindowBytes;
     std::uint32_t mask = 1U << (address >> kRankShift & 31U);
     if (op.slots[1] != kNoSlot) {
       mask = warp.read_lane<std::uint16_t>(op.slots[1], lane);
@@ -225,7 +244,7 @@ Outcome run_commit(Warp& warp, const Op& op, Lanes lanes) {
                               blocks.size()));
       }
     }
-    const Issue issue(warp, op, lane, 0);
+    const Issue issue(warp, op, lane, details.blocks, 0);
     std::vector<std::uint64_t> mbarriers;
     for (std::uint32_t left = mask; left != 0; left &= left - 1) {
       const auto rank = static_cast<std::uint64_t>(std::countr_zero(left));
@@ -244,8 +263,9 @@ Outcome run_commit(Warp& warp, const Op& op, Lanes lanes) {
     if (warp.races() != nullptr) {
       brought = warp.races()->tensor_commit(warp.actor(), issue.issue);
     }
-    warp.block().cluster().start(std::make_unique<TensorCommit>(
-        warp, op, lane, std::move(mbarriers), std::move(brought), issue.tensor.access));
+    warp.block().cluster().start(
+        std::make_unique<TensorCommit>(warp, op, lane, details.blocks, std::move(mbarriers),
+                                       std::move(brought), issue.tensor.access));
   });
   return Outcome::kDone;
 }
@@ -259,23 +279,22 @@ UmmaKind take_kind(Decoder& decoder) {
                                   : UmmaKind::kMxF8F6F4;
 }
 
-Slot take_tensor_address(Decoder& decoder, std::size_t index, std::int64_t& offset) {
-  int bits = 0;
-  const Slot slot = decoder.address(decoder.operand(index), bits);
-  if (bits != 32) {
+AddressOperand tensor_address_at(const Decoder& decoder, std::size_t index) {
+  const AddressOperand address = decoder.address(decoder.operand(index));
+  if (address.bits != 32) {
     decoder.fail("an address in tensor memory has 32 bits");
   }
-  offset = std::exchange(decoder.op().offset, 0);
-  return slot;
+  return address;
 }
 
 }  // namespace
 
 void decode_tensor_product(Decoder& decoder) {
   Op& op = decoder.op();
-  take_tensor_group(decoder);
-  const UmmaKind kind = take_kind(decoder);
-  const bool has_scales = kind == UmmaKind::kMxF8F6F4;
+  TensorProductOp details;
+  details.form.blocks = take_tensor_group(decoder);
+  details.form.kind = take_kind(decoder);
+  const bool has_scales = details.form.has_scales();
   if (has_scales) {
     decoder.require("block_scale");
     if (!decoder.take("block32")) {
@@ -292,42 +311,44 @@ void decode_tensor_product(Decoder& decoder) {
   const bool has_mask =
       !has_scales && count > 4 && decoder.operand(4).kind == syntax::OperandKind::kVector;
   decoder.expect_operands(has_scales ? 7 : has_mask ? 6 : 5);
-  const bool is_in_memory = decoder.operand(1).kind == syntax::OperandKind::kAddress;
-  std::int64_t d_offset = 0;
-  std::int64_t a_offset = 0;
-  op.list.push_back(take_tensor_address(decoder, 0, d_offset));
-  op.list.push_back(is_in_memory ? take_tensor_address(decoder, 1, a_offset)
-                                 : decoder.source(1, Type::kB64));
+  details.form.is_a_in_tensor_memory = decoder.operand(1).kind == syntax::OperandKind::kAddress;
+  const auto add_address = [&](std::size_t index) {
+    const AddressOperand address = tensor_address_at(decoder, index);
+    op.list.push_back(address.slot);
+    return static_cast<std::uint32_t>(address.offset);
+  };
+  details.d_offset = add_address(0);
+  if (details.form.is_a_in_tensor_memory) {
+    details.a_offset = add_address(1);
+  } else {
+    op.list.push_back(decoder.source(1, Type::kB64));
+  }
   op.list.push_back(decoder.source(2, Type::kB64));
   op.list.push_back(decoder.source(3, Type::kB32));
-  bool is_negated = false;
-  op.list.push_back(decoder.predicate(decoder.operand(count - 1), is_negated));
+  op.list.push_back(decoder.predicate(decoder.operand(count - 1), details.is_enable_negated));
   for (std::size_t i = 4; i < 6; ++i) {
-    std::int64_t offset = 0;
-    op.list.push_back(has_scales ? take_tensor_address(decoder, i, offset) : kNoSlot);
-    if (offset != 0) {
+    const AddressOperand scales = has_scales ? tensor_address_at(decoder, i) : AddressOperand{};
+    op.list.push_back(scales.slot);
+    if (scales.offset != 0) {
       decoder.fail("the emulator knows addresses of scale factors without offsets alone");
     }
   }
   if (has_mask) {
     const auto& parts = decoder.operand(4).parts;
-    if (parts.size() != 4UL * op.count) {
-      decoder.fail(fmt::format("{} masks of lanes, and not {}", parts.size(), 4 * op.count));
+    if (const std::size_t masks = 4 * details.form.blocks; parts.size() != masks) {
+      decoder.fail(fmt::format("{} masks of lanes, and not {}", parts.size(), masks));
     }
     for (const syntax::Operand& part : parts) {
       op.list.push_back(decoder.source(part, Type::kB32));
     }
   }
-  op.offset = d_offset;
-  op.second_offset = static_cast<std::uint64_t>(a_offset);
-  op.details = {static_cast<std::uint8_t>(kind), static_cast<std::uint8_t>(is_in_memory ? 1 : 0),
-                static_cast<std::uint8_t>(is_negated ? 1 : 0)};
+  op.details.set(details);
   op.code = &run_product;
 }
 
 void decode_tensor_copy(Decoder& decoder) {
   Op& op = decoder.op();
-  take_tensor_group(decoder);
+  const std::size_t blocks = take_tensor_group(decoder);
   std::size_t form = 0;
   for (; form < kCopyForms.size(); ++form) {
     const CopyForm& known = kCopyForms.at(form);
@@ -342,25 +363,22 @@ void decode_tensor_copy(Decoder& decoder) {
     decoder.fail("it has no shape that the emulator knows");
   }
   decoder.expect_operands(2);
-  std::int64_t offset = 0;
-  decoder.add(take_tensor_address(decoder, 0, offset));
+  const AddressOperand to = tensor_address_at(decoder, 0);
+  decoder.add(to.slot);
   decoder.add(decoder.source(1, Type::kB64));
-  op.offset = offset;
-  op.details[0] = static_cast<std::uint8_t>(form);
+  op.details.set(TensorCopyOp{.form = form, .blocks = blocks, .to = to});
   op.code = &run_copy;
 }
 
 void decode_tensor_commit(Decoder& decoder) {
   Op& op = decoder.op();
-  take_tensor_group(decoder);
+  const std::size_t blocks = take_tensor_group(decoder);
   decoder.require("mbarrier::arrive::one");
   decoder.take("shared::cluster");
   const bool is_multicast = decoder.take("multicast::cluster");
   decoder.require("b64");
   decoder.expect_operands(is_multicast ? 2 : 1);
-  int bits = 0;
-  decoder.add(decoder.address(decoder.operand(0), bits));
-  op.details[1] = static_cast<std::uint8_t>(bits);
+  op.details.set(TensorCommitOp{.blocks = blocks, .mbarrier = decoder.add_address(0)});
   decoder.add(is_multicast ? decoder.source(1, Type::kU16) : kNoSlot);
   op.code = &run_commit;
 }

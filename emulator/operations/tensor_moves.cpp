@@ -26,19 +26,14 @@ constexpr std::array<std::string_view, 5> kShapes = {"32x32b", "16x64b", "16x128
                                                      "16x32bx2"};
 constexpr std::size_t kWarpLanes = kLanes;
 
-// Of one instruction, from Op::details: the shape, whether a register has halves of two words.
+// tcgen05.ld and st. Slots: the address; list: the registers.
 struct MoveForm {
   MoveShape shape = MoveShape::k32x32b;
-  bool is_packed = false;
+  bool is_load = false;
+  bool is_packed = false;    // a register has halves of two words
+  std::uint32_t offset = 0;  // added to the address
   std::size_t registers = 0;
   std::size_t split = 0;  // columns from the first half to the second, of 16x32bx2
-
-  static MoveForm of(const Op& op) {
-    return {.shape = static_cast<MoveShape>(op.details[0]),
-            .is_packed = op.details[1] != 0,
-            .registers = op.list.size(),
-            .split = static_cast<std::size_t>(op.second_offset)};
-  }
 
   [[nodiscard]] std::size_t lanes() const { return shape == MoveShape::k32x32b ? 32 : 16; }
   // Of what is moved, in registers' words: those of one repetition, and in all.
@@ -115,7 +110,7 @@ class MoveWork : public AsyncWork {
       : AsyncWork(warp, op, kAllLanes), move_(std::move(move)), lane_(lane), column_(column) {}
 
   bool step(std::mt19937_64& /*random*/) override {
-    const MoveForm form = MoveForm::of(op());
+    const MoveForm& form = op().as<MoveForm>();
     TensorMemory& memory = warp().block().tensor;
     const std::size_t words = form.is_packed ? 2 : 1;
     const std::uint32_t mask = form.is_packed ? 0xFFFFU : ~0U;
@@ -158,7 +153,7 @@ TensorRange begin_of(Warp& warp, const Op& op, Lanes lanes, const MoveForm& form
   const std::uint32_t address =
       uniform_value(warp, op, op.slots[0], lanes, FindingKind::kIllegalOperand,
                     "the address in tensor memory") +
-      static_cast<std::uint32_t>(op.offset);
+      form.offset;
   const std::size_t own = static_cast<std::size_t>(warp.index()) % 4 * kWarpLanes;
   const std::size_t lane = tensor_lane(address);
   const std::size_t within = lane % kWarpLanes;
@@ -174,14 +169,13 @@ TensorRange begin_of(Warp& warp, const Op& op, Lanes lanes, const MoveForm& form
   return {.lane = own + within, .column = tensor_column(address)};
 }
 
-// Slots: the address. list: the registers.
 Outcome run_move(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_whole(op, lanes);
   if (lanes != kAllLanes) {
     warp.stop(FindingKind::kDivergent, op, lanes, "lanes of the warp have exited");
   }
-  const MoveForm form = MoveForm::of(op);
-  const bool is_load = op.details[2] != 0;
+  const MoveForm& form = op.as<MoveForm>();
+  const bool is_load = form.is_load;
   const TensorRange begin = begin_of(warp, op, lanes, form);
   Block& block = warp.block();
   races::TensorView view;
@@ -212,10 +206,13 @@ Outcome run_move(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-// details[2]: of loads.
+struct MoveWait {
+  bool are_loads = false;  // tcgen05.wait::ld
+};
+
 Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_whole(op, lanes);
-  const bool are_loads = op.details[2] != 0;
+  const bool are_loads = op.as<MoveWait>().are_loads;
   const auto is_meant = [&](const auto& move) { return move->is_load == are_loads; };
   auto& moves = warp.tensor_moves;
   if (std::ranges::any_of(moves,
@@ -254,7 +251,7 @@ void decode_tensor_move(Decoder& decoder, bool is_load) {
   decoder.require("sync");
   decoder.require("aligned");
   decoder.require("b32");
-  MoveForm form;
+  MoveForm form{.is_load = is_load};
   std::size_t shape = 0;
   while (shape < kShapes.size() && !decoder.take(kShapes.at(shape))) {
     ++shape;
@@ -263,28 +260,28 @@ void decode_tensor_move(Decoder& decoder, bool is_load) {
     decoder.fail("it has no shape that the emulator knows");
   }
   form.shape = static_cast<MoveShape>(shape);
-  const std::size_t registers = take_repetitions(decoder) * form.registers_of_unit();
-  if (registers > 128) {
+  form.registers = take_repetitions(decoder) * form.registers_of_unit();
+  if (form.registers > 128) {
     decoder.fail("more than 128 registers");
   }
   form.is_packed = decoder.take(is_load ? "pack::16b" : "unpack::16b");
   const bool has_split = form.shape == MoveShape::k16x32bx2;
   decoder.expect_operands(has_split ? 3 : 2);
-  const std::size_t address = is_load ? 1 : 0;
+  const std::size_t place = is_load ? 1 : 0;  // of the address
   const std::size_t values = is_load ? 0 : has_split ? 2 : 1;
-  int bits = 0;
-  decoder.add(decoder.address(decoder.operand(address), bits));
-  if (bits != 32) {
+  const AddressOperand address = decoder.add_address(place);
+  if (address.bits != 32) {
     decoder.fail("an address in tensor memory has 32 bits");
   }
+  form.offset = static_cast<std::uint32_t>(address.offset);
   if (has_split) {
-    op.second_offset = static_cast<std::uint64_t>(decoder.immediate(address + 1));
+    form.split = static_cast<std::size_t>(decoder.immediate(place + 1));
   }
   const syntax::Operand& value = decoder.operand(values);
   const std::vector<syntax::Operand> one(1, value);
   const auto& parts = value.kind == syntax::OperandKind::kVector ? value.parts : one;
-  if (parts.size() != registers) {
-    decoder.fail(fmt::format("{} registers, and not {}", registers, parts.size()));
+  if (parts.size() != form.registers) {
+    decoder.fail(fmt::format("{} registers, and not {}", form.registers, parts.size()));
   }
   for (const syntax::Operand& part : parts) {
     op.list.push_back(is_load ? decoder.destination(part, 32) : decoder.source(part, Type::kB32));
@@ -292,9 +289,7 @@ void decode_tensor_move(Decoder& decoder, bool is_load) {
       decoder.fail(fmt::format("{} is there twice", part.name));
     }
   }
-  op.details = {static_cast<std::uint8_t>(form.shape),
-                static_cast<std::uint8_t>(form.is_packed ? 1 : 0),
-                static_cast<std::uint8_t>(is_load ? 1 : 0)};
+  op.details.set(form);
   op.code = &run_move;
 }
 
@@ -302,7 +297,7 @@ void decode_tensor_wait(Decoder& decoder, bool is_load) {
   decoder.require("sync");
   decoder.require("aligned");
   decoder.expect_operands(0);
-  decoder.op().details[2] = is_load ? 1 : 0;
+  decoder.op().details.set(MoveWait{.are_loads = is_load});
   decoder.op().code = &run_wait;
 }
 

@@ -15,9 +15,9 @@
 
 namespace emu {
 
-TensorWork::TensorWork(Warp& warp, const Op& op, int lane)
+TensorWork::TensorWork(Warp& warp, const Op& op, int lane, std::size_t blocks)
     : AsyncWork(warp, op, lane_bit(lane)),
-      blocks_(op.count),
+      blocks_(blocks),
       queue_(tensor_queue(warp, blocks_)),
       number_(++queue_.issued) {}
 
@@ -61,7 +61,9 @@ void TensorWork::require_written(const TensorRange& range, std::string_view name
 
 TensorProduct::TensorProduct(Warp& warp, const Op& op, int lane, const UmmaProduct& product,
                              UmmaAccesses accesses)
-    : TensorWork(warp, op, lane), product_(product), accesses_(std::move(accesses)) {}
+    : TensorWork(warp, op, lane, product.form.blocks),
+      product_(product),
+      accesses_(std::move(accesses)) {}
 
 bool TensorProduct::step(std::mt19937_64& /*random*/) {
   const auto require_all = [&](const auto& ranges, std::string_view name) {
@@ -91,8 +93,9 @@ bool TensorProduct::step(std::mt19937_64& /*random*/) {
   return true;
 }
 
-TensorCopy::TensorCopy(Warp& warp, const Op& op, int lane, std::vector<TensorCopyUnit> units)
-    : TensorWork(warp, op, lane), units_(std::move(units)) {}
+TensorCopy::TensorCopy(Warp& warp, const Op& op, int lane, std::size_t blocks,
+                       std::vector<TensorCopyUnit> units)
+    : TensorWork(warp, op, lane, blocks), units_(std::move(units)) {}
 
 bool TensorCopy::step(std::mt19937_64& /*random*/) {
   constexpr std::size_t kWords = kChunkBytes / 4;
@@ -113,9 +116,10 @@ bool TensorCopy::step(std::mt19937_64& /*random*/) {
   return true;
 }
 
-TensorCommit::TensorCommit(Warp& warp, const Op& op, int lane, std::vector<std::uint64_t> mbarriers,
-                           races::Order brought, races::Access access)
-    : TensorWork(warp, op, lane),
+TensorCommit::TensorCommit(Warp& warp, const Op& op, int lane, std::size_t blocks,
+                           std::vector<std::uint64_t> mbarriers, races::Order brought,
+                           races::Access access)
+    : TensorWork(warp, op, lane, blocks),
       lane_(lane),
       mbarriers_(std::move(mbarriers)),
       brought_(std::move(brought)),

@@ -20,7 +20,7 @@ namespace emu {
 /// Of a block, or a pair of them. It has its place in their queue from when it is made on.
 class TensorWork : public AsyncWork {
  public:
-  TensorWork(Warp& warp, const Op& op, int lane);
+  TensorWork(Warp& warp, const Op& op, int lane, std::size_t blocks);
 
   [[nodiscard]] bool can_step() const override { return queue_.finished + 1 == number_; }
   [[nodiscard]] bool needs(const Block& block) const override;
@@ -61,7 +61,8 @@ struct TensorCopyUnit {
 
 class TensorCopy : public TensorWork {
  public:
-  TensorCopy(Warp& warp, const Op& op, int lane, std::vector<TensorCopyUnit> units);
+  TensorCopy(Warp& warp, const Op& op, int lane, std::size_t blocks,
+             std::vector<TensorCopyUnit> units);
   bool step(std::mt19937_64& random) override;
 
  private:
@@ -73,8 +74,8 @@ class TensorCopy : public TensorWork {
 /// unless the run lets that pass.
 class TensorCommit : public TensorWork {
  public:
-  TensorCommit(Warp& warp, const Op& op, int lane, std::vector<std::uint64_t> mbarriers,
-               races::Order brought, races::Access access);
+  TensorCommit(Warp& warp, const Op& op, int lane, std::size_t blocks,
+               std::vector<std::uint64_t> mbarriers, races::Order brought, races::Access access);
   [[nodiscard]] bool can_step() const override { return has_left_ || TensorWork::can_step(); }
   bool step(std::mt19937_64& random) override;
   [[nodiscard]] bool needs(const Block& block) const override;

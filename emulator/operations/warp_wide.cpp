@@ -38,11 +38,16 @@ enum class Shuffle : std::uint8_t { kIndex, kUp, kDown, kButterfly };
 
 // Slots: the result, the predicate or none, the value, by how much, clamp and segment mask, the
 // mask of lanes.
+struct ShuffleMode {
+  Shuffle shuffle = Shuffle::kIndex;
+};
+
 Outcome run_shfl(Warp& warp, const Op& op, Lanes lanes) {
   member_mask(warp, op, op.slots[5], lanes);
   const auto a = warp.read<std::uint32_t>(op.slots[2]);
   const auto b = warp.read<std::uint32_t>(op.slots[3]);
   const auto c = warp.read<std::uint32_t>(op.slots[4]);
+  const Shuffle shuffle = op.as<ShuffleMode>().shuffle;
   Vec<std::uint32_t> d{};
   Lanes inside = 0;
   Lanes valid = 0;
@@ -54,7 +59,7 @@ Outcome run_shfl(Warp& warp, const Op& op, Lanes lanes) {
     const int least = lane & segment;
     int from = 0;
     bool is_inside = false;
-    switch (static_cast<Shuffle>(op.details[0])) {
+    switch (shuffle) {
       case Shuffle::kIndex:
         from = least | (by & ~segment);
         is_inside = from <= most;
@@ -102,23 +107,25 @@ void decode_shfl(Decoder& decoder) {
   for (std::size_t i = 1; i < 5; ++i) {
     decoder.add(decoder.source(i, Type::kB32));
   }
-  for (std::size_t i = 0; i < kNames.size(); ++i) {
-    if (kNames.at(i) == how) {
-      decoder.op().details[0] = static_cast<std::uint8_t>(i);
-    }
-  }
+  decoder.op().details.set(
+      ShuffleMode{static_cast<Shuffle>(std::ranges::find(kNames, how) - kNames.begin())});
   decoder.op().code = &run_shfl;
 }
 
 enum class Vote : std::uint8_t { kAll, kAny, kUniform, kBallot };
 
 // Slots: the result, the predicate, the mask.
+struct VoteMode {
+  Vote vote = Vote::kAll;
+  bool is_negated = false;  // the predicate
+};
+
 Outcome run_vote(Warp& warp, const Op& op, Lanes lanes) {
   member_mask(warp, op, op.slots[2], lanes);
   warp.require_valid(op.slots[1], op, lanes, "the predicate");
-  const Lanes votes =
-      (warp.read_predicate(op.slots[1]) ^ (op.details[1] != 0 ? kAllLanes : 0)) & lanes;
-  switch (static_cast<Vote>(op.details[0])) {
+  const auto& [vote, is_negated] = op.as<VoteMode>();
+  const Lanes votes = (warp.read_predicate(op.slots[1]) ^ (is_negated ? kAllLanes : 0)) & lanes;
+  switch (vote) {
     case Vote::kAll:
       warp.write_predicate(op.slots[0], votes == lanes ? kAllLanes : 0, lanes, kAllLanes);
       break;
@@ -146,15 +153,11 @@ void decode_vote(Decoder& decoder) {
   decoder.require(how == "ballot" ? "b32" : "pred");
   decoder.expect_operands(3);
   decoder.add(decoder.destination(0, how == "ballot" ? 32 : 1));
-  bool is_negated = false;
-  decoder.add(decoder.predicate(decoder.operand(1), is_negated));
+  const bool is_negated = decoder.add_predicate(1);
   decoder.add(decoder.source(2, Type::kB32));
-  decoder.op().details[1] = is_negated ? 1 : 0;
-  for (std::size_t i = 0; i < kNames.size(); ++i) {
-    if (kNames.at(i) == how) {
-      decoder.op().details[0] = static_cast<std::uint8_t>(i);
-    }
-  }
+  decoder.op().details.set(
+      VoteMode{.vote = static_cast<Vote>(std::ranges::find(kNames, how) - kNames.begin()),
+               .is_negated = is_negated});
   decoder.op().code = &run_vote;
 }
 
@@ -205,8 +208,7 @@ struct Greatest {
   auto operator()(auto a, auto b) const { return a < b ? b : a; }
 };
 
-// Of numbers alone: -0 is less than 0. details[0]: of their magnitudes; details[1]: a NaN is the
-// result where there is one.
+// Of numbers alone: -0 is less than 0.
 template <typename F>
 struct OfFloats {
   float operator()(float a, float b) const {
@@ -221,15 +223,21 @@ struct OfFloats {
 };
 
 // Slots: the result, the value, the mask.
+struct ReductionMode {
+  bool is_of_magnitudes = false;  // .abs
+  bool propagates_nan = false;    // .NaN
+};
+
 template <typename T, typename F>
 Outcome run_redux(Warp& warp, const Op& op, Lanes lanes) {
   member_mask(warp, op, op.slots[2], lanes);
   auto values = warp.read<T>(op.slots[1]);
+  const auto& [is_of_magnitudes, propagates_nan] = op.as<ReductionMode>();
   const int first = std::countr_zero(lanes);
-  bool has_nan = false;
+  [[maybe_unused]] bool has_nan = false;
   if constexpr (std::is_floating_point_v<T>) {
     for (T& value : values.at) {
-      value = op.details[0] != 0 ? std::abs(value) : value;
+      value = is_of_magnitudes ? std::abs(value) : value;
     }
   }
   T result = values.at[first];
@@ -242,8 +250,8 @@ Outcome run_redux(Warp& warp, const Op& op, Lanes lanes) {
     }
   });
   if constexpr (std::is_floating_point_v<T>) {
-    result = has_nan && op.details[1] != 0 ? canonical(std::numeric_limits<float>::quiet_NaN())
-                                           : canonical(result);
+    result = has_nan && propagates_nan ? canonical(std::numeric_limits<float>::quiet_NaN())
+                                       : canonical(result);
   }
   Vec<T> d;
   std::ranges::fill(d.at, result);
@@ -256,8 +264,10 @@ void decode_redux(Decoder& decoder) {
   Op& op = decoder.op();
   decoder.require("sync");
   const std::string_view how = decoder.take_one_of({"add", "min", "max", "and", "or", "xor"});
-  op.details[0] = decoder.take("abs") ? 1 : 0;
-  op.details[1] = decoder.take("NaN") ? 1 : 0;
+  ReductionMode mode;
+  mode.is_of_magnitudes = decoder.take("abs");
+  mode.propagates_nan = decoder.take("NaN");
+  op.details.set(mode);
   const Type type = decoder.take_type();
   decoder.expect_operands(3);
   decoder.add(decoder.destination(0, 32));
@@ -279,7 +289,7 @@ void decode_redux(Decoder& decoder) {
   } else {
     decoder.fail("the emulator does not know it of this type");
   }
-  if (type != Type::kF32 && (op.details[0] != 0 || op.details[1] != 0)) {
+  if (type != Type::kF32 && (mode.is_of_magnitudes || mode.propagates_nan)) {
     decoder.fail("only floats have .abs and .NaN");
   }
 }

@@ -109,8 +109,10 @@ std::string what_is_wrong_with(const MatrixProducts& products, const RegisterUse
                        other());
   }
   // Products into the same registers follow one another if they have the same shape.
-  const bool has_same_shape = use.op->details[3] == op.details[3] &&
-                              bytes_of(WgmmaForm::of(*use.op).a) == bytes_of(WgmmaForm::of(op).a);
+  const WgmmaForm& earlier = use.op->as<WgmmaForm>();
+  const WgmmaForm& form = op.as<WgmmaForm>();
+  const bool has_same_shape =
+      earlier.columns == form.columns && bytes_of(earlier.a) == bytes_of(form.a);
   if (is_accumulator && !(use.is_accumulator && has_same_shape) && use.fences == products.fences) {
     return fmt::format(
         "{} uses a register of its accumulator otherwise, and no wgmma.fence came "
@@ -122,7 +124,7 @@ std::string what_is_wrong_with(const MatrixProducts& products, const RegisterUse
 
 // The warp reads its rows of A, and all of B.
 void check_operands(Warp& warp, const Op& op, const std::array<std::uint64_t, 2>& descriptors) {
-  const WgmmaForm form = WgmmaForm::of(op);
+  const WgmmaForm& form = op.as<WgmmaForm>();
   const AsyncAccesses accesses(warp, op, kAllLanes, races::GroupKind::kProduct);
   Block& block = warp.block();
   const auto read = [&](std::uint64_t bits, const MatrixShape& shape, std::size_t first,
@@ -145,7 +147,7 @@ void check_operands(Warp& warp, const Op& op, const std::array<std::uint64_t, 2>
 // list: the accumulators, and A's registers if it has some. slots: the descriptors of A and B,
 // scale-d.
 Outcome run_product(Warp& warp, const Op& op, Lanes lanes) {
-  const WgmmaForm form = WgmmaForm::of(op);
+  const WgmmaForm& form = op.as<WgmmaForm>();
   warp.require_whole(op, lanes);
   MatrixProducts& products = warp.products;
   products.uses.resize(warp.block().grid().program->async_registers);
@@ -206,7 +208,10 @@ Outcome run_commit(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-// offset: how many groups may be under way still.
+struct WgmmaWait {
+  std::size_t most_pending = 0;  // groups
+};
+
 Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
   Split& split = warp.current();
   if (split.ticket < 0) {
@@ -214,7 +219,7 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
     split.ticket = 0;
   }
   MatrixProducts& products = warp.products;
-  while (products.groups.size() > static_cast<std::size_t>(op.offset)) {
+  while (products.groups.size() > op.as<WgmmaWait>().most_pending) {
     const std::uint64_t last = products.groups.front();
     if (products.finished < last) {
       return warp.wait_for(WaitFor::kProducts);
@@ -225,7 +230,7 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
   split.ticket = -1;
   while (!products.pending.empty() && products.pending.front().number <= products.completed) {
     const Op& product = *products.pending.front().op;
-    for (std::size_t i = 0; i < WgmmaForm::of(product).accumulators(); ++i) {
+    for (std::size_t i = 0; i < product.as<WgmmaForm>().accumulators(); ++i) {
       if (!products.is_under_way(products.uses[product.async_registers[i].number])) {
         warp.set_valid(product.list[i], kAllLanes);
       }
@@ -339,7 +344,7 @@ void decode_product(Decoder& decoder) {
   }
   decoder.add(decoder.source(2, Type::kB64));
   decoder.add(decoder.predicate(decoder.operand(3), form.is_scale_negated));
-  form.store(op);
+  op.details.set(form);
   op.is_async_product = true;
   op.code = &run_product;
 }
@@ -359,10 +364,11 @@ void decode_wgmma(Decoder& decoder) {
   } else {
     decoder.require("wait_group");
     decoder.expect_operands(1);
-    op.offset = decoder.immediate(0);
-    if (op.offset < 0) {
+    const std::int64_t most_pending = decoder.immediate(0);
+    if (most_pending < 0) {
       decoder.fail("fewer than no groups");
     }
+    op.details.set(WgmmaWait{.most_pending = static_cast<std::size_t>(most_pending)});
     op.code = &run_wait;
   }
 }

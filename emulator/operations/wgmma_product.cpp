@@ -15,15 +15,6 @@
 namespace emu {
 namespace {
 
-enum Flag : std::uint8_t {
-  kAInRegisters = 1,
-  kATransposed = 2,
-  kBTransposed = 4,
-  kANegated = 8,
-  kBNegated = 16,
-  kScaleNegated = 32,
-};
-
 const Warp& first_of_group(Warp& warp) {
   return warp.block()
       .warps()[static_cast<std::size_t>(warp.index()) / kWarpsOfGroup * kWarpsOfGroup];
@@ -98,32 +89,6 @@ constexpr std::size_t place_in_d(std::size_t r, std::size_t lane, std::size_t co
 
 }  // namespace
 
-WgmmaForm WgmmaForm::of(const Op& op) {
-  const std::uint8_t flags = op.details[2];
-  return {.a = static_cast<Element>(op.details[0]),
-          .b = static_cast<Element>(op.details[1]),
-          .columns = std::size_t{op.details[3]} * 8,
-          .is_a_in_registers = (flags & kAInRegisters) != 0,
-          .is_a_k_major = (flags & kATransposed) == 0,
-          .is_b_k_major = (flags & kBTransposed) == 0,
-          .is_a_negated = (flags & kANegated) != 0,
-          .is_b_negated = (flags & kBNegated) != 0,
-          .is_scale_negated = (flags & kScaleNegated) != 0};
-}
-
-void WgmmaForm::store(Op& op) const {
-  unsigned flags = 0;
-  const auto set = [&](bool is, Flag flag) { flags |= is ? unsigned{flag} : 0U; };
-  set(is_a_in_registers, kAInRegisters);
-  set(!is_a_k_major, kATransposed);
-  set(!is_b_k_major, kBTransposed);
-  set(is_a_negated, kANegated);
-  set(is_b_negated, kBNegated);
-  set(is_scale_negated, kScaleNegated);
-  op.details = {static_cast<std::uint8_t>(a), static_cast<std::uint8_t>(b),
-                static_cast<std::uint8_t>(flags), static_cast<std::uint8_t>(columns / 8)};
-}
-
 bool WgmmaProduct::can_step() const {
   return warp().products.finished + 1 == number_ &&
          std::ranges::all_of(first_of_group(warp()).products.together.next,
@@ -131,7 +96,7 @@ bool WgmmaProduct::can_step() const {
 }
 
 bool WgmmaProduct::step(std::mt19937_64& /*random*/) {
-  const WgmmaForm form = WgmmaForm::of(op());
+  const WgmmaForm& form = op().as<WgmmaForm>();
   const std::size_t depth = form.depth();
   Lines a{.element = form.a,
           .count = kRowsOfWarp,

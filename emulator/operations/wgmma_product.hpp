@@ -16,7 +16,7 @@ constexpr std::size_t kWarpsOfGroup = 4;
 constexpr std::size_t kRowsOfWarp = 16;  // of the 64 of A and D
 constexpr std::size_t kRegistersOfA = 4;
 
-/// What the instruction says, from Op::details.
+/// Details of a wgmma.mma_async.
 struct WgmmaForm {
   Element a = Element::kF16;
   Element b = Element::kF16;
@@ -36,9 +36,6 @@ struct WgmmaForm {
   [[nodiscard]] MatrixShape shape_of_b() const {
     return {columns, depth(), bytes_of(b), is_b_k_major};
   }
-
-  [[nodiscard]] static WgmmaForm of(const Op& op);
-  void store(Op& op) const;
 };
 
 /// Rows 16 * (warp % 4) on of D, from the same rows of A and all of B. It reads A, B and D when it

@@ -308,22 +308,22 @@ int Decoder::register_bits(const Operand& operand, Type type) const {
   return operand.kind == OperandKind::kRegister ? layout_.bits_of(operand.index) : bits_of(type);
 }
 
-Slot Decoder::address(const Operand& operand, int& bits) const {
+AddressOperand Decoder::address(const Operand& operand) const {
   if (operand.kind != OperandKind::kAddress || operand.parts.size() != 1) {
     fail("expected [an address]");
   }
   const Operand& base = operand.parts[0];
-  op_.offset = operand.offset;
   if (base.kind == OperandKind::kRegister) {
-    bits = layout_.bits_of(base.index);
+    const int bits = layout_.bits_of(base.index);
     if (bits < 32) {
       fail("an address has 32 or 64 bits");
     }
-    return layout_.slot_of(base.index);
+    return {.slot = layout_.slot_of(base.index),
+            .bits = static_cast<std::uint8_t>(bits),
+            .offset = operand.offset};
   }
   if (base.kind == OperandKind::kInteger || base.kind == OperandKind::kSymbol) {
-    bits = 64;
-    return source(base, Type::kB64);
+    return {.slot = source(base, Type::kB64), .bits = 64, .offset = operand.offset};
   }
   fail("expected an address in a register or a variable's name");
 }

@@ -57,11 +57,22 @@ class Decoder {
   }
   /// A predicate to read; `is_negated` says whether the operand is !p.
   [[nodiscard]] Slot predicate(const syntax::Operand& operand, bool& is_negated) const;
+  /// Adds the slot of an operand that is a predicate. True: it is !p.
+  bool add_predicate(std::size_t index) {
+    bool is_negated = false;
+    add(predicate(operand(index), is_negated));
+    return is_negated;
+  }
   /// The bits of a register operand; of others those of the type.
   [[nodiscard]] int register_bits(const syntax::Operand& operand, Type type) const;
-  /// The address of [base + offset]: its base's slot, 64 or 32 bits wide, and op().offset. Of a
-  /// symbol, a constant.
-  [[nodiscard]] Slot address(const syntax::Operand& operand, int& bits) const;
+  /// An address, whose base is a register, or of a symbol or number a constant.
+  [[nodiscard]] AddressOperand address(const syntax::Operand& operand) const;
+  /// Adds the slot of an operand that is an address.
+  AddressOperand add_address(std::size_t index) {
+    const AddressOperand found = address(operand(index));
+    add(found.slot);
+    return found;
+  }
   /// An operand that must be a whole number in the text.
   [[nodiscard]] std::int64_t immediate(std::size_t index) const;
   /// The same of one from 0 to 255.

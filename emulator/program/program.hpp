@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "emulator/program/details.hpp"
 #include "emulator/program/lanes.hpp"
 #include "emulator/syntax/module.hpp"
 
@@ -47,26 +48,33 @@ struct AsyncRegister {
   bool is_constant = false;
 };
 
+/// An operand [base + offset]: the slot of its base, and how many bits that has.
+struct AddressOperand {
+  Slot slot = kNoSlot;
+  std::uint8_t bits = 64;  // or 32
+  std::int64_t offset = 0;
+};
+
 struct Op {
   Code code = nullptr;
+  Slot guard = kNoSlot;
   Flow flow = Flow::kNext;
   bool is_guard_negated = false;
   bool is_async_product = false;  // wgmma.mma_async: it uses registers after it has been issued
-  std::uint8_t count = 0;         // of a vector's elements
-  std::uint8_t element_bits = 0;  // of what is loaded, stored or converted
-  std::array<std::uint8_t, 4> details{};  // what else the operation wants to know
-  Slot guard = kNoSlot;
   std::array<Slot, kMostOperands> slots{};  // destinations first, then sources
-  std::int64_t offset = 0;                  // added to an address
-  std::uint64_t second_offset = 0;          // added to a second address
-  std::uint64_t third_offset = 0;           // added to a third address
-  std::int32_t target = -1;                 // of a branch
-  std::int32_t join = -1;    // where lanes that part here meet again; -1: nowhere before they exit
-  std::vector<Slot> list{};  // of operations with many operands
   /// Registers of asynchronous products that it touches; of such a product itself, those of its
   /// list.
   std::vector<AsyncRegister> async_registers{};
+  std::vector<Slot> list{};  // operands beyond `slots`, or of a number that the instruction says
+  Details details{};         // what its modifiers say, in a struct of the instruction's own
+  std::int32_t target = -1;  // of a branch
+  std::int32_t join = -1;    // where lanes that part here join again; -1: nowhere before they exit
   const syntax::Instruction* instruction = nullptr;
+
+  template <typename T>
+  [[nodiscard]] const T& as() const {
+    return details.as<T>();
+  }
 };
 
 /// A kernel's parameter or variable in shared or local memory.
