@@ -5,35 +5,35 @@
 
 namespace emu {
 
-std::optional<std::string> Mbarrier::arrive(std::uint32_t count) {
+Support Mbarrier::arrive(std::uint32_t count) {
   if (count == 0 || count > pending_) {
-    return fmt::format("{} arrive, and {} of {} are awaited in phase {}", count, pending_,
-                       expected_, phase_);
+    return {fmt::format("{} arrive, and {} of {} are awaited in phase {}", count, pending_,
+                        expected_, phase_)};
   }
   pending_ -= count;
   end_phase_if_complete();
-  return std::nullopt;
+  return {};
 }
 
-std::optional<std::string> Mbarrier::expect_bytes(std::uint32_t bytes) {
+Support Mbarrier::expect_bytes(std::uint32_t bytes) {
   return count_bytes(bytes);
 }
 
-std::optional<std::string> Mbarrier::complete_bytes(std::uint32_t bytes) {
-  if (auto wrong = count_bytes(-static_cast<std::int64_t>(bytes))) {
-    return wrong;
+Support Mbarrier::complete_bytes(std::uint32_t bytes) {
+  if (Support support = count_bytes(-static_cast<std::int64_t>(bytes)); !support) {
+    return support;
   }
   end_phase_if_complete();
-  return std::nullopt;
+  return {};
 }
 
-std::optional<std::string> Mbarrier::count_bytes(std::int64_t bytes) {
+Support Mbarrier::count_bytes(std::int64_t bytes) {
   constexpr std::int64_t kMost = (1 << 20) - 1;
   bytes_ += bytes;
   if (bytes_ > kMost || bytes_ < -kMost) {
-    return fmt::format("{} bytes are expected, and at most {} can be counted", bytes_, kMost);
+    return {fmt::format("{} bytes are expected, and at most {} can be counted", bytes_, kMost)};
   }
-  return std::nullopt;
+  return {};
 }
 
 void Mbarrier::end_phase_if_complete() {

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "emulator/program/support.hpp"
 #include "emulator/races/races.hpp"
 
 namespace emu {
@@ -19,10 +19,10 @@ class Mbarrier {
  public:
   explicit Mbarrier(std::uint32_t expected) : expected_(expected), pending_(expected) {}
 
-  // Each says what is wrong with it, or nothing.
-  std::optional<std::string> arrive(std::uint32_t count);
-  std::optional<std::string> expect_bytes(std::uint32_t bytes);
-  std::optional<std::string> complete_bytes(std::uint32_t bytes);
+  /// False: more come than the phase awaits, or can count. The phase ends when all have come.
+  Support arrive(std::uint32_t count);
+  Support expect_bytes(std::uint32_t bytes);
+  Support complete_bytes(std::uint32_t bytes);
 
   /// How many phases have ended.
   [[nodiscard]] std::uint64_t phase() const { return phase_; }
@@ -43,7 +43,7 @@ class Mbarrier {
   std::uint64_t awaited = 0;  // phases that somebody knows to have ended
 
  private:
-  std::optional<std::string> count_bytes(std::int64_t bytes);
+  Support count_bytes(std::int64_t bytes);
   void end_phase_if_complete();
 
   std::uint32_t expected_;

@@ -41,25 +41,25 @@ MatrixDescriptor MatrixDescriptor::of(std::uint64_t bits) {
           .swizzle = static_cast<Swizzle>(bits >> 62U)};
 }
 
-std::string what_is_wrong(std::uint64_t bits, const MatrixShape& shape) {
+Support check_matrix(std::uint64_t bits, const MatrixShape& shape) {
   if ((bits & kReserved) != 0) {
-    return fmt::format("bits {:#x} of it mean nothing and must be 0", bits & kReserved);
+    return {fmt::format("bits {:#x} of it mean nothing and must be 0", bits & kReserved)};
   }
-  return what_is_wrong(MatrixDescriptor::of(bits), shape);
+  return check_matrix(MatrixDescriptor::of(bits), shape);
 }
 
-std::string what_is_wrong(const MatrixDescriptor& descriptor, const MatrixShape& shape) {
+Support check_matrix(const MatrixDescriptor& descriptor, const MatrixShape& shape) {
   if (descriptor.swizzle == Swizzle::kNone) {
-    return descriptor.base_offset != 0 ? "a base offset without a swizzle" : "";
+    return descriptor.base_offset != 0 ? Support{"a base offset without a swizzle"} : Support{};
   }
   const std::uint32_t width = width_of(descriptor.swizzle);
   const std::size_t together = shape.element_bytes * (shape.is_k_major ? shape.depth : shape.lines);
   const std::uint32_t first = descriptor.start % width;
   if (first + std::min<std::size_t>(together, width) > width) {
-    return fmt::format("from {:#x} on, {} bytes do not lie in one row of the swizzle of {} bytes",
-                       descriptor.start, std::min<std::size_t>(together, width), width);
+    return {fmt::format("from {:#x} on, {} bytes do not lie in one row of the swizzle of {} bytes",
+                        descriptor.start, std::min<std::size_t>(together, width), width)};
   }
-  return "";
+  return {};
 }
 
 std::uint32_t address_of(const MatrixDescriptor& descriptor, const MatrixShape& shape,

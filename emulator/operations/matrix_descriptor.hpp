@@ -4,7 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
+
+#include "emulator/program/support.hpp"
 
 namespace emu {
 
@@ -45,10 +46,10 @@ void for_each_chunk(const MatrixShape& shape, std::size_t lines, Use&& use) {
   }
 }
 
-/// What is wrong with a descriptor of such a matrix of sm_90; empty: nothing.
-std::string what_is_wrong(std::uint64_t bits, const MatrixShape& shape);
-/// The same of one whose bits all mean something.
-std::string what_is_wrong(const MatrixDescriptor& descriptor, const MatrixShape& shape);
+/// Checks a descriptor of such a matrix of sm_90: no reserved bits, rows within the swizzle.
+Support check_matrix(std::uint64_t bits, const MatrixShape& shape);
+/// Checks the fields of a descriptor without reserved bits.
+Support check_matrix(const MatrixDescriptor& descriptor, const MatrixShape& shape);
 
 /// The address of an element in the block's shared memory. Those that make up 16 bytes, along K or
 /// along the lines, lie together.

@@ -329,10 +329,9 @@ void require_initialized(Warp& warp, const Op& op, Lanes lanes, const Mbarrier& 
             earlier_access(warp.races()->run(), mbarrier.meeting.init));
 }
 
-void require_allowed(const Warp& warp, const Op& op, Lanes lanes,
-                     const std::optional<std::string>& wrong) {
-  if (wrong) {
-    warp.stop(FindingKind::kBarrierMisuse, op, lanes, *wrong);
+void require_allowed(const Warp& warp, const Op& op, Lanes lanes, const Support& support) {
+  if (!support) {
+    warp.stop(FindingKind::kBarrierMisuse, op, lanes, support.reason);
   }
 }
 

@@ -18,8 +18,7 @@ Mbarrier& mbarrier_at(Warp& warp, const Op& op, int lane, MemorySpace space, std
 void require_initialized(Warp& warp, const Op& op, Lanes lanes, const Mbarrier& mbarrier,
                          bool is_async);
 
-/// Ends the run with a finding if the operation on an mbarrier says what is wrong.
-void require_allowed(const Warp& warp, const Op& op, Lanes lanes,
-                     const std::optional<std::string>& wrong);
+/// Ends the run with a finding if the mbarrier does not allow the operation.
+void require_allowed(const Warp& warp, const Op& op, Lanes lanes, const Support& support);
 
 }  // namespace emu

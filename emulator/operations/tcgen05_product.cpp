@@ -87,40 +87,40 @@ ScaleTable scales_of_b(const UmmaProduct& product, const UmmaInstruction& instru
           .copies = kPartitions / halves};
 }
 
-std::string what_is_wrong_with_place(std::string_view name, std::uint32_t address,
-                                     std::size_t columns, bool may_be_in_the_middle) {
+Support check_place(std::string_view name, std::uint32_t address, std::size_t columns,
+                    bool may_be_in_the_middle) {
   const std::size_t lane = tensor_lane(address);
   if (lane != 0 && !(may_be_in_the_middle && lane == 16)) {
-    return fmt::format("{}: the first lane is {}, and not 0{}", name, lane,
-                       may_be_in_the_middle ? " or 16" : "");
+    return {fmt::format("{}: the first lane is {}, and not 0{}", name, lane,
+                        may_be_in_the_middle ? " or 16" : "")};
   }
   if (tensor_column(address) + columns > kTensorColumns) {
-    return fmt::format("{}: {} columns from {} on, and there are {}", name, columns,
-                       tensor_column(address), kTensorColumns);
+    return {fmt::format("{}: {} columns from {} on, and there are {}", name, columns,
+                        tensor_column(address), kTensorColumns)};
   }
-  return "";
+  return {};
 }
 
-std::string what_is_wrong_with_scales(const UmmaProduct& product,
-                                      const UmmaInstruction& instruction) {
+Support check_scales(const UmmaProduct& product, const UmmaInstruction& instruction) {
   const OutputPart part = output_parts(product, instruction).front();
   if (part.columns != instruction.columns && part.columns % kPartitionLanes != 0) {
-    return fmt::format(
-        "N is {}, and where scales of columns lie in halves of the lanes is known "
-        "for multiples of 64 alone",
-        instruction.columns);
+    return {
+        fmt::format("N is {}, and where scales of columns lie in halves of the lanes is known "
+                    "for multiples of 64 alone",
+                    instruction.columns)};
   }
-  std::string wrong = what_is_wrong_with_place("A's scales", scale_place(product.scale_a),
-                                               scales_of_a(product, instruction).columns(), false);
-  if (wrong.empty()) {
-    wrong = what_is_wrong_with_place("B's scales", scale_place(product.scale_b),
-                                     scales_of_b(product, instruction, part).columns(), false);
+  if (Support support = check_place("A's scales", scale_place(product.scale_a),
+                                    scales_of_a(product, instruction).columns(), false);
+      !support) {
+    return support;
   }
-  return wrong;
+  return check_place("B's scales", scale_place(product.scale_b),
+                     scales_of_b(product, instruction, part).columns(), false);
 }
 
-std::string with_name(std::string_view name, std::uint64_t bits, const std::string& wrong) {
-  return wrong.empty() ? "" : fmt::format("{} {:#x}: {}", name, bits, wrong);
+// Says whose descriptor it is.
+Support named(std::string_view name, std::uint64_t bits, const Support& support) {
+  return support ? Support{} : Support{fmt::format("{} {:#x}: {}", name, bits, support.reason)};
 }
 
 // Elements of less than 8 bits leave the end of each 16 bytes free.
@@ -209,9 +209,9 @@ void read_lanes(Lines& lines, const UmmaMemory& memory, const OutputPart& part,
   }
 }
 
-// The scales of a table's lines; what is wrong with them.
-std::string read_scales(std::vector<std::uint8_t>& to, const UmmaMemory& memory,
-                        const ScaleTable& table, std::string_view name) {
+// Reads the scales of a table's lines, whose copies must be the same.
+Support read_scales(std::vector<std::uint8_t>& to, const UmmaMemory& memory,
+                    const ScaleTable& table, std::string_view name) {
   for (std::size_t line = 0; line < table.lines; ++line) {
     const auto copy_of = [&](std::size_t copy) {
       const std::size_t lane =
@@ -223,13 +223,13 @@ std::string read_scales(std::vector<std::uint8_t>& to, const UmmaMemory& memory,
     to.push_back(copy_of(0));
     for (std::size_t copy = 1; copy < table.copies; ++copy) {
       if (copy_of(copy) != to.back()) {
-        return fmt::format("{}'s scale of line {} is {} in lanes from {} on, and {} from {} on",
-                           name, line, to.back(), table.first_partition * kPartitionLanes,
-                           copy_of(copy), (table.first_partition + copy) * kPartitionLanes);
+        return {fmt::format("{}'s scale of line {} is {} in lanes from {} on, and {} from {} on",
+                            name, line, to.back(), table.first_partition * kPartitionLanes,
+                            copy_of(copy), (table.first_partition + copy) * kPartitionLanes)};
       }
     }
   }
-  return "";
+  return {};
 }
 
 // Columns of B from all blocks, of which each has a part.
@@ -267,37 +267,46 @@ Lines lines_from(const Lines& lines, std::size_t first, std::size_t count) {
           .bits = {begin, begin + static_cast<std::ptrdiff_t>(count * lines.depth)}};
 }
 
+Support check_a(const UmmaProduct& product, const UmmaInstruction& instruction,
+                const OutputPart& part) {
+  if (!product.form.is_a_in_tensor_memory) {
+    return named("A's descriptor", product.a,
+                 check_umma_matrix(product.a, instruction.shape_of_a(product.form)));
+  }
+  const auto a = static_cast<std::uint32_t>(product.a);
+  if (Support support = check_place("A", a, kColumnsOfA, part.is_spread); !support) {
+    return support;
+  }
+  if (tensor_lane(a) != tensor_lane(product.d)) {
+    return {
+        fmt::format("A's first lane is {}, and D's is {}", tensor_lane(a), tensor_lane(product.d))};
+  }
+  return {};
+}
+
 }  // namespace
 
-std::string what_is_wrong(const UmmaProduct& product) {
+Support check_product(const UmmaProduct& product) {
   const UmmaForm& form = product.form;
-  std::string wrong = with_name("the instruction descriptor", product.instruction,
-                                what_is_wrong(form, product.instruction));
-  if (!wrong.empty()) {
-    return wrong;
+  if (Support support = named("the instruction descriptor", product.instruction,
+                              check_instruction(form, product.instruction));
+      !support) {
+    return support;
   }
   const UmmaInstruction instruction = UmmaInstruction::of(form, product.instruction);
   const OutputPart part = output_parts(product, instruction).front();
-  wrong = what_is_wrong_with_place("D", product.d, part.columns, part.is_spread);
-  if (wrong.empty() && form.is_a_in_tensor_memory) {
-    const auto a = static_cast<std::uint32_t>(product.a);
-    wrong = what_is_wrong_with_place("A", a, kColumnsOfA, part.is_spread);
-    if (wrong.empty() && tensor_lane(a) != tensor_lane(product.d)) {
-      wrong = fmt::format("A's first lane is {}, and D's is {}", tensor_lane(a),
-                          tensor_lane(product.d));
-    }
-  } else if (wrong.empty()) {
-    wrong = with_name("A's descriptor", product.a,
-                      what_is_wrong_with_umma_matrix(product.a, instruction.shape_of_a(form)));
+  if (Support support = check_place("D", product.d, part.columns, part.is_spread); !support) {
+    return support;
   }
-  if (wrong.empty()) {
-    wrong = with_name("B's descriptor", product.b,
-                      what_is_wrong_with_umma_matrix(product.b, instruction.shape_of_b(form)));
+  if (Support support = check_a(product, instruction, part); !support) {
+    return support;
   }
-  if (wrong.empty() && form.has_scales()) {
-    wrong = what_is_wrong_with_scales(product, instruction);
+  if (Support support = named("B's descriptor", product.b,
+                              check_umma_matrix(product.b, instruction.shape_of_b(form)));
+      !support) {
+    return support;
   }
-  return wrong;
+  return form.has_scales() ? check_scales(product, instruction) : Support{};
 }
 
 UmmaAccesses accesses_of(const UmmaProduct& product) {
@@ -326,7 +335,7 @@ UmmaAccesses accesses_of(const UmmaProduct& product) {
   return accesses;
 }
 
-std::string multiply(const UmmaProduct& product, std::span<const UmmaMemory> memory) {
+Support multiply(const UmmaProduct& product, std::span<const UmmaMemory> memory) {
   const UmmaInstruction instruction = UmmaInstruction::of(product.form, product.instruction);
   const Lines all_of_b = lines_of_b(product, instruction, memory);
   const SumRule rule{.precision = kUmmaPrecision,
@@ -337,12 +346,14 @@ std::string multiply(const UmmaProduct& product, std::span<const UmmaMemory> mem
     Lines a = lines_of_a(product, instruction, of_block, part);
     Lines b = lines_from(all_of_b, part.first_column, part.columns);
     if (product.form.has_scales()) {
-      std::string wrong = read_scales(a.scales, of_block, scales_of_a(product, instruction), "A");
-      if (wrong.empty()) {
-        wrong = read_scales(b.scales, of_block, scales_of_b(product, instruction, part), "B");
+      if (Support support = read_scales(a.scales, of_block, scales_of_a(product, instruction), "A");
+          !support) {
+        return support;
       }
-      if (!wrong.empty()) {
-        return wrong;
+      if (Support support =
+              read_scales(b.scales, of_block, scales_of_b(product, instruction, part), "B");
+          !support) {
+        return support;
       }
     }
     std::vector<std::uint32_t> d(part.rows * part.columns);
@@ -360,7 +371,7 @@ std::string multiply(const UmmaProduct& product, std::span<const UmmaMemory> mem
       }
     }
   }
-  return "";
+  return {};
 }
 
 }  // namespace emu

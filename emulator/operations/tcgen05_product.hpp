@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "emulator/operations/umma_descriptor.hpp"
@@ -27,10 +26,9 @@ struct UmmaProduct {
   std::array<std::uint32_t, 8> disabled_lanes{};
 };
 
-/// What is wrong with it: with its descriptors, or with places that are not there in tensor memory
-/// (lanes, and columns beyond the last). Empty: nothing. All below ask for a product of which this
-/// is empty.
-std::string what_is_wrong(const UmmaProduct& product);
+/// Checks its descriptors, and that its places in tensor memory exist (lanes, and columns up to the
+/// last). All functions below need a product that is allowed.
+Support check_product(const UmmaProduct& product);
 
 /// Bytes of a block's shared memory. Block 0 is the one of even rank of the pair, or the only one.
 struct SharedRange {
@@ -54,9 +52,8 @@ struct UmmaMemory {
   std::span<std::uint32_t> tensor;    // kTensorWords, as tensor_place has them
 };
 
-/// Computes D. `memory` has product.form.blocks entries, which hold all of its accesses. What is
-/// wrong with the values, empty: nothing: copies of a scale factor that differ (each group of 32
-/// lanes must have the same).
-std::string multiply(const UmmaProduct& product, std::span<const UmmaMemory> memory);
+/// Computes D. `memory` has product.form.blocks entries, which hold all of its accesses. False
+/// where copies of a scale factor differ: each group of 32 lanes must have the same.
+Support multiply(const UmmaProduct& product, std::span<const UmmaMemory> memory);
 
 }  // namespace emu

@@ -114,8 +114,8 @@ Outcome run_product(Warp& warp, const Op& op, Lanes lanes) {
   }
   for_each_lane(lanes, [&](int lane) {
     const UmmaProduct product = product_of(warp, op, lane);
-    if (const std::string wrong = what_is_wrong(product); !wrong.empty()) {
-      warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane), wrong);
+    if (const Support support = check_product(product); !support) {
+      warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane), support.reason);
     }
     UmmaAccesses accesses = accesses_of(product);
     const Issue issue(warp, op, lane, product.form.blocks, form_of(product));
@@ -189,10 +189,9 @@ Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
     const auto address = static_cast<std::uint32_t>(address_of(warp, details.to, lane));
     const auto descriptor = warp.read_lane<std::uint64_t>(op.slots[1], lane);
     const MatrixShape shape{.lines = form.rows, .depth = form.bytes, .element_bytes = 1};
-    if (const std::string wrong = what_is_wrong_with_umma_matrix(descriptor, shape);
-        !wrong.empty()) {
+    if (const Support support = check_umma_matrix(descriptor, shape); !support) {
       warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane),
-                fmt::format("the descriptor {:#x}: {}", descriptor, wrong));
+                fmt::format("the descriptor {:#x}: {}", descriptor, support.reason));
     }
     if (tensor_lane(address) != 0) {
       warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane),

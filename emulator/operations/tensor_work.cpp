@@ -82,8 +82,8 @@ bool TensorProduct::step(std::mt19937_64& /*random*/) {
   for (std::size_t i = 0; i < blocks(); ++i) {
     memory.push_back({.shared = block(i).shared, .tensor = block(i).tensor.words()});
   }
-  if (const std::string wrong = multiply(product_, memory); !wrong.empty()) {
-    warp().stop(FindingKind::kIllegalOperand, op(), lanes(), wrong);
+  if (const Support support = multiply(product_, memory); !support) {
+    warp().stop(FindingKind::kIllegalOperand, op(), lanes(), support.reason);
   }
   for (const TensorRange& range : accesses_.d) {
     require_allocated(warp(), op(), lanes(), block(range.block), range);

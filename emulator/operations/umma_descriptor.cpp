@@ -53,50 +53,49 @@ struct Factor {
 constexpr Factor kA = {"A", 7, 13, 15};
 constexpr Factor kB = {"B", 10, 14, 16};
 
-std::string what_is_wrong_with_factor(const UmmaForm& form, std::uint32_t bits,
-                                      const Factor& factor) {
+Support check_factor(const UmmaForm& form, std::uint32_t bits, const Factor& factor) {
   const std::uint32_t code = field(bits, factor.element_bit, 3);
   const std::optional<Element> element = element_of(form.kind, code);
   if (!element) {
-    return fmt::format("{}'s type is {}, which means nothing in this kind", factor.name, code);
+    return {fmt::format("{}'s type is {}, which means nothing in this kind", factor.name, code)};
   }
   if (form.kind == UmmaKind::kI8 && field(bits, factor.negated_bit, 1) != 0) {
-    return fmt::format("{} is negated, and whole numbers cannot be", factor.name);
+    return {fmt::format("{} is negated, and whole numbers cannot be", factor.name)};
   }
   if (is_packed(*element) && field(bits, factor.transposed_bit, 1) != 0) {
-    return fmt::format("{} has elements of less than 8 bits, and is transposed", factor.name);
+    return {fmt::format("{} has elements of less than 8 bits, and is transposed", factor.name)};
   }
-  return "";
+  return {};
 }
 
-std::string what_is_wrong_with_accumulator(const UmmaForm& form, std::uint32_t bits) {
+Support check_accumulator(const UmmaForm& form, std::uint32_t bits) {
   if (form.has_scales()) {
-    return field(bits, 23, 1) != 0 ? "" : "scales are of type 0, and not UE8M0 (1)";
+    return field(bits, 23, 1) != 0 ? Support{} : Support{"scales are of type 0, and not UE8M0 (1)"};
   }
   const std::uint32_t type = field(bits, 4, 2);
   if (form.kind == UmmaKind::kI8) {
-    return type == 2 ? "" : fmt::format("D's type is {}, and not S32 (2)", type);
+    return type == 2 ? Support{} : Support{fmt::format("D's type is {}, and not S32 (2)", type)};
   }
   if (type > 1) {
-    return fmt::format("D's type is {}, and neither F16 (0) nor F32 (1)", type);
+    return {fmt::format("D's type is {}, and neither F16 (0) nor F32 (1)", type)};
   }
   if (form.kind == UmmaKind::kF16 && type == 0 &&
       (field(bits, kA.element_bit, 3) != 0 || field(bits, kB.element_bit, 3) != 0)) {
-    return "D is F16, and A or B is not";
+    return {"D is F16, and A or B is not"};
   }
-  return field(bits, 3, 1) != 0 ? "floats cannot saturate" : "";
+  return field(bits, 3, 1) != 0 ? Support{"floats cannot saturate"} : Support{};
 }
 
 // M, and N, which is a multiple of a step that the kind and B's layout decide.
-std::string what_is_wrong_with_shape(const UmmaForm& form, std::uint32_t bits) {
+Support check_shape(const UmmaForm& form, std::uint32_t bits) {
   const bool is_pair = form.blocks == 2;
   const std::uint32_t rows = field(bits, 24, 5) * 16;
   const std::uint32_t columns = field(bits, 17, 6) * 8;
   const std::uint32_t few = is_pair || form.has_scales() ? 128 : 64;
   const std::uint32_t many = is_pair ? 256 : 128;
   if (rows != few && rows != many) {
-    return fmt::format("M is {}, and not {}{}", rows, few,
-                       few == many ? "" : fmt::format(" or {}", many));
+    return {fmt::format("M is {}, and not {}{}", rows, few,
+                        few == many ? "" : fmt::format(" or {}", many))};
   }
   const std::uint32_t blocks = is_pair ? 2 : 1;
   const bool is_b_transposed = field(bits, kB.transposed_bit, 1) != 0;
@@ -109,9 +108,9 @@ std::string what_is_wrong_with_shape(const UmmaForm& form, std::uint32_t bits) {
     step = 16 * blocks;
   }
   if (columns == 0 || columns > 256 || columns % step != 0) {
-    return fmt::format("N is {}, and no multiple of {} from {} to 256", columns, step, step);
+    return {fmt::format("N is {}, and no multiple of {} from {} to 256", columns, step, step)};
   }
-  return "";
+  return {};
 }
 
 }  // namespace
@@ -143,58 +142,58 @@ MatrixShape UmmaInstruction::shape_of_b(const UmmaForm& form) const {
   return {columns / form.blocks, form.depth(), bytes_of(b), is_b_k_major};
 }
 
-std::string what_is_wrong(const UmmaForm& form, std::uint32_t bits) {
+Support check_instruction(const UmmaForm& form, std::uint32_t bits) {
   if ((bits & kSparsity) != 0) {
-    return "it says that A is sparse";
+    return {"it says that A is sparse"};
   }
   const std::uint32_t reserved =
       bits & (kReserved | (form.has_scales() ? kReservedWithScales : kReservedWithoutScales));
   if (reserved != 0) {
-    return fmt::format("bits {:#x} of it mean nothing and must be 0", reserved);
+    return {fmt::format("bits {:#x} of it mean nothing and must be 0", reserved)};
   }
   if (!form.has_scales() && field(bits, 30, 2) != 0) {
-    return "it has a shift, which is for .ws";
+    return {"it has a shift, which is for .ws"};
   }
   for (const Factor& factor : {kA, kB}) {
-    if (std::string wrong = what_is_wrong_with_factor(form, bits, factor); !wrong.empty()) {
-      return wrong;
+    if (Support support = check_factor(form, bits, factor); !support) {
+      return support;
     }
   }
-  if (std::string wrong = what_is_wrong_with_accumulator(form, bits); !wrong.empty()) {
-    return wrong;
+  if (Support support = check_accumulator(form, bits); !support) {
+    return support;
   }
   if (form.is_a_in_tensor_memory) {
     if (field(bits, kA.transposed_bit, 1) != 0) {
-      return "A is in tensor memory, and transposed";
+      return {"A is in tensor memory, and transposed"};
     }
     if (is_packed(UmmaInstruction::of(form, bits).a)) {
-      return "A is in tensor memory with elements of less than 8 bits, which is not emulated";
+      return {"A is in tensor memory with elements of less than 8 bits, which is not emulated"};
     }
   }
-  return what_is_wrong_with_shape(form, bits);
+  return check_shape(form, bits);
 }
 
-std::string what_is_wrong_with_umma_matrix(std::uint64_t bits, const MatrixShape& shape) {
+Support check_umma_matrix(std::uint64_t bits, const MatrixShape& shape) {
   // Bits 14-15, 30-31 and 53-60; 46-48 are 0b001.
   constexpr std::uint64_t kNothing = 0x1FE0'0000'C000'C000;
   if ((bits & kNothing) != 0) {
-    return fmt::format("bits {:#x} of it mean nothing and must be 0", bits & kNothing);
+    return {fmt::format("bits {:#x} of it mean nothing and must be 0", bits & kNothing)};
   }
   if (const std::uint64_t version = bits >> 46U & 7U; version != 1) {
-    return fmt::format("bits 46-48 of it are {}, and not 1", version);
+    return {fmt::format("bits 46-48 of it are {}, and not 1", version)};
   }
   if ((bits >> 52U & 1U) != 0) {
-    return "it gives the leading dimension as an address (bit 52), which sm_103a alone knows";
+    return {"it gives the leading dimension as an address (bit 52), which sm_103a alone knows"};
   }
   switch (const std::uint64_t swizzle = bits >> 61U; swizzle) {
     case 1:
-      return "its swizzle, of 128 bytes in units of 32, is not emulated";
+      return {"its swizzle, of 128 bytes in units of 32, is not emulated"};
     case 3:
     case 5:
     case 7:
-      return fmt::format("its swizzle is {}, which means nothing", swizzle);
+      return {fmt::format("its swizzle is {}, which means nothing", swizzle)};
     default:
-      return what_is_wrong(MatrixDescriptor::of(bits), shape);
+      return check_matrix(MatrixDescriptor::of(bits), shape);
   }
 }
 

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include "emulator/operations/matrix_descriptor.hpp"
 #include "emulator/operations/tensor_product.hpp"
@@ -48,11 +47,11 @@ struct UmmaInstruction {
   [[nodiscard]] MatrixShape shape_of_b(const UmmaForm& form) const;
 };
 
-/// What is wrong with the bits of an instruction descriptor; empty: nothing.
-std::string what_is_wrong(const UmmaForm& form, std::uint32_t bits);
+/// Checks the bits of an instruction descriptor.
+Support check_instruction(const UmmaForm& form, std::uint32_t bits);
 
-/// What is wrong with a descriptor of such a matrix in shared memory as sm_100 has it (PTX ISA
-/// 9.7.16.4.1); empty: nothing. What is right is read by MatrixDescriptor::of.
-std::string what_is_wrong_with_umma_matrix(std::uint64_t bits, const MatrixShape& shape);
+/// Checks a descriptor of such a matrix in shared memory as sm_100 has it (PTX ISA 9.7.16.4.1).
+/// MatrixDescriptor::of reads one that is allowed.
+Support check_umma_matrix(std::uint64_t bits, const MatrixShape& shape);
 
 }  // namespace emu

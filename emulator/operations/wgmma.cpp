@@ -71,9 +71,9 @@ std::uint64_t descriptor_in(Warp& warp, const Op& op, Slot slot, Lanes lanes, st
                 fmt::format("lanes give different descriptors of {}", name));
     }
   }
-  if (const std::string wrong = what_is_wrong(values.at[0], shape); !wrong.empty()) {
+  if (const Support support = check_matrix(values.at[0], shape); !support) {
     warp.stop(FindingKind::kIllegalOperand, op, lanes,
-              fmt::format("the descriptor {:#x} of {}: {}", values.at[0], name, wrong));
+              fmt::format("the descriptor {:#x} of {}: {}", values.at[0], name, support.reason));
   }
   return values.at[0];
 }
@@ -87,26 +87,27 @@ bool scale_of(Warp& warp, const Op& op, Lanes lanes, bool is_negated) {
   return (holds != 0) != is_negated;
 }
 
-// Whether the product may use a register now. What is wrong, or nothing.
-std::string what_is_wrong_with(const MatrixProducts& products, const RegisterUse& use, const Op& op,
-                               bool is_accumulator) {
+// Checks that the product may use a register now.
+Support check_register(const MatrixProducts& products, const RegisterUse& use, const Op& op,
+                       bool is_accumulator) {
   if (use.written_after == products.fences + 1 && (is_accumulator || !use.is_constant)) {
-    return fmt::format("{}, line {}, has written a register of it, and no wgmma.fence came between",
-                       use.written_by->instruction->opcode, use.written_by->instruction->line);
+    return {
+        fmt::format("{}, line {}, has written a register of it, and no wgmma.fence came between",
+                    use.written_by->instruction->opcode, use.written_by->instruction->line)};
   }
   if (is_accumulator && use.read_after == products.fences + 1) {
-    return fmt::format("{}, line {}, has read a register of it, and no wgmma.fence came between",
-                       use.read_by->instruction->opcode, use.read_by->instruction->line);
+    return {fmt::format("{}, line {}, has read a register of it, and no wgmma.fence came between",
+                        use.read_by->instruction->opcode, use.read_by->instruction->line)};
   }
   if (!products.is_under_way(use)) {
-    return "";
+    return {};
   }
   const auto other = [&] {
     return fmt::format("{}, line {}", use.op->instruction->opcode, use.op->instruction->line);
   };
   if (!is_accumulator && use.is_accumulator) {
-    return fmt::format("A is the accumulator of {}, for which no wgmma.wait_group has waited",
-                       other());
+    return {fmt::format("A is the accumulator of {}, for which no wgmma.wait_group has waited",
+                        other())};
   }
   // Products into the same registers follow one another if they have the same shape.
   const WgmmaForm& earlier = use.op->as<WgmmaForm>();
@@ -114,12 +115,12 @@ std::string what_is_wrong_with(const MatrixProducts& products, const RegisterUse
   const bool has_same_shape =
       earlier.columns == form.columns && bytes_of(earlier.a) == bytes_of(form.a);
   if (is_accumulator && !(use.is_accumulator && has_same_shape) && use.fences == products.fences) {
-    return fmt::format(
-        "{} uses a register of its accumulator otherwise, and no wgmma.fence came "
-        "between",
-        other());
+    return {
+        fmt::format("{} uses a register of its accumulator otherwise, and no wgmma.fence came "
+                    "between",
+                    other())};
   }
-  return "";
+  return {};
 }
 
 // The warp reads its rows of A, and all of B.
@@ -164,9 +165,8 @@ Outcome run_product(Warp& warp, const Op& op, Lanes lanes) {
   for (std::size_t i = 0; i < op.list.size(); ++i) {
     const bool is_accumulator = i < form.accumulators();
     const RegisterUse& use = products.uses[op.async_registers[i].number];
-    if (const std::string wrong = what_is_wrong_with(products, use, op, is_accumulator);
-        !wrong.empty()) {
-      warp.stop(FindingKind::kRegisterRace, op, lanes, wrong);
+    if (const Support support = check_register(products, use, op, is_accumulator); !support) {
+      warp.stop(FindingKind::kRegisterRace, op, lanes, support.reason);
     }
     if (!products.is_under_way(use) && (adds || !is_accumulator)) {
       warp.require_valid(op.list[i], op, lanes,

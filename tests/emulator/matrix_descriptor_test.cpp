@@ -57,7 +57,7 @@ TEST(MatrixDescriptor, FindsEveryElement) {
     const std::uint64_t bits = bits_of_descriptor(
         pattern + 32 * step, is_swapped ? placement.groups : placement.pieces,
         is_swapped ? placement.pieces : placement.groups, base, kSwizzles.at(mode));
-    ASSERT_EQ(what_is_wrong(bits, shape), "");
+    ASSERT_TRUE(check_matrix(bits, shape));
     const MatrixDescriptor descriptor = MatrixDescriptor::of(bits);
     for (unsigned line = 0; line < shape.lines; ++line) {
       for (unsigned k = 0; k < shape.depth; ++k) {
@@ -97,17 +97,17 @@ TEST(MatrixDescriptor, RefusesWhatMeansNothing) {
   const MatrixShape shape{.lines = 64, .depth = 16, .element_bytes = 2};
   const MatrixShape transposed{.lines = 64, .depth = 16, .element_bytes = 2, .is_k_major = false};
   const std::uint64_t good = bits_of_descriptor(1024, 16, 1024, 0, Swizzle::k128);
-  EXPECT_EQ(what_is_wrong(good, shape), "");
+  EXPECT_TRUE(check_matrix(good, shape));
   for (const unsigned bit : {14U, 15U, 30U, 31U, 46U, 47U, 48U, 52U, 57U, 61U}) {
-    EXPECT_NE(what_is_wrong(good | std::uint64_t{1} << bit, shape), "") << bit;
+    EXPECT_FALSE(check_matrix(good | std::uint64_t{1} << bit, shape)) << bit;
   }
-  EXPECT_NE(what_is_wrong(bits_of_descriptor(1024, 16, 1024, 1, Swizzle::kNone), shape), "");
-  EXPECT_EQ(what_is_wrong(bits_of_descriptor(1040, 16, 1024, 0, Swizzle::kNone), shape), "");
-  EXPECT_EQ(what_is_wrong(bits_of_descriptor(1024 + 96, 16, 1024, 0, Swizzle::k128), shape), "");
-  EXPECT_NE(what_is_wrong(bits_of_descriptor(1024 + 112, 16, 1024, 0, Swizzle::k128), shape), "");
-  EXPECT_NE(what_is_wrong(bits_of_descriptor(1024 + 48, 16, 512, 0, Swizzle::k64), shape), "");
-  EXPECT_EQ(what_is_wrong(good, transposed), "");
-  EXPECT_NE(what_is_wrong(bits_of_descriptor(1040, 16, 1024, 0, Swizzle::k128), transposed), "");
+  EXPECT_FALSE(check_matrix(bits_of_descriptor(1024, 16, 1024, 1, Swizzle::kNone), shape));
+  EXPECT_TRUE(check_matrix(bits_of_descriptor(1040, 16, 1024, 0, Swizzle::kNone), shape));
+  EXPECT_TRUE(check_matrix(bits_of_descriptor(1024 + 96, 16, 1024, 0, Swizzle::k128), shape));
+  EXPECT_FALSE(check_matrix(bits_of_descriptor(1024 + 112, 16, 1024, 0, Swizzle::k128), shape));
+  EXPECT_FALSE(check_matrix(bits_of_descriptor(1024 + 48, 16, 512, 0, Swizzle::k64), shape));
+  EXPECT_TRUE(check_matrix(good, transposed));
+  EXPECT_FALSE(check_matrix(bits_of_descriptor(1040, 16, 1024, 0, Swizzle::k128), transposed));
 }
 
 }  // namespace

@@ -180,10 +180,10 @@ TEST(Tcgen05Product, IsThePublishedSumInItsPlace) {
     UmmaMemories memories(umma, random);
     const UmmaOperands operands(umma, random);
     operands.put(umma, memories);
-    ASSERT_EQ(what_is_wrong(memories.product), "");
+    ASSERT_EQ(check_product(memories.product).reason, "");
     auto wanted = memories;
     const auto memory = memories.memory();
-    ASSERT_EQ(multiply(memories.product, std::span(memory).first(umma.blocks)), "");
+    ASSERT_EQ(multiply(memories.product, std::span(memory).first(umma.blocks)).reason, "");
     for (unsigned row = 0; row < umma.rows; ++row) {
       for (unsigned column = 0; column < umma.columns; ++column) {
         std::uint32_t& want = wanted.d(row, column);
@@ -235,7 +235,7 @@ TEST(Tcgen05Product, TellsAllThatItTouches) {
     const UmmaAccesses accesses = accesses_of(memories.product);
     const auto before = memories.tensor;
     const auto memory = memories.memory();
-    ASSERT_EQ(multiply(memories.product, std::span(memory).first(umma.blocks)), "");
+    ASSERT_EQ(multiply(memories.product, std::span(memory).first(umma.blocks)).reason, "");
     for (unsigned block = 0; block < 2; ++block) {
       ASSERT_EQ(marked(accesses.a, block), memories.is_of_a.at(block));
       ASSERT_EQ(marked(accesses.b, block), memories.is_of_b.at(block));
@@ -277,11 +277,11 @@ TEST(Tcgen05Product, RefusesScalesThatDiffer) {
     const auto memory = memories.memory();
     std::uint32_t& word = memories.tensor[0][tensor_place(64 + 5, column + 1)];
     word ^= 0xFF00;  // of bytes that are not used
-    EXPECT_EQ(multiply(memories.product, std::span(memory).first(1)), "");
+    EXPECT_EQ(multiply(memories.product, std::span(memory).first(1)).reason, "");
     word = (word & 0xFFFFFF00) | 7;
     memories.tensor[0][tensor_place(5, column + 1)] &= 0xFFFFFF00;
     memories.tensor[0][tensor_place(32 + 5, column + 1)] &= 0xFFFFFF00;
-    EXPECT_EQ(multiply(memories.product, std::span(memory).first(1)),
+    EXPECT_EQ(multiply(memories.product, std::span(memory).first(1)).reason,
               fmt::format("{}'s scale of line 37 is 0 in lanes from 0 on, and 7 from 64 on",
                           column == UmmaMemories::kColumnOfScalesOfA ? 'A' : 'B'));
   }
@@ -291,9 +291,9 @@ TEST(Tcgen05Product, RefusesPlacesThatAreNotThere) {
   std::mt19937 random(1);
   const auto wrong = [&](const UmmaCase& umma, auto change) {
     UmmaProduct product = UmmaMemories(umma, random).product;
-    EXPECT_EQ(what_is_wrong(product), "");
+    EXPECT_EQ(check_product(product).reason, "");
     change(product);
-    return what_is_wrong(product);
+    return check_product(product).reason;
   };
   UmmaCase small;
   small.rows = 64;

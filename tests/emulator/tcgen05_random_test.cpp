@@ -127,7 +127,7 @@ class Tcgen05RandomTest : public KernelTest {
                               {.seed = static_cast<unsigned>(random())});
     ASSERT_TRUE(report.is_clean()) << report.findings.front().text();
     const auto both = memories.memory();
-    ASSERT_EQ(multiply(memories.product, std::span(both).first(umma.blocks)), "");
+    ASSERT_EQ(multiply(memories.product, std::span(both).first(umma.blocks)).reason, "");
     for (std::size_t block = 0; block < umma.blocks; ++block) {
       std::vector<std::uint32_t> words(kTensorWords);
       device_.read(std::as_writable_bytes(std::span(words)),

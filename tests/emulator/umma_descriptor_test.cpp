@@ -14,7 +14,7 @@ namespace {
 using reference::UmmaCase;
 
 std::string wrong(const UmmaCase& umma, std::uint32_t change = 0) {
-  return what_is_wrong(umma.form(), umma.instruction() ^ change);
+  return check_instruction(umma.form(), umma.instruction() ^ change).reason;
 }
 
 UmmaCase case_of(UmmaKind kind, unsigned blocks, Element element) {
@@ -168,7 +168,7 @@ TEST(UmmaDescriptor, RefusesMatricesThatMeanNothing) {
   // From 0x4000 on, 128 bytes wide, 1024 from one group of rows to the next.
   constexpr std::uint64_t kBits = 0x400 | 1ULL << 16U | 64ULL << 32U | 1ULL << 46U | 2ULL << 61U;
   const auto wrong_matrix = [&](std::uint64_t change) {
-    return what_is_wrong_with_umma_matrix(kBits ^ change, shape);
+    return check_umma_matrix(kBits ^ change, shape).reason;
   };
   EXPECT_EQ(wrong_matrix(0), "");
   EXPECT_EQ(wrong_matrix(1ULL << 14U), "bits 0x4000 of it mean nothing and must be 0");
