@@ -31,14 +31,14 @@ struct LoadedModule {
   std::deque<Program> programs;
 };
 
-// The largest number where it is larger than that.
+// Multiplies; saturates at the largest number.
 std::uint64_t product(const std::array<std::uint32_t, 3>& sizes) {
   const std::uint64_t two = std::uint64_t{sizes[0]} * sizes[1];
   const bool is_too_large = sizes[2] != 0 && two > UINT64_MAX / sizes[2];
   return is_too_large ? UINT64_MAX : two * sizes[2];
 }
 
-// The most registers that a thread of the kernel asks for, if it does.
+// Finds the most registers that a thread of the kernel asks for; 0: it does not ask.
 std::uint32_t most_wanted(const syntax::Function& function) {
   std::uint32_t most = 0;
   for (const syntax::Instruction& instruction : function.instructions) {
@@ -49,8 +49,8 @@ std::uint32_t most_wanted(const syntax::Function& function) {
   return most;
 }
 
-// What ptxas gives each thread where setmaxnreg is used: registers of a multiprocessor, shared by
-// the threads of its blocks, and no more than any asks for (ptxas -v of CUDA 13.0).
+// Gives each thread what ptxas does where setmaxnreg is used: registers of a multiprocessor, shared
+// by the threads of its blocks, and no more than any asks for (ptxas -v of CUDA 13.0).
 std::uint32_t registers_of(const syntax::Function& function, std::uint64_t threads) {
   constexpr std::uint32_t kRegisters = 65536;
   const std::uint32_t wanted = most_wanted(function);
@@ -126,9 +126,9 @@ std::size_t shared_bytes_of(const Launch& launch) {
   return bytes;
 }
 
-// What a launch's blocks take of the host's memory, of as many as run at a time.
+// Estimates the host's memory that a launch's blocks take, of as many as run at a time.
 std::size_t host_bytes_of(const Launch& launch, const RunOptions& options) {
-  // Of each byte, the byte, whether it was written, and who has accessed it.
+  // For each byte: the byte, whether it was written, and its shadow.
   constexpr std::size_t kSharedCost = 16;
   constexpr std::size_t kLocalCost = 2;
   constexpr std::size_t kTensorBytes = std::size_t{1} << 20U;
@@ -167,22 +167,23 @@ void Device::free(std::uint64_t address) {
 }
 
 void Device::write(std::uint64_t address, std::span<const std::byte> bytes) {
-  Allocation* const found = impl_->memory.find(address, bytes.size());
-  if (found == nullptr) {
+  Allocation* const allocation = impl_->memory.find(address, bytes.size());
+  if (allocation == nullptr) {
     throw Error(fmt::format("{} bytes at {:#x} are not all allocated", bytes.size(), address));
   }
-  const auto first = static_cast<std::ptrdiff_t>(address - found->address);
-  std::ranges::copy(bytes, found->bytes.begin() + first);
-  std::fill_n(found->is_written.begin() + first, bytes.size(), true);
+  const auto first = static_cast<std::ptrdiff_t>(address - allocation->address);
+  std::ranges::copy(bytes, allocation->bytes.begin() + first);
+  std::fill_n(allocation->is_written.begin() + first, bytes.size(), true);
 }
 
 void Device::read(std::span<std::byte> bytes, std::uint64_t address) const {
-  const Allocation* const found = std::as_const(impl_->memory).find(address, bytes.size());
-  if (found == nullptr) {
+  const Allocation* const allocation = std::as_const(impl_->memory).find(address, bytes.size());
+  if (allocation == nullptr) {
     throw Error(fmt::format("{} bytes at {:#x} are not all allocated", bytes.size(), address));
   }
-  std::ranges::copy_n(found->bytes.begin() + static_cast<std::ptrdiff_t>(address - found->address),
-                      static_cast<std::ptrdiff_t>(bytes.size()), bytes.begin());
+  std::ranges::copy_n(
+      allocation->bytes.begin() + static_cast<std::ptrdiff_t>(address - allocation->address),
+      static_cast<std::ptrdiff_t>(bytes.size()), bytes.begin());
 }
 
 std::vector<KernelHandle> Device::load(std::string_view ptx, std::size_t most_bytes) {

@@ -1,4 +1,4 @@
-// Work that goes on beside the warps: copies of the TMA, matrix products of a warpgroup.
+// Asynchronous work beside the warps: copies of the TMA, matrix products.
 #pragma once
 
 #include <random>
@@ -13,7 +13,7 @@ struct Op;
 
 class AsyncWork {
  public:
-  /// The warp, the operation and the lanes that have started it: findings of it name them.
+  /// Findings of it name the warp, the operation and the lanes that have started it.
   AsyncWork(Warp& warp, const Op& op, Lanes lanes) : warp_(warp), op_(op), lanes_(lanes) {}
   virtual ~AsyncWork() = default;
   AsyncWork(const AsyncWork&) = delete;
@@ -21,10 +21,9 @@ class AsyncWork {
 
   /// False while it waits for work before it.
   [[nodiscard]] virtual bool can_step() const { return true; }
-  /// Does a part of it; true when it has come to its end.
+  /// Does a part of it; true when it has completed.
   virtual bool step(std::mt19937_64& random) = 0;
-  /// Whether it has still to read or write the block's shared memory or barriers, which must not
-  /// end before.
+  /// Whether it will still access the block's shared memory or barriers, which must not end before.
   [[nodiscard]] virtual bool needs(const Block& block) const = 0;
 
   [[nodiscard]] Warp& warp() const { return warp_; }

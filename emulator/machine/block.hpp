@@ -20,7 +20,7 @@ namespace emu {
 
 class Cluster;
 
-/// bar.sync and its like.
+/// Barrier of a block: bar.sync, bar.arrive.
 struct Barrier {
   std::uint32_t arrived = 0;   // threads
   std::uint32_t expected = 0;  // as the first one said; 0: all that have not exited
@@ -36,9 +36,9 @@ class Block {
 
   [[nodiscard]] Grid& grid() { return grid_; }
   [[nodiscard]] Cluster& cluster() { return cluster_; }
-  /// In its cluster.
+  /// Rank in its cluster.
   [[nodiscard]] std::uint32_t rank() const { return rank_; }
-  /// Where its shared memory begins.
+  /// Address where its shared memory begins.
   [[nodiscard]] std::uint32_t shared_base() const { return rank_ << kRankShift; }
   [[nodiscard]] const std::array<std::uint32_t, 3>& index() const { return index_; }
   [[nodiscard]] std::deque<Warp>& warps() { return warps_; }
@@ -48,7 +48,7 @@ class Block {
   /// Releases barriers for which the threads that are left have all arrived.
   void release_barriers();
 
-  /// A warp's last thread has exited.
+  /// Follows the exit of a warp's last thread.
   void end_warp();
 
   std::vector<std::byte> shared{};

@@ -1,5 +1,4 @@
-// A cluster of blocks, which reach each other's shared memory, and the work that goes on beside
-// their warps.
+// A cluster of blocks, which access each other's shared memory, and their asynchronous work.
 #include "emulator/machine/cluster.hpp"
 
 #include <algorithm>
@@ -38,9 +37,10 @@ bool Cluster::is_done() const {
 void Cluster::end_block(Block& block) {
   for (const auto& work : works_) {
     if (work->needs(block)) {
-      work->warp().stop(FindingKind::kLifetime, work->op(), work->lanes(),
-                        fmt::format("block ({}) has ended, whose shared memory this still needs",
-                                    fmt::join(block.index(), ",")));
+      work->warp().stop(
+          FindingKind::kLifetime, work->op(), work->lanes(),
+          fmt::format("block ({}) has ended, and this still accesses its shared memory",
+                      fmt::join(block.index(), ",")));
     }
   }
   if (races_ != nullptr) {
@@ -58,16 +58,16 @@ void Cluster::end_block(Block& block) {
   release_barrier();
 }
 
-// What others do to its shared memory, and what goes on beside its own warps, must have come before
-// its end in every schedule.
+// Checks that accesses to its shared memory by other blocks, and by asynchronous work of its own
+// warps, happen before its end in every schedule.
 void Cluster::check_end(Block& block) const {
   const auto end = races_->end_of_block(block.rank(), grid_.checks_last_stores);
   const auto stop = [&](const races::Access& access) {
     EarlierAccess at = earlier_access(*grid_.races, access);
     throw Stop{Finding{
         .kind = FindingKind::kLifetime,
-        .message = fmt::format("block ({}) ends, and nothing says that this is before, which needs "
-                               "its shared memory",
+        .message = fmt::format("block ({}) ends, and no synchronisation orders this access to its "
+                               "shared memory before that",
                                fmt::join(block.index(), ",")),
         .kernel = std::move(at.kernel),
         .instruction = std::move(at.instruction),
@@ -85,7 +85,7 @@ void Cluster::check_end(Block& block) const {
         stop(access);
       }
     }
-    // What is behind it may have come before it.
+    // Other blocks' commits may arrive later than what was issued behind them.
     if (mbarrier.distant_commit.phase > mbarrier.awaited) {
       stop(mbarrier.distant_commit.access);
     }

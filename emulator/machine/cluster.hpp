@@ -1,5 +1,4 @@
-// A cluster of blocks, which reach each other's shared memory, and the work that goes on beside
-// their warps.
+// A cluster of blocks, which access each other's shared memory, and their asynchronous work.
 #pragma once
 
 #include <array>
@@ -25,24 +24,23 @@ class Cluster {
   [[nodiscard]] std::deque<Block>& blocks() { return blocks_; }
   [[nodiscard]] std::deque<std::unique_ptr<AsyncWork>>& works() { return works_; }
   [[nodiscard]] bool is_done() const;
-  /// Null: nobody looks for them.
+  /// Null: the run does not detect races.
   [[nodiscard]] races::ClusterRaces* races() { return races_.get(); }
 
-  /// Work that the scheduler runs from now on.
+  /// Hands work to the scheduler.
   void start(std::unique_ptr<AsyncWork> work) {
     works_.push_back(std::move(work));
     ++grid_.works;
   }
 
-  /// What a block does when its last thread has exited: ends the run if work still needs its
-  /// shared memory.
+  /// Ends a block whose last thread has exited. A finding: work still needs its shared memory.
   void end_block(Block& block);
 
   /// barrier.cluster: threads that have arrived, and how often all of them had.
   std::uint32_t arrived = 0;
   std::int64_t generation = 0;
   races::Meeting meeting{};
-  /// Goes on to the next generation if the threads that are left have all arrived.
+  /// Begins the next generation if the threads that are left have all arrived.
   void release_barrier();
 
  private:

@@ -39,8 +39,8 @@ const Allocation* GlobalMemory::find(std::uint64_t address, std::size_t bytes) c
   if (after == allocations_.begin()) {
     return nullptr;
   }
-  const Allocation& found = std::prev(after)->second;
-  return found.holds(address, bytes) ? &found : nullptr;
+  const Allocation& allocation = std::prev(after)->second;
+  return allocation.holds(address, bytes) ? &allocation : nullptr;
 }
 
 std::size_t GlobalMemory::bytes() const {
@@ -61,8 +61,8 @@ Allocation* GlobalMemory::find(std::uint64_t address, std::size_t bytes) {
   if (last_ != nullptr && last_->holds(address, bytes)) {
     return last_;
   }
-  const Allocation* const found = std::as_const(*this).find(address, bytes);
-  last_ = found == nullptr ? nullptr : &allocations_.at(found->address);
+  const Allocation* const allocation = std::as_const(*this).find(address, bytes);
+  last_ = allocation == nullptr ? nullptr : &allocations_.at(allocation->address);
   return last_;
 }
 

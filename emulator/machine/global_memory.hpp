@@ -26,25 +26,25 @@ struct Allocation {
 class GlobalMemory {
  public:
   GlobalMemory() = default;
-  /// The same memory, to which no access was made yet.
+  /// Copies the memory, without its shadows: no access was made to the copy yet.
   GlobalMemory(const GlobalMemory& other);
   GlobalMemory& operator=(const GlobalMemory&) = delete;
 
   std::uint64_t allocate(std::size_t bytes, std::size_t alignment = 256);
   /// False: there is no such allocation.
   bool free(std::uint64_t address);
-  /// What holds all these bytes; null: nothing does.
+  /// Finds the allocation that holds all these bytes; null: none does.
   [[nodiscard]] Allocation* find(std::uint64_t address, std::size_t bytes);
   [[nodiscard]] const Allocation* find(std::uint64_t address, std::size_t bytes) const;
-  /// Of all allocations.
+  /// Bytes of all allocations.
   [[nodiscard]] std::size_t bytes() const;
-  /// Before a run, which comes after all accesses so far.
+  /// Begins a run, before which all accesses so far happen.
   void clear_shadows();
 
  private:
   std::map<std::uint64_t, Allocation> allocations_;
   std::uint64_t next_ = 0x10'0000'0000;
-  Allocation* last_ = nullptr;  // that was found
+  Allocation* last_ = nullptr;  // cache of the last one that was found
 };
 
 }  // namespace emu

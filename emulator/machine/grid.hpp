@@ -26,18 +26,18 @@ struct Grid {
   std::uint32_t registers = 0;             // of a thread
   std::vector<std::byte> parameters{};
 
-  /// The grid before it in the same run, whose end griddepcontrol.wait awaits.
+  /// Previous grid of the same run, whose end griddepcontrol.wait awaits.
   const Grid* before = nullptr;
   bool is_dependent = false;   // may start before that one has ended
   std::uint64_t released = 0;  // blocks that have let the next grid start, or ended
   std::uint64_t started = 0;   // blocks
   std::uint64_t ended = 0;     // blocks
-  std::uint64_t works = 0;     // under way beside its warps; what they write is the grid's
+  std::uint64_t works = 0;     // asynchronous, in flight; what they write is the grid's
 
   std::size_t tensor_blocks = 0;  // its cta_group, which all tcgen05 have; 0: not known yet
   std::uint64_t clock = 0;        // that warps have read last
 
-  races::RunRaces* races = nullptr;  // null: nobody looks for them
+  races::RunRaces* races = nullptr;  // null: the run does not detect races
   std::uint32_t number_in_run = 0;   // from 1, in the order in which they begin
 
   bool checks_swizzle_starts = false;
@@ -45,7 +45,7 @@ struct Grid {
   bool checks_late_commits = false;
   bool checks_stored_values = false;
 
-  Tracer* tracer = nullptr;  // null: nobody wants to know
+  Tracer* tracer = nullptr;  // null: the run is not traced
 
   [[nodiscard]] std::uint64_t block_count() const {
     return std::uint64_t{blocks[0]} * blocks[1] * blocks[2];

@@ -1,4 +1,4 @@
-// The products of a warpgroup (wgmma) that a warp has under way, and who may touch their registers.
+// Products of a warpgroup (wgmma) that a warp has in flight, and the registers that they use.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace emu {
 
-/// A register that products of the program use: as accumulator, or for A.
+/// Use of a register by products: as accumulator, or for A.
 struct RegisterUse {
   std::uint64_t product = 0;  // the last one that uses it; 0: none has
   const Op* op = nullptr;     // that product
@@ -21,12 +21,12 @@ struct RegisterUse {
   std::uint64_t written_after = 0;
   const Op* written_by = nullptr;
   bool is_constant = false;  // that it wrote
-  /// The same of one that has read it.
+  /// The same for an instruction that has read it.
   std::uint64_t read_after = 0;
   const Op* read_by = nullptr;
 };
 
-/// What the four warps of a warpgroup have issued: all must issue the same.
+/// Instructions that the four warps of a warpgroup have issued: all must issue the same.
 struct IssuedTogether {
   struct Entry {
     const Op* op = nullptr;

@@ -12,7 +12,7 @@ namespace emu {
 
 constexpr std::uint32_t kMbarrierBytes = 8;
 constexpr std::uint32_t kMostArrivals = (1U << 20U) - 1;
-/// What written-ness says of the bytes of an mbarrier: they are no value that anybody reads.
+/// Mark of the bytes of an mbarrier, in the place of whether they were written: no load reads them.
 constexpr std::uint8_t kMbarrierMark = 2;
 
 class Mbarrier {
@@ -24,7 +24,7 @@ class Mbarrier {
   Support expect_bytes(std::uint32_t bytes);
   Support complete_bytes(std::uint32_t bytes);
 
-  /// How many phases have ended.
+  /// Number of phases that have ended.
   [[nodiscard]] std::uint64_t phase() const { return phase_; }
   /// Whether the last phase that ended, or the one before the first, has this parity.
   [[nodiscard]] bool has_ended(std::uint32_t parity) const {
@@ -33,14 +33,14 @@ class Mbarrier {
   [[nodiscard]] std::string text() const;
 
   races::MbarrierMeeting meeting{};
-  std::vector<races::Access> others_arrivals{};  // of warps of other blocks, the last of each
+  std::vector<races::Access> others_arrivals{};  // the last of each warp of other blocks
   /// The last arrival for another block's tcgen05.commit, and the phase that it counts in, from 1.
   struct DistantCommit {
     races::Access access{};
     std::uint64_t phase = 0;  // 0: none
   };
   DistantCommit distant_commit{};
-  std::uint64_t awaited = 0;  // phases that somebody knows to have ended
+  std::uint64_t awaited = 0;  // phases for which some thread has waited
 
  private:
   Support count_bytes(std::int64_t bytes);

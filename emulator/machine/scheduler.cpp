@@ -1,5 +1,4 @@
-// Who runs when: grids, their clusters, warps and the work beside them take turns, as a seed and a
-// policy have it.
+// Scheduler: picks the next warp or asynchronous operation by seed and policy.
 #include "emulator/machine/scheduler.hpp"
 
 #include <algorithm>
@@ -20,25 +19,26 @@ std::string waits_text(const Split& split, Warp& warp) {
   switch (split.wait_for) {
     case WaitFor::kBarrier: {
       const Barrier& barrier = block.barriers.at(split.where);
-      return fmt::format(", waits at barrier {}: {} of {} threads are there", split.where,
+      return fmt::format(", waits at barrier {}: {} of {} threads have arrived", split.where,
                          barrier.arrived,
                          barrier.expected != 0 ? barrier.expected : block.live_threads());
     }
     case WaitFor::kMbarrier: {
       const Block& owner = block.cluster().blocks()[split.where >> kRankShift];
-      const auto found = owner.mbarriers.find(split.where & ((1U << kRankShift) - 1));
+      const auto mbarrier = owner.mbarriers.find(split.where & ((1U << kRankShift) - 1));
       return fmt::format(", waits at the mbarrier {:#x}: {}", split.where,
-                         found == owner.mbarriers.end() ? "gone" : found->second.text());
+                         mbarrier == owner.mbarriers.end() ? "gone" : mbarrier->second.text());
     }
     case WaitFor::kClusterBarrier:
-      return fmt::format(", waits for the cluster: {} threads are there", block.cluster().arrived);
+      return fmt::format(", waits at the cluster's barrier: {} threads have arrived",
+                         block.cluster().arrived);
     case WaitFor::kGrid:
-      return ", waits for the grid before";
+      return ", waits for the previous grid";
     case WaitFor::kRegisters:
       return fmt::format(", waits for {} registers: it has {}, and {} for each thread are free",
                          split.where, warp.registers, block.free_registers);
     case WaitFor::kProducts:
-      return fmt::format(", waits for product {}, and {} are computed",
+      return fmt::format(", waits for product {}, and {} have completed",
                          warp.products.groups.front(), warp.products.finished);
     case WaitFor::kTensorAllocation:
       return fmt::format(
@@ -97,7 +97,7 @@ void Scheduler::run_to_end(Report& report) {
   }
 }
 
-// Grids begin in their order: one when the one before it has ended, or has let it start.
+// Starts clusters. Grids begin in their order, each when the previous one has ended or has let it.
 void Scheduler::start_clusters() {
   while (first_running_ < grids_.size() && grids_[first_running_].has_ended()) {
     ++first_running_;
@@ -133,7 +133,7 @@ void Scheduler::start_clusters() {
   }
 }
 
-// Everyone who can run, in an order that the policy and the seed decide.
+// Collects the splits of warps that can run, in an order that the policy and the seed decide.
 void Scheduler::collect() {
   runnable_.clear();
   is_delayed_ = false;
@@ -156,7 +156,7 @@ void Scheduler::collect() {
   std::ranges::shuffle(runnable_, random_);
   if (policy_ == Policy::kPriorities || !options_.check_late_warps) {
     std::ranges::sort(runnable_, std::greater{},
-                      [](const Runnable& is) { return is.warp->priority; });
+                      [](const Runnable& runnable) { return runnable.warp->priority; });
   }
 }
 
@@ -182,7 +182,7 @@ std::uint64_t Scheduler::run_warps() {
     }
     done += run(runnable);
     if (!options_.check_late_warps) {
-      continue;  // all have their turn before anything else goes on
+      continue;  // all have their turn before anything else
     }
     if (policy_ == Policy::kEager) {
       run_works(true);
@@ -203,7 +203,7 @@ void Scheduler::trace(TraceKind kind, const AsyncWork& work) const {
   }
 }
 
-// Steps work that is under way, in any order. Returns how many steps were made.
+// Steps asynchronous work, in any order. Returns how many steps were made.
 std::uint64_t Scheduler::run_works(bool to_the_end) {
   std::uint64_t steps = 0;
   for (const auto& cluster : resident_) {
@@ -242,6 +242,9 @@ std::uint64_t Scheduler::run_works(bool to_the_end) {
   return steps;
 }
 
+// Runs warps, then some asynchronous work unless the policy keeps it back. What is kept back runs
+// where nothing else has made progress: first the work, then the warp that starves. If that does
+// not help either, it is a deadlock.
 void Scheduler::take_turn(Report& report) {
   if (policy_ == Policy::kStarve && (starved_ == nullptr || chance(64))) {
     starved_ = nullptr;
@@ -287,7 +290,7 @@ void Scheduler::stop_deadlocked() const {
     if (runnable_.empty() && !cluster->works().empty()) {
       const AsyncWork& work = *cluster->works().front();
       work.warp().stop(FindingKind::kDeadlock, work.op(), work.lanes(),
-                       "it never comes to its end");
+                       "its asynchronous work never completes");
     }
   }
   constexpr std::size_t kMostTold = 16;
@@ -295,17 +298,17 @@ void Scheduler::stop_deadlocked() const {
   for (std::size_t i = 0; i < std::min(runnable_.size(), kMostTold); ++i) {
     const auto& [warp, number] = runnable_[i];
     const Split& split = warp->splits()[number];
-    const syntax::Instruction& at =
+    const syntax::Instruction& instruction =
         *warp->block().grid().program->ops[static_cast<std::size_t>(split.at)].instruction;
-    waiting +=
-        fmt::format("{}block ({}) warp {} lanes {:#010x} at {}, line {}{}",
-                    waiting.empty() ? "" : "; ", fmt::join(warp->block().index(), ","),
-                    warp->index(), split.lanes, at.opcode, at.line, waits_text(split, *warp));
+    waiting += fmt::format("{}block ({}) warp {} lanes {:#010x} at {}, line {}{}",
+                           waiting.empty() ? "" : "; ", fmt::join(warp->block().index(), ","),
+                           warp->index(), split.lanes, instruction.opcode, instruction.line,
+                           waits_text(split, *warp));
   }
   if (runnable_.size() > kMostTold) {
     waiting += fmt::format("; and {} more", runnable_.size() - kMostTold);
   }
-  stop_at(runnable_.front(), FindingKind::kDeadlock, "nobody can go on: " + waiting);
+  stop_at(runnable_.front(), FindingKind::kDeadlock, "no warp can make progress: " + waiting);
 }
 
 }  // namespace emu

@@ -1,5 +1,4 @@
-// Who runs when: grids, their clusters, warps and the work beside them take turns, as a seed and a
-// policy have it.
+// Scheduler: picks the next warp or asynchronous operation by seed and policy.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@ namespace emu {
 
 class Scheduler {
  public:
-  /// Runs these grids in their order.
+  /// Schedules these grids in their order.
   Scheduler(std::deque<Grid>& grids, const RunOptions& options, std::mt19937_64& random);
 
   /// Throws Stop at a finding.
@@ -45,7 +44,7 @@ class Scheduler {
   Policy policy_;
   std::deque<std::unique_ptr<Cluster>> resident_;
   std::vector<Runnable> runnable_;
-  bool is_delayed_ = false;  // a block has not started in this turn
+  bool is_delayed_ = false;  // a block of this turn has not started yet
   const Warp* starved_ = nullptr;
   std::size_t first_running_ = 0;  // of the grids
 };

@@ -205,7 +205,7 @@ std::vector<CopyPiece> pieces_of_box(const TensorMapDesc& map, std::uint32_t sha
   const BoxShape shape = shape_of_box(map);
   const std::int64_t element = bytes_of_element(map.type);
   const auto rank = static_cast<std::size_t>(map.rank);
-  // Of each row, the bytes in the tensor.
+  // Finds the bytes of each row that are in the tensor.
   const std::int64_t begin = coordinates[0] * element;
   const auto end = static_cast<std::int64_t>(map.dims[0]) * element;
   const std::int64_t row_bytes = shape.row_bytes;

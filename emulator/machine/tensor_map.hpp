@@ -11,21 +11,21 @@
 
 namespace emu {
 
-/// Where a map must be.
+/// Alignment of a map in memory.
 constexpr std::uint64_t kTensorMapAlignment = 64;
-/// Where a box must begin in shared memory.
+/// Alignment of a box in shared memory.
 constexpr std::uint32_t kBoxAlignment = 128;
 /// What a swizzle moves around, and what all sizes are multiples of.
 constexpr std::uint32_t kBoxUnit = 16;
 /// The most bytes that are copied at once.
 constexpr std::uint32_t kMostPiece = 128;
 
-/// Of encode(). Throws Error, with the reason, for what is no map.
+/// Reverses encode(). Throws Error, with the reason, for what is no map.
 TensorMapDesc decode_tensor_map(std::span<const std::byte> bytes);
 
 std::uint32_t bytes_of_element(TensorMapType type);
 
-/// Where the unit is that lies at this address of shared memory but for the swizzle. The pattern
+/// Swizzles the address of a unit in shared memory. The pattern
 /// follows the bits of the address, not where the box begins.
 constexpr std::uint32_t swizzled(std::uint32_t address, TensorMapSwizzle swizzle) {
   // 0, 1, 3, 7: the bits of a unit's number within the span
@@ -48,7 +48,7 @@ struct BoxShape {
 
   /// What the transaction counts, elements outside of the tensor too.
   [[nodiscard]] std::uint64_t bytes() const { return rows * row_bytes; }
-  /// Of shared memory, from where it begins.
+  /// Bytes of shared memory from its beginning to its end.
   [[nodiscard]] std::uint64_t extent() const { return rows * row_pitch; }
 };
 

@@ -1,4 +1,4 @@
-// A block's tensor memory: what is in it, and what of it is allocated.
+// Tensor memory of a block: its words and its allocations.
 #include "emulator/machine/tensor_memory.hpp"
 
 #include <algorithm>
@@ -28,10 +28,10 @@ std::span<std::uint8_t> TensorMemory::written() {
 }
 
 bool TensorMemory::is_written(const TensorRange& range) {
-  const std::span<const std::uint8_t> is = written();
+  const std::span<const std::uint8_t> marks = written();
   for (std::size_t lane = range.lane; lane < range.lane + range.lanes; ++lane) {
-    const auto from = is.subspan(tensor_place(lane, range.column), range.columns);
-    if (!std::ranges::all_of(from, [](std::uint8_t one) { return one != 0; })) {
+    const auto row = marks.subspan(tensor_place(lane, range.column), range.columns);
+    if (!std::ranges::all_of(row, [](std::uint8_t mark) { return mark != 0; })) {
       return false;
     }
   }
@@ -64,13 +64,13 @@ void TensorMemory::allocate(const TensorAllocation& allocation) {
 }
 
 bool TensorMemory::free(std::size_t first, std::size_t columns) {
-  const auto found = std::ranges::find_if(allocations_, [&](const TensorAllocation& one) {
-    return one.first == first && one.columns == columns;
+  const auto allocation = std::ranges::find_if(allocations_, [&](const TensorAllocation& other) {
+    return other.first == first && other.columns == columns;
   });
-  if (found == allocations_.end()) {
+  if (allocation == allocations_.end()) {
     return false;
   }
-  allocations_.erase(found);
+  allocations_.erase(allocation);
   for (std::size_t lane = 0; lane < kTensorLanes; ++lane) {
     const std::size_t place = tensor_place(lane, first);
     std::ranges::fill(words().subspan(place, columns), kPoisonWord);
@@ -91,9 +91,8 @@ bool TensorMemory::is_allocated(std::size_t first, std::size_t columns) const {
 
 std::string TensorMemory::text() const {
   std::string text;
-  for (const TensorAllocation& one : allocations_) {
-    text +=
-        fmt::format("{}{} to {}", text.empty() ? "" : ", ", one.first, one.first + one.columns - 1);
+  for (const auto& [first, columns, warp, op] : allocations_) {
+    text += fmt::format("{}{} to {}", text.empty() ? "" : ", ", first, first + columns - 1);
   }
   return text.empty() ? "none" : text;
 }

@@ -1,5 +1,5 @@
-// A block's tensor memory: what is in it, what of it is allocated, and what its warps and those of
-// the other block of a pair have under way there.
+// Tensor memory of a block: its words, its allocations, and the operations of it and of the other
+// block of a pair that are in flight.
 #pragma once
 
 #include <array>
@@ -19,15 +19,15 @@ namespace emu {
 
 class Warp;
 
-/// Columns that tcgen05.alloc has given.
+/// Columns that tcgen05.alloc has allocated.
 struct TensorAllocation {
   std::size_t first = 0;
   std::size_t columns = 0;
-  Warp* warp = nullptr;  // which has asked for them
+  Warp* warp = nullptr;  // that has allocated them
   const Op* op = nullptr;
 };
 
-/// An alloc or dealloc of both blocks of a pair, which their warps do together.
+/// An alloc or dealloc that warps of both blocks of a pair do together.
 struct PairOperation {
   bool is_allocation = false;
   std::size_t columns = 0;
@@ -36,7 +36,7 @@ struct PairOperation {
   std::optional<std::size_t> first{};  // of the columns that were allocated
 };
 
-/// What tensor cores are to do, one after the other: of a block, or of a pair of them.
+/// Queue of what tensor cores do, in order of issue: of a block, or of a pair of them.
 struct TensorQueue {
   std::uint64_t issued = 0;
   std::uint64_t finished = 0;
@@ -44,13 +44,13 @@ struct TensorQueue {
 
 class TensorMemory {
  public:
-  /// The words, as tensor_place has them, and which of them were ever written: 0 or 1.
+  /// Words, as tensor_place has them, and which of them were ever written: 0 or 1.
   [[nodiscard]] std::span<std::uint32_t> words();
   [[nodiscard]] std::span<std::uint8_t> written();
   [[nodiscard]] bool is_written(const TensorRange& range);
   void set_written(const TensorRange& range);
 
-  /// The first of so many columns side by side that are free. Nothing: there is no room.
+  /// Finds the first of so many free columns side by side. Nothing: there is no room.
   [[nodiscard]] std::optional<std::size_t> room_for(std::size_t columns) const;
   void allocate(const TensorAllocation& allocation);
   /// False: they were not allocated so.
@@ -65,12 +65,12 @@ class TensorMemory {
   TensorQueue queue{};                      // of a pair: of its block of even rank
   std::deque<PairOperation> together{};     // likewise
   std::array<std::size_t, 2> come{};        // how many of them each block has begun
-  /// What the other block of the pair has given back, and this one has not.
+  /// Columns that the other block of the pair has deallocated, and this one has not.
   std::vector<TensorAllocation> given_back_by_other{};
   races::TensorShadow shadow{};
 
  private:
-  std::vector<std::uint32_t> words_;  // once anybody uses them
+  std::vector<std::uint32_t> words_;  // empty before the first use
   std::vector<std::uint8_t> written_;
   std::vector<TensorAllocation> allocations_;
 };

@@ -1,4 +1,4 @@
-// Tells what runs to who wants to know.
+// Tracer: reports each operation and step of asynchronous work to the caller.
 #include "emulator/machine/tracer.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// A warp: registers of 32 lanes, and the parts of it that go different ways.
+// A warp: registers of 32 lanes, and its splits while lanes have diverged.
 #include "emulator/machine/warp.hpp"
 
 #include <algorithm>
@@ -58,7 +58,7 @@ void Warp::begin_interval() {
 void Warp::release_interval() {
   constexpr races::Interval kMost = (1U << kIntervalBits) - 1;
   if ((intervals_.now & kMost) == kMost) {
-    throw Error("a warp has too many barriers and arrivals for the search of races");
+    throw Error("a warp has too many barriers and arrivals for the race detector");
   }
   released_ = ++intervals_.now;
 }
@@ -152,7 +152,7 @@ int Warp::run(std::size_t split, int most) {
   return block_.grid().tracer == nullptr ? run_as<false>(split, most) : run_as<true>(split, most);
 }
 
-// Two of them, so that it costs nothing where nobody wants to know what runs.
+// Compiled twice, so that runs that are not traced pay nothing for it.
 template <bool kIsTraced>
 int Warp::run_as(std::size_t split, int most) {
   const auto trace = [&](TraceKind kind, const Op& op, Lanes lanes, bool when) {
@@ -257,7 +257,8 @@ void Warp::branch(const Op& op, Lanes taken) {
   if (taken == 0) {
     return;
   }
-  // The lanes part. If they meet again before this split joins its parent, it waits there for both.
+  // The lanes diverge. If they reconverge before this split joins its parent, it waits there for
+  // both.
   Split other{.at = op.target, .lanes = taken, .parent = here.parent, .join = here.join};
   here.lanes = stays;
   if (op.join >= 0 && op.join != here.join) {
@@ -283,9 +284,9 @@ void Warp::branch(const Op& op, Lanes taken) {
     ++splits_[static_cast<std::size_t>(other.parent)].awaited;
   }
   splits_.push_back(other);
-  const std::size_t own = std::exchange(current_, splits_.size() - 1);
-  join_if_there();  // the branch may lead to where they meet
-  current_ = own;
+  const std::size_t here_index = std::exchange(current_, splits_.size() - 1);
+  join_if_there();  // the branch may lead to where they reconverge
+  current_ = here_index;
 }
 
 void Warp::join_if_there() {
@@ -309,7 +310,7 @@ void Warp::leave_parent(std::int32_t parent) {
     join_fragment(above);
     parent = above.parent;  // all its lanes have exited
   }
-  // What has come to its end makes room.
+  // Frees splits that have ended.
   while (splits_.size() > 1 && splits_.back().lanes == 0 && splits_.back().awaited == 0) {
     splits_.pop_back();
   }
@@ -338,12 +339,12 @@ races::ClusterRaces* Warp::races() const {
   return block_.cluster().races();
 }
 
-// The lanes of a split go two ways.
-void Warp::part_fragments(Split& one, Split& other) {
+// Tells the race detector that the lanes of a split diverge.
+void Warp::part_fragments(Split& first, Split& second) {
   if (races() != nullptr) {
-    const races::Fragments::Id whole = one.fragment;
-    one.fragment = races()->part(actor(), whole);
-    other.fragment = races()->part(actor(), whole);
+    const races::Fragments::Id whole = first.fragment;
+    first.fragment = races()->part(actor(), whole);
+    second.fragment = races()->part(actor(), whole);
   }
 }
 

@@ -1,4 +1,4 @@
-// A warp: registers of 32 lanes, and the parts of it that go different ways.
+// A warp: registers of 32 lanes, and its splits while lanes have diverged.
 #pragma once
 
 #include <algorithm>
@@ -24,18 +24,18 @@ namespace emu {
 class Block;
 struct Grid;
 
-/// Thrown within a run: ends it with a finding.
+/// Exception within a run: ends it with a finding.
 struct Stop {
   Finding finding;
 };
 
-/// What a blocked operation waits for: a deadlock tells it.
+/// What a blocked operation waits for: the message of a deadlock lists it.
 enum class WaitFor : std::uint8_t {
   kNothing,
   kBarrier,           // of threads; `where` is its number
   kMbarrier,          // `where` is its address
   kClusterBarrier,    // of the cluster's threads
-  kGrid,              // the end of the grid before
+  kGrid,              // the end of the previous grid
   kProducts,          // products of its warpgroup
   kRegisters,         // `where` are as many for each thread
   kTensorAllocation,  // `where` columns of tensor memory, or the other block of the pair
@@ -46,11 +46,11 @@ enum class WaitFor : std::uint8_t {
 struct Split {
   std::int32_t at = 0;
   Lanes lanes = kAllLanes;
-  std::int32_t parent = -1;  // goes on when those it waits for are at its operation
-  std::int32_t awaited = 0;  // splits of it that are on their way; it runs when there are none
+  std::int32_t parent = -1;  // runs again when the splits that it awaits have joined it
+  std::int32_t awaited = 0;  // splits that have not joined it; it runs when there are none
   std::int32_t join = -1;    // where it becomes a part of its parent
   bool is_blocked = false;   // its operation was tried, and waits for others
-  std::int64_t ticket = -1;  // what the operation that it is blocked at has left for its next try
+  std::int64_t ticket = -1;  // state of the blocked operation, from its first try to the next ones
   WaitFor wait_for = WaitFor::kNothing;
   std::uint32_t where = 0;
   races::Fragments::Id fragment = 0;
@@ -63,7 +63,7 @@ struct PendingCopy {
   std::uint64_t from = 0;
   std::size_t from_bytes = 0;  // the others become zeros
   std::size_t bytes = 0;
-  bool is_made = false;  // the bytes are there; nobody may rely on it
+  bool is_made = false;  // the bytes are there, but no instruction may rely on it yet
   const Op* op = nullptr;
 };
 
@@ -71,10 +71,10 @@ struct PendingCopy {
 struct CopyGroup {
   Lanes lanes = 0;
   std::vector<PendingCopy> copies{};
-  std::uint32_t number = 0;  // for the search of races
+  std::uint32_t number = 0;  // for the race detector
 };
 
-/// How far a bulk copy is that a lane has started, and may wait for (cp.async.bulk).
+/// Progress of a bulk copy that a lane has started, and may wait for (cp.async.bulk).
 struct BulkProgress {
   const Op* op = nullptr;
   int lane = 0;
@@ -94,10 +94,10 @@ struct TensorMove {
   std::vector<Lanes> valid{};
 };
 
-/// "file.cuh:12", where the compiler tells.
+/// Source of an operation as "file.cuh:12", where the compiler tells.
 std::string source_of(const Program& program, const Op& op);
 
-/// An access for a finding.
+/// Describes an access for a finding.
 EarlierAccess earlier_access(const races::RunRaces& run, const races::Access& access);
 
 class Warp {
@@ -118,13 +118,13 @@ class Warp {
   [[nodiscard]] int index() const { return index_; }
   /// Lanes that have not exited.
   [[nodiscard]] Lanes live() const { return live_; }
-  /// Says what the operation that runs waits for.
+  /// Records what the operation that runs waits for.
   Outcome wait_for(WaitFor what, std::uint32_t where = 0) {
     current().wait_for = what;
     current().where = where;
     return Outcome::kBlocked;
   }
-  /// The split whose operation runs.
+  /// Split whose operation runs.
   [[nodiscard]] Split& current() { return splits_[current_]; }
 
   /// A register's values.
@@ -166,15 +166,15 @@ class Warp {
   [[nodiscard]] Lanes valid(Slot slot) const { return file_[slot - kHeaderWords]; }
   void set_valid(Slot slot, Lanes valid) { file_[slot - kHeaderWords] = valid; }
 
-  /// Among those of its cluster, for the search of races.
+  /// Number among the actors of its cluster, for the race detector.
   [[nodiscard]] races::Actor actor() const;
-  /// Null: nobody looks for races.
+  /// Null: the run does not detect races.
   [[nodiscard]] races::ClusterRaces* races() const;
 
-  /// What its lanes have done comes before what they do from now on, as far as memory goes.
+  /// Synchronises its lanes: what they have done in memory happens before what they do from now on.
   void begin_interval();
-  /// A lane arrives at an mbarrier: who waits for one from now on knows what has been done until
-  /// now.
+  /// Follows a lane's arrival at an mbarrier: lanes that wait for one from now on acquire what has
+  /// been done until now.
   void release_interval();
   void acquire_interval() { intervals_.first = std::max(intervals_.first, released_); }
   [[nodiscard]] const races::OpenIntervals& intervals() const { return intervals_; }
@@ -202,16 +202,16 @@ class Warp {
   /// Loads and stores of tensor memory that no tcgen05.wait has covered, the oldest first.
   std::vector<std::shared_ptr<TensorMove>> tensor_moves{};
   std::size_t tensor_loads = 0;  // of them
-  /// Of each thread, as setmaxnreg has them.
+  /// Registers of each thread, as setmaxnreg has them.
   std::uint32_t registers;
   /// The generation of barrier.cluster at which it has arrived and not waited yet; -1: none.
   std::int64_t cluster_arrival = -1;
   /// mbarrier.try_wait may return before the phase ends; it does so at most once before it waits to
   /// the end, so that a deadlock shows.
   bool may_time_out = true;
-  /// Of its warpgroup, for the warp's rows.
+  /// Products of its warpgroup, for the warp's rows.
   MatrixProducts products{};
-  /// Of the scheduler.
+  /// Priority under Policy::kPriorities.
   std::uint64_t priority = 0;
 
  private:
@@ -221,15 +221,15 @@ class Warp {
   template <bool kIsTraced>
   int run_as(std::size_t split, int most);
   [[nodiscard]] std::uint32_t special_value(std::string_view name, std::uint32_t lane) const;
-  /// Another instruction than a product touches registers of products.
+  /// Checks an instruction that is no product and touches registers of products.
   void touch_async_registers(const Op& op, Lanes lanes);
-  /// An instruction runs before what it may touch has been loaded from tensor memory.
+  /// Checks that no register of the instruction is still being loaded from tensor memory.
   void require_no_tensor_load(const Op& op, Lanes lanes) const;
   void branch(const Op& op, Lanes taken);
   void exit_lanes(Lanes lanes);
   void join_if_there();
   void leave_parent(std::int32_t parent);
-  void part_fragments(Split& one, Split& other);
+  void part_fragments(Split& first, Split& second);
   void join_fragment(const Split& split);
   void run_fragment();
   [[noreturn]] void stop_uninitialized(const Op& op, Lanes lanes, std::string_view what) const;

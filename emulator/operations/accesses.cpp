@@ -1,4 +1,4 @@
-// What an operation accesses, as the search of races wants it: as few ranges as possible.
+// Accesses of an operation, as the race detector takes them: as few ranges as possible.
 #include "emulator/operations/accesses.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace emu {
 std::uint32_t operation_of(Warp& warp, const Op& op) {
   const auto number = static_cast<std::uint32_t>(&op - warp.block().grid().program->ops.data());
   if (number >= races::kMostOperations) {
-    throw Error("too many instructions for the search of races");
+    throw Error("too many instructions for the race detector");
   }
   return number;
 }
@@ -30,17 +30,18 @@ std::string message_of(const Warp& warp, const races::Conflict& conflict, bool i
   switch (conflict.kind) {
     case races::ConflictKind::kNoProxyFence:
       return fmt::format(
-          "it {} {} in the asynchronous proxy, and what has written there before has no "
-          "fence.proxy.async behind it",
+          "it {} {} through the asynchronous proxy after a generic write, with no "
+          "fence.proxy.async between the two",
           now, where);
     case races::ConflictKind::kReadOnlyWritten:
       return fmt::format(
-          "it reads {} as what nobody writes, and a grid has written there that had not ended when "
-          "this one began",
+          "it reads {} as read-only (.nc), which a grid has written that had not ended when this "
+          "one "
+          "began",
           where);
     case races::ConflictKind::kNoTensorFence:
       return fmt::format(
-          "it {} {}, which another has {} and has come to its end before, but with no "
+          "it {} {}, which another access has {} and has completed, but with no "
           "tcgen05.fence::before_thread_sync before, or no fence::after_thread_sync after the two "
           "have synchronised",
           now, where, then);
@@ -54,8 +55,8 @@ std::string message_of(const Warp& warp, const races::Conflict& conflict, bool i
         "griddepcontrol.wait has not awaited",
         now, where, then);
   }
-  return fmt::format("it {} {}, which another has {}, and nothing says which is first", now, where,
-                     then);
+  return fmt::format("it {} {}, which another access has {}, and no synchronisation orders the two",
+                     now, where, then);
 }
 
 }  // namespace
@@ -252,8 +253,8 @@ bool Accesses::overlap() const {
   }
   std::vector<Range> sorted(ranges_.begin(), ranges_.begin() + static_cast<std::ptrdiff_t>(count_));
   std::ranges::sort(sorted, {}, &Range::first);
-  return std::ranges::adjacent_find(sorted, [](const Range& one, const Range& next) {
-           return one.first + one.bytes > next.first;
+  return std::ranges::adjacent_find(sorted, [](const Range& range, const Range& next) {
+           return range.first + range.bytes > next.first;
          }) != sorted.end();
 }
 

@@ -1,4 +1,4 @@
-// What an operation accesses, as the search of races wants it: as few ranges as possible.
+// Accesses of an operation, as the race detector takes them: as few ranges as possible.
 #pragma once
 
 #include <array>
@@ -12,7 +12,8 @@
 
 namespace emu {
 
-/// Bytes that are added and then checked together. Local memory and parameters are nobody else's.
+/// Bytes that are added and then checked together. No other thread accesses local memory and
+/// parameters.
 class Accesses {
  public:
   Accesses(Warp& warp, const Op& op, Lanes lanes)
@@ -41,14 +42,14 @@ class Accesses {
     ranges_[count_++] = {memory.bytes, bytes, memory.block, memory.allocation};
   }
 
-  /// Accesses of the warp itself. Each ends the run with a finding where one of them and one that
-  /// another has made are in no order.
+  /// Check accesses of the warp itself. Each ends the run with a finding where one of them and an
+  /// earlier one of another actor are unordered.
   void check_read(bool is_read_only = false);
   void check_write();
-  /// Which have an order among each other, whoever makes them.
+  /// Checks atomic operations, which have an order among each other.
   void check_atomic();
-  /// cp.async's: its source, and its destination, which settle() makes the warp's own once it has
-  /// waited.
+  /// Check those of cp.async: its source, and its destination, which settle() makes the warp's own
+  /// once it has waited.
   void check_copy_read();
   void check_copy_write();
   void settle();
@@ -78,16 +79,16 @@ class Accesses {
   std::array<Range, kLanes> ranges_;
 };
 
-/// What a warp, or one lane of it, starts in the asynchronous proxy accesses, from when it starts
-/// it on. Each call ends the run with a finding where an earlier access is in no order with it;
-/// other lanes' are in none with one lane's unless they have met.
+/// Accesses through the asynchronous proxy that a warp, or one lane of it, starts. Each call ends
+/// the run with a finding where an earlier access is unordered with it; other lanes' are unordered
+/// with one lane's unless they have synchronised.
 class AsyncAccesses {
  public:
-  /// In the warp's open group of the kind.
+  /// Starts them in the warp's open group of the kind.
   AsyncAccesses(Warp& warp, const Op& op, Lanes lanes, races::GroupKind kind);
-  /// Under an mbarrier, in the phase that it is in.
+  /// Starts them under an mbarrier, in its current phase.
   AsyncAccesses(Warp& warp, const Op& op, Lanes lanes, const Mbarrier& mbarrier);
-  /// By a tensor core, which accesses shared memory alone.
+  /// Starts them in a tensor core, which accesses shared memory alone.
   AsyncAccesses(Warp& warp, const Op& op, Lanes lanes, const races::View& shared)
       : warp_(warp), op_(op), lanes_(lanes), shared_(shared) {}
 
@@ -107,7 +108,7 @@ class AsyncAccesses {
   races::View global_{};
 };
 
-/// What single lanes access in their block's shared memory: each call ends the run with a finding
+/// Accesses of single lanes to their block's shared memory: each call ends the run with a finding
 /// where another lane of the warp has accessed it before, with no barrier between the two.
 /// Accesses of less than a word are left out.
 class LaneAccesses {

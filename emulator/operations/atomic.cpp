@@ -57,7 +57,7 @@ Outcome run_atomic(Warp& warp, const Op& op, Lanes lanes) {
   Vec<T> before{};
   Lanes valid = 0;
   Accesses accesses(warp, op, lanes);
-  const auto one = [&](int lane) {
+  const auto apply = [&](int lane) {
     const Lanes bit = lane_bit(lane);
     const Memory memory =
         resolve(warp, op, lane, MemorySpace::kShared, address_of(warp, operand, lane), sizeof(T));
@@ -74,8 +74,8 @@ Outcome run_atomic(Warp& warp, const Op& op, Lanes lanes) {
   };
   const auto first = static_cast<unsigned>(warp.block().grid().random() % kLanes);
   const Lanes early = lanes & (kAllLanes << first);
-  for_each_lane(early, one);
-  for_each_lane(lanes & ~early, one);
+  for_each_lane(early, apply);
+  for_each_lane(lanes & ~early, apply);
   for_each_lane(lanes, [&](int lane) {
     accesses.add(
         resolve(warp, op, lane, MemorySpace::kShared, address_of(warp, operand, lane), sizeof(T)),
@@ -101,7 +101,7 @@ Code code_of(Decoder& decoder, Type type) {
     case Type::kS64:
       return &run_atomic<std::int64_t>;
     default:
-      decoder.fail("the emulator does not know it of this type");
+      decoder.fail("unsupported type");
   }
 }
 

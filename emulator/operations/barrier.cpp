@@ -56,7 +56,8 @@ Outcome run_barrier(Warp& warp, const Op& op, Lanes lanes) {
               fmt::format("barrier {} expects {} threads, and others that wait there expect {}",
                           number, expected, barrier.expected));
   }
-  // With a number of threads, warps count whole; else those that have not exited.
+  // Warps count whole where the instruction has a number of threads; else threads that have not
+  // exited.
   barrier.arrived += expected != 0 ? kLanes : static_cast<std::uint32_t>(std::popcount(lanes));
   barrier.expected = expected;
   if (expected != 0 && barrier.arrived > expected) {

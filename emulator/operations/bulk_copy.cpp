@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::byte kPoison{0xCB};
 
-// Those bytes of the piece that are in global memory.
+// Resolves the bytes of the piece that are in global memory.
 Memory global_part(const BulkCopy& copy, const CopyPiece& piece) {
   return resolve_unaligned(copy.warp, copy.op, copy.lane, MemorySpace::kGlobal, piece.global,
                            piece.last - piece.first);
@@ -146,7 +146,7 @@ BulkStore::BulkStore(BulkCopy copy, std::shared_ptr<BulkProgress> progress)
   }
 }
 
-// Either reads or writes, so that what has been read is not all written when others go on.
+// Either reads or writes, so that other warps run between the read of a piece and its write.
 bool BulkStore::step(std::mt19937_64& random) {
   const bool reads = !unread_.empty() && (unwritten_.empty() || (random() & 1U) != 0);
   std::vector<std::size_t>& left = reads ? unread_ : unwritten_;

@@ -1,5 +1,5 @@
-// Copies that the TMA makes on its own between global and shared memory: piece by piece, in any
-// order, while those who asked for them go on.
+// Asynchronous copies of the TMA between global and shared memory: piece by piece, in any order,
+// while the warps that have started them go on.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ struct BulkTarget {
   std::uint32_t mbarrier_rank = 0;
 };
 
-/// From global to shared memory, of one block or the same of several. Until all has come, the
+/// Load from global to shared memory, of one block or the same of several. Until all has come, the
 /// destination counts as not written; bytes that have come are counted by the mbarrier of each
 /// target.
 class BulkLoad : public AsyncWork {
@@ -60,8 +60,8 @@ class BulkLoad : public AsyncWork {
   std::vector<std::size_t> left_;  // piece * targets + target
 };
 
-/// From the block's own shared memory to global memory. Each piece is read some time and written
-/// some time later; until then the destination counts as not written.
+/// Store from the block's own shared memory to global memory. Each piece is read some time and
+/// written some time later; until then the destination counts as not written.
 class BulkStore : public AsyncWork {
  public:
   BulkStore(BulkCopy copy, std::shared_ptr<BulkProgress> progress);

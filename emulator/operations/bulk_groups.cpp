@@ -24,7 +24,7 @@ struct BulkWait {
   bool is_for_sources = false;    // .read: their destinations may be under way still
 };
 
-// Groups are counted over the warp's lanes: mostly, one of them has all.
+// Counts groups over the warp's lanes: mostly, one of them has all.
 void wait_in_races(Warp& warp, const BulkWait& wait, Lanes lanes) {
   bool has_groups = false;
   for_each_lane(lanes, [&](int lane) {
@@ -44,8 +44,8 @@ void wait_in_races(Warp& warp, const BulkWait& wait, Lanes lanes) {
   }
 }
 
-// That its source has been read is known to the lane that has waited, as if it had read there:
-// others have to meet it before they write.
+// Records that the lane that has waited knows its source has been read, as if it had read there:
+// other lanes have to synchronise with it before they write.
 void tell_lane(Warp& warp, BulkProgress& copy) {
   copy.is_awaited = true;
   if (warp.races() != nullptr) {

@@ -1,4 +1,4 @@
-// From one type to another: cvt, cvta.
+// Conversions from one type to another: cvt, cvta.
 #include <array>
 #include <bit>
 #include <cmath>
@@ -172,7 +172,7 @@ Code to_integer(Decoder& decoder, Type to) {
     case Type::kU32:
       return &run_unary<std::uint32_t, float, ToInteger<std::uint32_t, kRounding>>;
     default:
-      decoder.fail("the emulator does not know this conversion");
+      decoder.fail("unsupported conversion");
   }
 }
 
@@ -201,7 +201,7 @@ Code from_f32(Decoder& decoder, Type to) {
     case Type::kBF16:
       return &run_unary<std::uint16_t, float, ToBF16>;
     default:
-      decoder.fail("the emulator does not know this conversion");
+      decoder.fail("unsupported conversion");
   }
 }
 
@@ -252,7 +252,7 @@ void decode_pair(Decoder& decoder, Type to) {
                                     : &run_binary<std::uint16_t, float, float, ToUE8M0Pair<false>>;
       break;
     default:
-      decoder.fail("the emulator does not know this conversion");
+      decoder.fail("unsupported conversion");
   }
 }
 
@@ -296,7 +296,7 @@ void decode_cvt(Decoder& decoder) {
   } else if (to == Type::kF32) {
     decoder.op().code = to_f32(decoder, from);
   } else {
-    decoder.fail("the emulator does not know this conversion");
+    decoder.fail("unsupported conversion");
   }
 }
 

@@ -78,7 +78,7 @@ void decode_move_of_parts(Decoder& decoder, Type type) {
   const int bits = bits_of(type) / count;
   const Type part_type = bits == 16 ? Type::kB16 : Type::kB32;
   if (bits != bits_of(part_type)) {
-    decoder.fail("parts of that size are not known");
+    decoder.fail("unsupported size of parts");
   }
   decoder.add(is_apart ? decoder.source(whole, type) : decoder.destination(whole, bits_of(type)));
   for (const syntax::Operand& part : parts.parts) {
@@ -111,7 +111,7 @@ Code move_of(Decoder& decoder, int bits) {
     case 64:
       return &run_unary<std::uint64_t, std::uint64_t, Same>;
     default:
-      decoder.fail("the emulator does not know it of this type");
+      decoder.fail("unsupported type");
   }
 }
 
@@ -191,7 +191,7 @@ void decode_selp(Decoder& decoder) {
       decoder.op().code = &run_selp<std::uint64_t>;
       break;
     default:
-      decoder.fail("the emulator does not know it of this type");
+      decoder.fail("unsupported type");
   }
 }
 
@@ -327,7 +327,7 @@ void decode_setp(Decoder& decoder) {
     ++comparison;
   }
   if (comparison == kComparisons.size()) {
-    decoder.fail("it compares nothing that the emulator knows");
+    decoder.fail("unsupported comparison");
   }
   SetPredicate details{.combination = decoder.take("and")   ? Combination::kAnd
                                       : decoder.take("or")  ? Combination::kOr

@@ -106,7 +106,7 @@ struct Cosine {
   float operator()(float a) const { return static_cast<float>(std::cos(double{a})); }
 };
 
-// With what the modifiers .ftz and .sat do to operands and result.
+// Applies the modifiers .ftz and .sat to operands and result.
 template <typename F, bool kFlushes, bool kSaturates>
 struct Modified {
   float operator()(auto... operands) const {
@@ -167,7 +167,7 @@ void decode_unary_f32(Decoder& decoder) {
   decoder.op().code = with_modifiers<Unary, F>(take_modifiers(decoder));
 }
 
-// Without a rounding, and without .sat.
+// Decodes what has neither a rounding nor .sat.
 template <typename F>
 void decode_sign_f32(Decoder& decoder) {
   const Modifiers modifiers{.flushes = decoder.take("ftz")};
@@ -284,7 +284,7 @@ void decode_pair(Decoder& decoder, Type type) {
   } else if (name == "max") {
     code = decoder.take("NaN") ? pair_binary<OrNan<Max>>(type) : pair_binary<Max>(type);
   } else {
-    decoder.fail("the emulator does not know it of pairs");
+    decoder.fail("unsupported for pairs");
   }
 }
 
@@ -294,8 +294,9 @@ struct OfFloats {
   std::uint64_t operator()(auto... operands) const {
     std::uint64_t result = 0;
     for (unsigned half = 0; half < 64; half += 32) {
-      const float one = F{}(std::bit_cast<float>(static_cast<std::uint32_t>(operands >> half))...);
-      result |= std::uint64_t{std::bit_cast<std::uint32_t>(one)} << half;
+      const float value =
+          F{}(std::bit_cast<float>(static_cast<std::uint32_t>(operands >> half))...);
+      result |= std::uint64_t{std::bit_cast<std::uint32_t>(value)} << half;
     }
     return result;
   }
@@ -334,7 +335,7 @@ void decode_fma(Decoder& decoder) {
     return;
   }
   if (type != Type::kF32) {
-    decoder.fail("the emulator does not know it of this type");
+    decoder.fail("unsupported type");
   }
   add_alike(decoder, Type::kF32, 3);
   decoder.op().code = with_modifiers<Ternary, Fma>(take_modifiers(decoder));
@@ -349,7 +350,7 @@ void decode_tanh(Decoder& decoder) {
   } else if (type == Type::kF16x2 || type == Type::kBF16x2) {
     decoder.op().code = pair_unary<Tanh>(type);
   } else {
-    decoder.fail("the emulator does not know it of this type");
+    decoder.fail("unsupported type");
   }
 }
 
@@ -405,7 +406,7 @@ bool decode_packed_or_float(Decoder& decoder) {
     } else if (name == "mul") {
       decode_floats<Mul>(decoder, 2);
     } else {
-      decoder.fail("the emulator does not know it of this type");
+      decoder.fail("unsupported type");
     }
   } else if (name == "add") {
     decode_binary_f32<Add>(decoder);

@@ -67,7 +67,7 @@ Code pick_integer(Decoder& decoder, Type type, Pick&& pick) {
     case Type::kS64:
       return pick.template operator()<std::int64_t>();
     default:
-      decoder.fail("the emulator does not know it of this type");
+      decoder.fail("unsupported type");
   }
 }
 

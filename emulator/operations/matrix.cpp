@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kRows = 16;  // of m16n8
 constexpr std::size_t kColumns = 8;
-// As Hopper has it, which takes all 16 products of a step together.
+// Precision of Hopper, which takes all 16 products of a step together.
 constexpr Precision kPrecision{.sum_bits = 25, .result_bits = 23};
 constexpr std::size_t kDepth = 16;
 
@@ -153,7 +153,7 @@ void decode_mma(Decoder& decoder) {
   } else if (is_bytes && a == Type::kU8 && b == Type::kS8) {
     code = &run_byte_product<std::uint8_t, std::int8_t>;
   } else {
-    decoder.fail("the emulator does not know this product");
+    decoder.fail("unsupported product");
   }
   const Type result = is_float ? Type::kF32 : Type::kB32;
   add_vector(decoder, 0, 4, result, true);
@@ -199,14 +199,14 @@ Outcome run_ldmatrix(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_whole(op, lanes);
   warp.require_valid(op.slots[0], op, move.addressing_lanes(), "the address");
   Accesses accesses(warp, op, lanes);
-  const LaneAccesses of_lanes(warp, op);
+  const LaneAccesses lane_accesses(warp, op);
   std::array<std::array<Memory, 8>, 4> matrices;
   for (std::size_t matrix = 0; matrix < move.count; ++matrix) {
     for (std::size_t row = 0; row < 8; ++row) {
       const Memory memory = matrix_row(warp, op, matrix, row);
       matrices.at(matrix).at(row) = memory;
       accesses.add(memory, kRowBytes);
-      of_lanes.check(static_cast<int>(matrix * 8 + row), memory, kRowBytes, false);
+      lane_accesses.check(static_cast<int>(matrix * 8 + row), memory, kRowBytes, false);
     }
   }
   accesses.check_read();
@@ -236,7 +236,7 @@ Outcome run_stmatrix(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_whole(op, lanes);
   warp.require_valid(op.slots[0], op, move.addressing_lanes(), "the address");
   Accesses accesses(warp, op, lanes);
-  const LaneAccesses of_lanes(warp, op);
+  const LaneAccesses lane_accesses(warp, op);
   for (std::size_t matrix = 0; matrix < move.count; ++matrix) {
     const auto a = warp.read<std::uint32_t>(op.list[matrix]);
     const Lanes valid = warp.valid(op.list[matrix]);
@@ -244,7 +244,7 @@ Outcome run_stmatrix(Warp& warp, const Op& op, Lanes lanes) {
     for (std::size_t row = 0; row < rows.size(); ++row) {
       rows.at(row) = matrix_row(warp, op, matrix, row);
       accesses.add(rows.at(row), kRowBytes);
-      of_lanes.record(races::LaneShadow::kTogether, rows.at(row), kRowBytes, true);
+      lane_accesses.record(races::LaneShadow::kTogether, rows.at(row), kRowBytes, true);
     }
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       for (std::size_t half = 0; half < 2; ++half) {

@@ -52,13 +52,13 @@ Outcome run_init(Warp& warp, const Op& op, Lanes lanes) {
                 fmt::format("{} arrivals; from 1 to {} are allowed", expected, kMostArrivals));
     }
     accesses.add(memory, kMbarrierBytes);
-    const auto [found, is_new] = warp.block().mbarriers.try_emplace(offset_of(address), expected);
+    const auto [entry, is_new] = warp.block().mbarriers.try_emplace(offset_of(address), expected);
     if (!is_new) {
       warp.stop(FindingKind::kBarrierMisuse, op, lane_bit(lane),
                 fmt::format("there is an mbarrier at {:#x} already", address));
     }
     if (warp.races() != nullptr) {
-      warp.races()->init(warp.actor(), operation_of(warp, op), found->second.meeting);
+      warp.races()->init(warp.actor(), operation_of(warp, op), entry->second.meeting);
     }
     std::ranges::fill_n(memory.bytes, kMbarrierBytes, std::byte{0xCB});
     std::ranges::fill_n(memory.written, kMbarrierBytes, kMbarrierMark);
@@ -119,7 +119,7 @@ Outcome run_arrive(Warp& warp, const Op& op, Lanes lanes) {
       if (races != nullptr && is_of_another(warp, arrival.mbarrier, lane)) {
         const races::Access access = races->view(warp.actor(), operation_of(warp, op)).access;
         std::erase_if(mbarrier.others_arrivals,
-                      [&](const races::Access& one) { return one.party == access.party; });
+                      [&](const races::Access& earlier) { return earlier.party == access.party; });
         mbarrier.others_arrivals.push_back(access);
       }
       if (races != nullptr && !arrival.is_relaxed &&
@@ -303,8 +303,8 @@ Mbarrier& mbarrier_at(Warp& warp, const Op& op, int lane, MemorySpace space,
                       std::uint64_t address) {
   const Memory memory = resolve(warp, op, lane, space, address, kMbarrierBytes);
   Block& block = warp.block().cluster().blocks()[address % kWindowBytes >> kRankShift];
-  const auto found = block.mbarriers.find(offset_of(address));
-  if (found == block.mbarriers.end()) {
+  const auto entry = block.mbarriers.find(offset_of(address));
+  if (entry == block.mbarriers.end()) {
     warp.stop(FindingKind::kBarrierMisuse, op, lane_bit(lane),
               fmt::format("there is no mbarrier at {:#x}", address));
   }
@@ -313,7 +313,7 @@ Mbarrier& mbarrier_at(Warp& warp, const Op& op, int lane, MemorySpace space,
     warp.stop(FindingKind::kBarrierMisuse, op, lane_bit(lane),
               fmt::format("the mbarrier at {:#x} has been written over", address));
   }
-  return found->second;
+  return entry->second;
 }
 
 void require_initialized(Warp& warp, const Op& op, Lanes lanes, const Mbarrier& mbarrier,
@@ -323,9 +323,10 @@ void require_initialized(Warp& warp, const Op& op, Lanes lanes, const Mbarrier& 
     return;
   }
   warp.stop(FindingKind::kRace, op, lanes,
-            is_async ? "nothing says that the mbarrier's beginning is before this for the "
-                       "asynchronous proxy: fence.mbarrier_init or fence.proxy.async, and a barrier"
-                     : "nothing says that the mbarrier's beginning is before this",
+            is_async
+                ? "the mbarrier's initialisation is not ordered before this for the asynchronous "
+                  "proxy: fence.mbarrier_init or fence.proxy.async, and a barrier, do it"
+                : "no synchronisation orders the mbarrier's initialisation before this",
             earlier_access(warp.races()->run(), mbarrier.meeting.init));
 }
 

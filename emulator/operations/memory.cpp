@@ -87,7 +87,8 @@ Memory resolve_unaligned(Warp& warp, const Op& op, int lane, MemorySpace space,
   switch (space) {
     case MemorySpace::kShared:
     case MemorySpace::kClusterShared: {
-      // Of a generic address that is taken for one of shared memory, as much as machine code takes.
+      // Drops the window of a generic address where one of shared memory is needed, as machine code
+      // does.
       const std::uint64_t rank = address % kWindowBytes >> kRankShift;
       const std::uint64_t offset = address & ((1U << kRankShift) - 1);
       const bool is_own = rank == block.rank();
@@ -115,12 +116,13 @@ Memory resolve_unaligned(Warp& warp, const Op& op, int lane, MemorySpace space,
       return {block.local.data() + offset, block.is_local_written.data() + offset};
     }
     default: {
-      Allocation* const found = block.grid().memory.find(address, bytes);
-      if (found == nullptr) {
+      Allocation* const allocation = block.grid().memory.find(address, bytes);
+      if (allocation == nullptr) {
         stop_outside(warp, op, lane, space, address, bytes);
       }
-      const std::uint64_t offset = address - found->address;
-      return {found->bytes.data() + offset, found->is_written.data() + offset, nullptr, found};
+      const std::uint64_t offset = address - allocation->address;
+      return {allocation->bytes.data() + offset, allocation->is_written.data() + offset, nullptr,
+              allocation};
     }
   }
 }
@@ -181,13 +183,13 @@ Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
   std::array<Vec<std::uint64_t>, 8> values;
   std::array<Lanes, 8> valid{};
   Accesses accesses(warp, op, lanes);
-  const LaneAccesses of_lanes(warp, op);
+  const LaneAccesses lane_accesses(warp, op);
   for_each_lane(lanes, [&](int lane) {
     const std::uint64_t address = address_of(warp, access.address, lane);
     const Memory memory = resolve(warp, op, lane, access.space, address, bytes);
     accesses.add(memory, bytes);
-    of_lanes.check(lane, memory, bytes, false);
-    of_lanes.record(lane, memory, bytes, false);
+    lane_accesses.check(lane, memory, bytes, false);
+    lane_accesses.record(lane, memory, bytes, false);
     const bool is_all_written = memory.is_written(0, bytes);
     for (std::size_t i = 0; i < access.count; ++i) {
       const std::uint64_t value = element_at(memory.bytes + i * element, element);
@@ -240,13 +242,13 @@ Outcome run_store(Warp& warp, const Op& op, Lanes lanes) {
     valid.at(i) = warp.valid(op.list[i]);
   }
   Accesses accesses(warp, op, lanes);
-  const LaneAccesses of_lanes(warp, op);
+  const LaneAccesses lane_accesses(warp, op);
   std::array<Memory, kLanes> places;
   for_each_lane(lanes, [&](int lane) {
     const std::uint64_t address = address_of(warp, access.address, lane);
     const Memory memory = resolve(warp, op, lane, access.space, address, bytes);
     accesses.add(memory, bytes);
-    of_lanes.check(lane, memory, bytes, true);
+    lane_accesses.check(lane, memory, bytes, true);
     places.at(static_cast<std::size_t>(lane)) = memory;
     for (std::size_t i = 0; i < access.count; ++i) {
       const bool is_valid = (valid.at(i) >> static_cast<unsigned>(lane) & 1U) != 0;
@@ -258,7 +260,7 @@ Outcome run_store(Warp& warp, const Op& op, Lanes lanes) {
     }
   });
   for_each_lane(lanes, [&](int lane) {
-    of_lanes.record(lane, places.at(static_cast<std::size_t>(lane)), bytes, true);
+    lane_accesses.record(lane, places.at(static_cast<std::size_t>(lane)), bytes, true);
   });
   accesses.check_write();
   if (accesses.overlap()) {
@@ -384,7 +386,7 @@ std::size_t different(std::vector<std::uint64_t>& numbers) {
   return static_cast<std::size_t>(std::ranges::unique(numbers).begin() - numbers.begin());
 }
 
-// Of lanes whose bytes are one pass if no bank is asked for two words.
+// Counts passes of lanes whose bytes are one pass if no bank is asked for two words.
 std::uint32_t rows_of_banks(std::span<const std::uint64_t> addresses, std::size_t bytes) {
   std::array<std::vector<std::uint64_t>, kPassBytes / kWordBytes> banks;
   for (const std::uint64_t address : addresses) {

@@ -1,4 +1,4 @@
-// Where an address of a lane is in the host's memory, and whether it may be touched.
+// Resolves an address of a lane to the host's memory, and checks that the lane may access it.
 #pragma once
 
 #include <algorithm>
@@ -44,7 +44,7 @@ struct Memory {
 Memory resolve(Warp& warp, const Op& op, int lane, MemorySpace space, std::uint64_t address,
                std::size_t bytes);
 
-/// Likewise of bytes that may begin anywhere.
+/// Resolves bytes that may begin anywhere.
 Memory resolve_unaligned(Warp& warp, const Op& op, int lane, MemorySpace space,
                          std::uint64_t address, std::size_t bytes);
 
@@ -52,7 +52,7 @@ Memory resolve_unaligned(Warp& warp, const Op& op, int lane, MemorySpace space,
 /// global memory was never written.
 void check_stored(const Warp& warp, const Op& op, Lanes lanes, std::uint64_t address);
 
-/// Of ld and st: how many lines of 128 bytes of global memory the lanes touch, or how many rows of
+/// Passes of an ld or st: how many lines of 128 bytes of global memory the lanes touch, or rows of
 /// the banks of shared memory, one after the other: 32 banks of four bytes, of which each gives one
 /// word at a time, for as many lanes as 128 bytes are. 0 of other memory and operations.
 std::uint32_t passes_of_access(const Warp& warp, const Op& op, Lanes lanes);

@@ -17,7 +17,7 @@ float e5m2_value(std::uint8_t bits);
 /// The nearest, ties to even. What is too large becomes an infinity; NaN becomes 0x7FFF.
 std::uint16_t f16_bits(float value);
 std::uint16_t bf16_bits(float value);
-/// Likewise of a binary64 number, rounded once.
+/// The same for a binary64 number, rounded once.
 std::uint16_t f16_bits_of_double(double value);
 std::uint16_t bf16_bits_of_double(double value);
 /// Powers of two, 2^-127 to 2^127, and NaN, by their exponents alone.

@@ -29,7 +29,7 @@ Vec<T> narrowed(const Vec<std::uint64_t>& values) {
   return narrow;
 }
 
-/// What all lanes give; anything else is a finding of that kind.
+/// Reads a value that must be the same in all lanes; else it is a finding of that kind.
 inline std::uint32_t uniform_value(Warp& warp, const Op& op, Slot slot, Lanes lanes,
                                    FindingKind kind, std::string_view what) {
   warp.require_valid(slot, op, lanes, what);

@@ -56,7 +56,7 @@ std::vector<OutputPart> output_parts(const UmmaProduct& product,
   return parts;
 }
 
-// Where the scales of so many lines lie: a byte of each word, one line after the other down 32
+// Place of the scales of so many lines: a byte of each word, one line after the other down 32
 // lanes and then in the next column; the same again in other partitions.
 struct ScaleTable {
   std::size_t lines = 0;
@@ -257,7 +257,7 @@ Lines lines_of_a(const UmmaProduct& product, const UmmaInstruction& instruction,
   return lines;
 }
 
-// Some of the lines.
+// Copies some of the lines.
 Lines lines_from(const Lines& lines, std::size_t first, std::size_t count) {
   const auto begin = lines.bits.begin() + static_cast<std::ptrdiff_t>(first * lines.depth);
   return {.element = lines.element,

@@ -86,8 +86,8 @@ void require_allocated(Warp& warp, const Op& op, Lanes lanes, Block& block,
     if (range.column < given.first + given.columns && given.first < range.column + range.columns) {
       warp.stop(
           FindingKind::kLifetime, op, lanes,
-          fmt::format("{} of tensor memory: block ({}), the other one of the pair, gives "
-                      "columns {} to {} back (line {}), and nothing says that this is before",
+          fmt::format("{} of tensor memory: block ({}), the other one of the pair, deallocates "
+                      "columns {} to {} (line {}), and no synchronisation orders this before that",
                       range_text(range), fmt::join(given.warp->block().index(), ","), given.first,
                       given.first + given.columns - 1, given.op->instruction->line));
     }

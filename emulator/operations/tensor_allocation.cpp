@@ -30,33 +30,33 @@ std::size_t columns_of(Warp& warp, const Op& op, Lanes lanes) {
 std::size_t come_together(Warp& warp, const Op& op, Lanes lanes, bool is_allocation,
                           std::size_t columns) {
   TensorMemory& pair = tensor_block(warp, 2, 0).tensor;
-  const std::size_t own = tensor_block_number(warp, 2);
-  const std::size_t place = pair.come.at(own)++;
+  const std::size_t number = tensor_block_number(warp, 2);
+  const std::size_t place = pair.come.at(number)++;
   if (place == pair.together.size()) {
     pair.together.push_back({.is_allocation = is_allocation, .columns = columns, .op = &op});
   }
-  PairOperation& both = pair.together[place];
-  if (both.is_allocation != is_allocation || both.columns != columns) {
+  PairOperation& operation = pair.together[place];
+  if (operation.is_allocation != is_allocation || operation.columns != columns) {
     warp.stop(FindingKind::kDivergent, op, lanes,
               fmt::format("the other block of the pair runs {} of {} columns, line {}, in the "
                           "place of this one of {}",
-                          both.op->instruction->opcode, both.columns, both.op->instruction->line,
-                          columns));
+                          operation.op->instruction->opcode, operation.columns,
+                          operation.op->instruction->line, columns));
   }
-  both.has_come.at(own) = true;
+  operation.has_come.at(number) = true;
   return place;
 }
 
-// Where columns for all of these blocks are, once all operations of the pair before this one have
+// Allocates columns in all of these blocks, once all operations of the pair before this one have
 // been made; nothing: not yet.
 std::optional<std::size_t> try_allocate(Warp& warp, const Op& op, std::size_t blocks,
                                         std::size_t columns, std::size_t place) {
   TensorMemory& first = tensor_block(warp, blocks, 0).tensor;
   const TensorAllocation allocation{.columns = columns, .warp = &warp, .op = &op};
   const auto allocate = [&](TensorMemory& memory, std::size_t column) {
-    TensorAllocation made = allocation;
-    made.first = column;
-    memory.allocate(made);
+    TensorAllocation placed = allocation;
+    placed.first = column;
+    memory.allocate(placed);
   };
   if (blocks == 1) {
     const auto column = first.room_for(columns);
@@ -65,9 +65,9 @@ std::optional<std::size_t> try_allocate(Warp& warp, const Op& op, std::size_t bl
     }
     return column;
   }
-  PairOperation& both = first.together[place];
-  if (!both.first.has_value()) {
-    if (!both.has_come[0] || !both.has_come[1]) {
+  PairOperation& operation = first.together[place];
+  if (!operation.first.has_value()) {
+    if (!operation.has_come[0] || !operation.has_come[1]) {
       return std::nullopt;
     }
     TensorMemory& second = tensor_block(warp, blocks, 1).tensor;
@@ -77,9 +77,9 @@ std::optional<std::size_t> try_allocate(Warp& warp, const Op& op, std::size_t bl
     }
     allocate(first, *column);
     allocate(second, *column);
-    both.first = column;
+    operation.first = column;
   }
-  return both.first;
+  return operation.first;
 }
 
 // Slots: the address in shared memory, the number of columns.
@@ -95,21 +95,21 @@ Outcome run_alloc(Warp& warp, const Op& op, Lanes lanes) {
   Split& split = warp.current();
   require_tensor_blocks(warp, op, lanes, blocks);
   const std::size_t columns = columns_of(warp, op, lanes);
-  TensorMemory& own = warp.block().tensor;
+  TensorMemory& own_memory = warp.block().tensor;
   if (split.ticket < 0) {
     warp.require_valid(op.slots[0], op, lanes, "the address");
-    if (own.relinquished_by != nullptr) {
+    if (own_memory.relinquished_by != nullptr) {
       warp.stop(FindingKind::kIllegalOperand, op, lanes,
                 fmt::format("the block has given up to allocate: {}, line {}",
-                            own.relinquished_by->instruction->opcode,
-                            own.relinquished_by->instruction->line));
+                            own_memory.relinquished_by->instruction->opcode,
+                            own_memory.relinquished_by->instruction->line));
     }
-    if (columns > own.last_asked) {
+    if (columns > own_memory.last_asked) {
       warp.stop(FindingKind::kIllegalOperand, op, lanes,
                 fmt::format("{} columns, more than the {} of the block's allocation before it",
-                            columns, own.last_asked));
+                            columns, own_memory.last_asked));
     }
-    own.last_asked = columns;
+    own_memory.last_asked = columns;
     split.ticket =
         blocks == 1 ? 0 : static_cast<std::int64_t>(come_together(warp, op, lanes, true, columns));
   }
@@ -133,7 +133,7 @@ Outcome run_alloc(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-// All that is done there, by either block of a pair, has come before.
+// Checks that all accesses there, by either block of a pair, happen before.
 void check_end(Warp& warp, const Op& op, Lanes lanes, std::size_t blocks, std::size_t first,
                std::size_t columns) {
   if (warp.races() == nullptr) {
@@ -162,7 +162,7 @@ Outcome run_dealloc(Warp& warp, const Op& op, Lanes lanes) {
   const std::uint32_t address = uniform_value(
       warp, op, op.slots[0], lanes, FindingKind::kIllegalOperand, "the address in tensor memory");
   const std::size_t first = tensor_column(address);
-  TensorMemory& own = warp.block().tensor;
+  TensorMemory& own_memory = warp.block().tensor;
   const bool is_first_try = split.ticket < 0;
   // The other block of a pair may have given it back before, and ended.
   const std::size_t blocks = op.as<TensorGroup>().blocks;
@@ -181,20 +181,20 @@ Outcome run_dealloc(Warp& warp, const Op& op, Lanes lanes) {
   }
   if (blocks == 2) {
     // It may wait for the other block, or not (Table 48).
-    const PairOperation& both =
+    const PairOperation& operation =
         tensor_block(warp, 2, 0).tensor.together[static_cast<std::size_t>(split.ticket)];
     const bool waits = is_first_try ? (warp.block().grid().random() & 1U) != 0 : true;
-    if (waits && !(both.has_come[0] && both.has_come[1])) {
+    if (waits && !(operation.has_come[0] && operation.has_come[1])) {
       return warp.wait_for(WaitFor::kTensorAllocation, 0);
     }
   }
   split.ticket = -1;
-  if (tensor_lane(address) != 0 || !own.free(first, columns)) {
+  if (tensor_lane(address) != 0 || !own_memory.free(first, columns)) {
     warp.stop(FindingKind::kIllegalOperand, op, lanes,
               fmt::format("{:#x} with {} columns was not allocated: columns {} are", address,
-                          columns, own.text()));
+                          columns, own_memory.text()));
   }
-  std::erase_if(own.given_back_by_other, [&](const TensorAllocation& given) {
+  std::erase_if(own_memory.given_back_by_other, [&](const TensorAllocation& given) {
     return given.first == first && given.columns == columns;
   });
   return Outcome::kDone;

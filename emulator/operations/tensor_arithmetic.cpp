@@ -74,7 +74,7 @@ float cut_to_f32(std::int64_t sum, int exponent, int fraction_bits) {
   return sum < 0 ? -result : result;
 }
 
-// Before it is made a number of some format: NaN, infinite, or sum * 2^unit.
+// Sum before it is rounded to some format: NaN, infinite, or sum * 2^unit.
 struct FusedSum {
   bool is_nan = false;
   bool is_infinite = false;  // with the sum's sign

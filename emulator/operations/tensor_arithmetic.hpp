@@ -13,7 +13,7 @@ enum class Element : std::uint8_t { kF16, kBF16, kE4M3, kE5M2, kS8, kU8, kE2M3, 
 constexpr std::size_t bytes_of(Element element) {
   return element <= Element::kBF16 ? 2 : 1;
 }
-/// Of an element in shared memory.
+/// Bits of an element in shared memory.
 constexpr std::size_t bits_of(Element element) {
   switch (element) {
     case Element::kF16:
@@ -47,7 +47,7 @@ struct Parts {
 Parts parts_of_f16(std::uint16_t bits);
 Parts parts_of_bf16(std::uint16_t bits);
 Parts parts_of_f32(float value);
-/// Of an element of floats, by its bits.
+/// Parts of an element of floats, by its bits.
 Parts parts_of(Element element, std::uint16_t bits);
 
 /// The lowest exponent of a step where a term that is zero counts as one of binary32, and where it

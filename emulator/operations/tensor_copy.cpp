@@ -42,10 +42,10 @@ struct BulkTransfer {
 constexpr std::uint32_t kOffsetMask = (1U << kRankShift) - 1;
 
 void require_multiple(const Warp& warp, const Op& op, int lane, std::string_view what,
-                      std::uint64_t value, std::uint64_t of) {
-  if (value % of != 0) {
+                      std::uint64_t value, std::uint64_t unit) {
+  if (value % unit != 0) {
     warp.stop(FindingKind::kMisaligned, op, lane_bit(lane),
-              fmt::format("{} {:#x} is no multiple of {}", what, value, of));
+              fmt::format("{} {:#x} is no multiple of {}", what, value, unit));
   }
 }
 
@@ -241,10 +241,10 @@ void start_load(Warp& warp, const Op& op, int lane) {
   std::vector<const Mbarrier*> mbarriers;
   for (const BulkTarget& target : targets) {
     const std::uint64_t base = std::uint64_t{target.mbarrier_rank} << kRankShift;
-    const Mbarrier& found =
+    const Mbarrier& counter =
         mbarrier_at(warp, op, lane, MemorySpace::kClusterShared, base | mbarrier_offset);
-    require_initialized(warp, op, lane_bit(lane), found, true);
-    mbarriers.push_back(&found);
+    require_initialized(warp, op, lane_bit(lane), counter, true);
+    mbarriers.push_back(&counter);
   }
   add_pieces(warp, op, lane, offset, extent, copy);
   if (warp.races() != nullptr && !copy.pieces.empty()) {

@@ -252,8 +252,8 @@ Outcome run_commit(Warp& warp, const Op& op, Lanes lanes) {
           mbarrier_at(warp, op, lane, MemorySpace::kClusterShared, mbarriers.back());
       require_initialized(warp, op, lane_bit(lane), mbarrier, false);
       if (warp.races() != nullptr) {
-        std::erase_if(mbarrier.others_arrivals, [&](const races::Access& one) {
-          return one.party == issue.tensor.access.party;
+        std::erase_if(mbarrier.others_arrivals, [&](const races::Access& arrival) {
+          return arrival.party == issue.tensor.access.party;
         });
         mbarrier.others_arrivals.push_back(issue.tensor.access);
       }
@@ -329,7 +329,7 @@ void decode_tensor_product(Decoder& decoder) {
     const AddressOperand scales = has_scales ? tensor_address_at(decoder, i) : AddressOperand{};
     op.list.push_back(scales.slot);
     if (scales.offset != 0) {
-      decoder.fail("the emulator knows addresses of scale factors without offsets alone");
+      decoder.fail("unsupported offset of scale factors");
     }
   }
   if (has_mask) {
@@ -359,7 +359,7 @@ void decode_tensor_copy(Decoder& decoder) {
     }
   }
   if (form == kCopyForms.size()) {
-    decoder.fail("it has no shape that the emulator knows");
+    decoder.fail("unsupported shape");
   }
   decoder.expect_operands(2);
   const AddressOperand to = tensor_address_at(decoder, 0);

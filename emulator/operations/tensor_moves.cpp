@@ -36,7 +36,7 @@ struct MoveForm {
   std::size_t split = 0;  // columns from the first half to the second, of 16x32bx2
 
   [[nodiscard]] std::size_t lanes() const { return shape == MoveShape::k32x32b ? 32 : 16; }
-  // Of what is moved, in registers' words: those of one repetition, and in all.
+  // Columns of one repetition, in registers' words.
   [[nodiscard]] std::size_t unit() const {
     switch (shape) {
       case MoveShape::k16x64b:
@@ -57,7 +57,7 @@ struct MoveForm {
   }
 };
 
-// Where the first word of a lane's register is, from where the move begins. (CUTLASS,
+// Place of the first word of a lane's register, from where the move begins. (CUTLASS,
 // include/cute/atom/copy_traits_sm100.hpp, has the layouts in symbols.)
 struct Place {
   std::size_t lane = 0;
@@ -147,7 +147,7 @@ class MoveWork : public AsyncWork {
   std::size_t column_;
 };
 
-// Where the warp's move begins. Its lanes are those of its place in the warpgroup, which the
+// Finds where the warp's move begins. Its lanes are those of its place in the warpgroup, which the
 // address may leave out.
 TensorRange begin_of(Warp& warp, const Op& op, Lanes lanes, const MoveForm& form) {
   const std::uint32_t address =
@@ -257,7 +257,7 @@ void decode_tensor_move(Decoder& decoder, bool is_load) {
     ++shape;
   }
   if (shape == kShapes.size()) {
-    decoder.fail("it has no shape that the emulator knows");
+    decoder.fail("unsupported shape");
   }
   form.shape = static_cast<MoveShape>(shape);
   form.registers = take_repetitions(decoder) * form.registers_of_unit();

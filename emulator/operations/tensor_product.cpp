@@ -105,7 +105,7 @@ Decoded decoded(std::uint32_t bits) {
   }
 }
 
-// Where an element is: A's lie line by line; B's in blocks of columns, and in each the columns of
+// Place of an element: A's lie line by line; B's in blocks of columns, and in each the columns of
 // one k side by side.
 constexpr std::size_t place_in_a(std::size_t line, std::size_t k, std::size_t depth) {
   return line * depth + k;
@@ -214,7 +214,7 @@ struct OfF32 {
   static constexpr int kFractionBits = 23;
   static constexpr int kOnes = 255;
   static constexpr int kBias = 127;
-  // Of finite ones.
+  // Handles finite ones.
   static void values(const Wholes& bits, Floats& values) {
     values = reinterpret_cast<Floats>(bits);
   }

@@ -1,4 +1,4 @@
-// What tensor cores do on tensor memory while the threads that asked for it go on.
+// Asynchronous work of tensor cores on tensor memory.
 #include "emulator/operations/tensor_work.hpp"
 
 #include <algorithm>

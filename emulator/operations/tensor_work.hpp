@@ -1,5 +1,5 @@
-// What tensor cores do on tensor memory while the threads that asked for it go on: products, copies
-// from shared memory, and arrivals at mbarriers, one after the other as they were issued.
+// Asynchronous work of tensor cores on tensor memory: products, copies from shared memory, and
+// arrivals at mbarriers, one after the other as they were issued.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace emu {
 
-/// Of a block, or a pair of them. It has its place in their queue from when it is made on.
+/// Work of a block, or a pair of them. It has its place in their queue from when it is made on.
 class TensorWork : public AsyncWork {
  public:
   TensorWork(Warp& warp, const Op& op, int lane, std::size_t blocks);

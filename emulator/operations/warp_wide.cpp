@@ -208,7 +208,7 @@ struct Greatest {
   auto operator()(auto a, auto b) const { return a < b ? b : a; }
 };
 
-// Of numbers alone: -0 is less than 0.
+// Takes numbers alone: -0 is less than 0.
 template <typename F>
 struct OfFloats {
   float operator()(float a, float b) const {
@@ -287,7 +287,7 @@ void decode_redux(Decoder& decoder) {
   } else if ((is_least || how == "max") && type == Type::kF32) {
     op.code = is_least ? &run_redux<float, OfFloats<Least>> : &run_redux<float, OfFloats<Greatest>>;
   } else {
-    decoder.fail("the emulator does not know it of this type");
+    decoder.fail("unsupported type");
   }
   if (type != Type::kF32 && (mode.is_of_magnitudes || mode.propagates_nan)) {
     decoder.fail("only floats have .abs and .NaN");

@@ -261,7 +261,7 @@ Element element_of(const Decoder& decoder, Type type) {
     case Type::kU8:
       return Element::kU8;
     default:
-      decoder.fail("the emulator does not know this product");
+      decoder.fail("unsupported product");
   }
 }
 
@@ -316,7 +316,7 @@ void decode_product(Decoder& decoder) {
   const bool is_known = is_float(form.a) ? result == Type::kF32 && is_float(form.b)
                                          : result == Type::kS32 && !is_float(form.b);
   if (!is_known || (a != b && bytes_of(form.a) + bytes_of(form.b) != 2)) {
-    decoder.fail("the emulator does not know this product");
+    decoder.fail("unsupported product");
   }
   form.columns = take_columns(decoder, form.depth());
   if (!is_float(form.a) && form.columns > 32 && form.columns % 16 != 0) {

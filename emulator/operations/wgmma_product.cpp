@@ -82,7 +82,7 @@ void read_registers_of_a(const Warp& warp, const Op& op, std::size_t first, Line
   }
 }
 
-// Where an accumulator is in a warp's rows of D.
+// Place of an accumulator in a warp's rows of D.
 constexpr std::size_t place_in_d(std::size_t r, std::size_t lane, std::size_t columns) {
   return (lane / 4 + 8 * (r / 2 % 2)) * columns + 8 * (r / 4) + 2 * (lane % 4) + r % 2;
 }

@@ -6,7 +6,7 @@
 
 namespace emu {
 
-/// Where generic addresses mean shared, local and parameter memory.
+/// Windows of generic addresses for shared, local and parameter memory.
 constexpr std::uint64_t kSharedWindow = 0x1'0000'0000;
 constexpr std::uint64_t kParameterWindow = 0x2'0000'0000;
 constexpr std::uint64_t kLocalWindow = 0x3'0000'0000;

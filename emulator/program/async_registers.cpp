@@ -1,4 +1,4 @@
-// Registers that matrix products of a warpgroup use while the warp goes on.
+// Registers that asynchronous matrix products use after the warp has issued them.
 #include "emulator/program/async_registers.hpp"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace {
 using syntax::Operand;
 using syntax::OperandKind;
 
-// The registers that an instruction writes: its first operand is its result, or an address.
+// Lists the registers that an instruction writes: its first operand is its result, or an address.
 std::vector<Slot> written_by(const syntax::Instruction& instruction,
                              const std::function<Slot(int)>& slot_of) {
   std::vector<Slot> slots;
@@ -55,9 +55,9 @@ void number_async_registers(Program& program, const std::function<Slot(int)>& sl
     }
     const std::vector<Slot> written = written_by(*op.instruction, slot_of);
     const auto add = [&](Slot slot) {
-      if (const auto found = numbers.find(slot); found != numbers.end()) {
+      if (const auto number = numbers.find(slot); number != numbers.end()) {
         op.async_registers.push_back(
-            {.number = found->second,
+            {.number = number->second,
              .is_written = std::ranges::find(written, slot) != written.end(),
              .is_constant = is_constant(*op.instruction)});
       }

@@ -1,4 +1,4 @@
-// Registers that matrix products of a warpgroup use while the warp goes on.
+// Registers that asynchronous matrix products use after the warp has issued them.
 #pragma once
 
 #include <functional>
@@ -7,8 +7,8 @@
 
 namespace emu {
 
-/// Numbers them, and tells every operation which of them it touches. `slot_of`: where a register
-/// is that an operand names.
+/// Numbers them, and lists for every operation those that it touches. `slot_of` gives the slot of a
+/// register that an operand names.
 void number_async_registers(Program& program, const std::function<Slot(int)>& slot_of);
 
 }  // namespace emu

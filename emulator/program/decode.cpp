@@ -1,4 +1,4 @@
-// From a kernel as it is written to a Program.
+// Decodes a kernel into a Program.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -43,7 +43,7 @@ bool is_known_special(std::string_view name) {
 
 }  // namespace
 
-// Where everything is that operands name.
+// Layout of registers, constants and variables: the places that operands name.
 class Layout {
  public:
   Layout(const syntax::Module& module, const syntax::Function& function,
@@ -87,29 +87,29 @@ class Layout {
   [[nodiscard]] std::size_t instruction_count() const { return function_.instructions.size(); }
 
   Slot constant(std::uint64_t value, int bits, bool is_shared_address = false) {
-    const auto [found, is_new] = constants_.try_emplace({bits, value, is_shared_address}, kNoSlot);
+    const auto [entry, is_new] = constants_.try_emplace({bits, value, is_shared_address}, kNoSlot);
     if (is_new) {
-      found->second = take_slot(bits);
-      program_.constants.push_back({.slot = found->second,
+      entry->second = take_slot(bits);
+      program_.constants.push_back({.slot = entry->second,
                                     .bits = bits,
                                     .value = value,
                                     .is_shared_address = is_shared_address});
     }
-    return found->second;
+    return entry->second;
   }
 
   Slot special(const std::string& name) {
-    const auto [found, is_new] = specials_.try_emplace(name, kNoSlot);
+    const auto [entry, is_new] = specials_.try_emplace(name, kNoSlot);
     if (is_new) {
-      found->second = take_slot(32);
-      program_.specials.push_back({.slot = found->second, .name = name});
+      entry->second = take_slot(32);
+      program_.specials.push_back({.slot = entry->second, .name = name});
     }
-    return found->second;
+    return entry->second;
   }
 
   [[nodiscard]] const Place* place_of(std::string_view name) const {
-    const auto found = places_.find(name);
-    return found == places_.end() ? nullptr : &found->second;
+    const auto entry = places_.find(name);
+    return entry == places_.end() ? nullptr : &entry->second;
   }
 
  private:
@@ -164,11 +164,11 @@ void Decoder::fail(std::string_view what) const {
 }
 
 bool Decoder::take(std::string_view modifier) {
-  const auto found = std::ranges::find(modifiers_, modifier);
-  if (found == modifiers_.end()) {
+  const auto entry = std::ranges::find(modifiers_, modifier);
+  if (entry == modifiers_.end()) {
     return false;
   }
-  modifiers_.erase(found);
+  modifiers_.erase(entry);
   return true;
 }
 
@@ -183,7 +183,7 @@ std::string_view Decoder::take_one_of(std::initializer_list<std::string_view> mo
 
 void Decoder::require(std::string_view modifier) {
   if (!take(modifier)) {
-    fail(fmt::format("the emulator knows it with .{} alone", modifier));
+    fail(fmt::format("unsupported without .{}", modifier));
   }
 }
 
@@ -194,7 +194,7 @@ Type Decoder::take_type() {
       return *type;
     }
   }
-  fail("it has no type");
+  fail("expected a type");
 }
 
 std::optional<Type> Decoder::peek_type() const {
@@ -208,7 +208,7 @@ std::optional<Type> Decoder::peek_type() const {
 
 void Decoder::finish() const {
   if (!modifiers_.empty()) {
-    fail(fmt::format("the emulator does not know .{} here", modifiers_.front()));
+    fail(fmt::format("unsupported modifier .{}", modifiers_.front()));
   }
 }
 
@@ -236,7 +236,7 @@ void Decoder::add(Slot slot) {
 Slot Decoder::source(const Operand& operand, Type type) const {
   const int bits = bits_of(type);
   if (operand.is_negated) {
-    fail("'!' stands before predicates alone");
+    fail("'!' is allowed before predicates only");
   }
   switch (operand.kind) {
     case OperandKind::kRegister:
@@ -246,7 +246,7 @@ Slot Decoder::source(const Operand& operand, Type type) const {
       return layout_.slot_of(operand.index);
     case OperandKind::kSpecial:
       if (!is_known_special(operand.name) || bits != 32) {
-        fail(fmt::format("the emulator does not know {} here", operand.name));
+        fail(fmt::format("unsupported special register {}", operand.name));
       }
       return layout_.special(operand.name);
     case OperandKind::kInteger:
@@ -272,13 +272,13 @@ Slot Decoder::source(const Operand& operand, Type type) const {
     case OperandKind::kSymbol: {
       const Place* const place = layout_.place_of(operand.name);
       if (place == nullptr || is_float(type) || bits < 32) {
-        fail(fmt::format("{} cannot stand here", operand.name));
+        fail(fmt::format("unsupported operand {}", operand.name));
       }
       return layout_.constant(place->address + static_cast<std::uint64_t>(operand.offset), bits,
                               place->space == Space::kShared);
     }
     default:
-      fail("an operand that cannot stand here");
+      fail("unsupported operand");
   }
 }
 
@@ -391,7 +391,7 @@ Program decode(const syntax::Module& module, const syntax::Function& function,
       operation->decode(decoder);
       decoder.finish();
     } else {
-      decoder.fail("an instruction that the emulator does not know");
+      decoder.fail("unsupported instruction");
     }
   }
   if (program.ops.empty() || program.ops.back().flow == Flow::kNext ||

@@ -1,5 +1,4 @@
-// One instruction on its way to an operation: its modifiers, and its operands' places in the
-// registers.
+// Decoder of one instruction: its modifiers, and its operands' places in the registers.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +23,7 @@ class Decoder {
   [[nodiscard]] std::string_view mnemonic() const { return mnemonic_; }
   [[nodiscard]] Op& op() { return op_; }
   [[nodiscard]] const syntax::Instruction& instruction() const { return instruction_; }
-  /// Of the kernel.
+  /// Number of the kernel's instructions.
   [[nodiscard]] std::size_t instruction_count() const;
   [[noreturn]] void fail(std::string_view what) const;
 
@@ -37,16 +36,16 @@ class Decoder {
   Type take_type();
   /// The first modifier that is a type, which stays.
   [[nodiscard]] std::optional<Type> peek_type() const;
-  /// Fails if a modifier is left, which nobody has understood.
+  /// Fails if a modifier is left that was not taken.
   void finish() const;
 
   void expect_operands(std::size_t least, std::size_t most) const;
   void expect_operands(std::size_t count) const { expect_operands(count, count); }
   [[nodiscard]] const syntax::Operand& operand(std::size_t index) const;
 
-  /// Puts a slot behind those the operation has.
+  /// Appends a slot to those of the operation.
   void add(Slot slot);
-  /// Where a source is: a register of that many bits, or a constant of the type.
+  /// Slot of a source: a register of that many bits, or a constant of the type.
   [[nodiscard]] Slot source(const syntax::Operand& operand, Type type) const;
   [[nodiscard]] Slot source(std::size_t index, Type type) const {
     return source(operand(index), type);
@@ -63,7 +62,7 @@ class Decoder {
     add(predicate(operand(index), is_negated));
     return is_negated;
   }
-  /// The bits of a register operand; of others those of the type.
+  /// Bits of a register operand; of others those of the type.
   [[nodiscard]] int register_bits(const syntax::Operand& operand, Type type) const;
   /// An address, whose base is a register, or of a symbol or number a constant.
   [[nodiscard]] AddressOperand address(const syntax::Operand& operand) const;
@@ -73,9 +72,9 @@ class Decoder {
     add(found.slot);
     return found;
   }
-  /// An operand that must be a whole number in the text.
+  /// Value of an operand that must be a whole number in the text.
   [[nodiscard]] std::int64_t immediate(std::size_t index) const;
-  /// The same of one from 0 to 255.
+  /// The same, from 0 to 255.
   [[nodiscard]] std::uint8_t small_immediate(std::size_t index) const;
 
  private:

@@ -1,4 +1,4 @@
-// Where the lanes that part at a branch meet again.
+// Reconvergence: where the lanes that diverge at a branch join again.
 #include "emulator/program/flow.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // A kernel decoded once: operations with their code, their operands' places in a warp's registers,
-// and where lanes that part meet again.
+// and where lanes that diverge join again.
 #pragma once
 
 #include <array>
@@ -25,26 +25,26 @@ struct Op;
 /// that it would repeat.
 enum class Outcome : std::uint8_t { kDone, kBlocked };
 
-/// What an operation does for the lanes.
+/// Code of an operation: runs it for the lanes.
 using Code = Outcome (*)(Warp& warp, const Op& op, Lanes lanes);
 
 enum class Flow : std::uint8_t { kNext, kBranch, kExit };
 
-/// Where a register is: words of a warp's register file. Before its values stand four words, of
+/// Place of a register: words of a warp's register file. Before its values stand four words, of
 /// which the first holds the lanes whose value is initialised. A predicate's value is one word.
 using Slot = std::uint32_t;
 constexpr Slot kNoSlot = 0;
 constexpr Slot kHeaderWords = 4;
 
-/// The most operands that any operation but a matrix product has.
+/// Maximum number of operands of an operation, but for those in `list`.
 constexpr std::size_t kMostOperands = 6;
 
 /// A register of asynchronous products that an operation touches.
 struct AsyncRegister {
   std::uint32_t number = 0;
   bool is_written = false;
-  /// With a constant, which the compiler may write anywhere: it sees to it that products of A have
-  /// it.
+  /// Written with a constant, which the compiler may do anywhere: it sees to it that products of A
+  /// have it.
   bool is_constant = false;
 };
 

@@ -1,4 +1,4 @@
-// Where the words of a block's tensor memory are: 128 lanes of 512 columns, 32 bits each.
+// Addresses of a block's tensor memory: 128 lanes of 512 columns, 32 bits each.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@ constexpr std::size_t kTensorLanes = 128;
 constexpr std::size_t kTensorColumns = 512;
 constexpr std::size_t kTensorWords = kTensorLanes * kTensorColumns;
 
-/// Where a word is in storage that has the words of a lane side by side.
+/// Index of a word in storage that has the words of a lane side by side.
 constexpr std::size_t tensor_place(std::size_t lane, std::size_t column) {
   return lane * kTensorColumns + column;
 }
-/// An address's lane and column.
+/// Lane and column of an address.
 constexpr std::size_t tensor_lane(std::uint32_t address) {
   return address >> 16U;
 }

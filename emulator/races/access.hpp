@@ -1,4 +1,4 @@
-// What the shadow of memory keeps of an access, and who accesses it now.
+// Accesses as shadow memory keeps them, and the view of the one that is made now.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace emu::races {
 
 class Fragments;
 
-/// An actor of one of the clusters of a run: the cluster's number, then the actor's bits.
+/// Actor of one of the clusters of a run: the cluster's number, then the actor's bits.
 using Party = std::uint32_t;
 constexpr unsigned kActorBits = 12;
 constexpr Actor kMostActors = Actor{1} << kActorBits;
@@ -26,7 +26,7 @@ constexpr std::uint32_t cluster_of(Party party) {
   return party >> kActorBits;
 }
 
-/// Of a copy that nobody can have waited for.
+/// Epoch of a copy that nobody can have waited for.
 constexpr std::uint32_t kNeverBefore = std::numeric_limits<std::uint32_t>::max();
 
 struct Access {
@@ -37,8 +37,8 @@ struct Access {
   friend bool operator==(const Access&, const Access&) = default;
 };
 
-/// Access::what: the operation's number in its program, the warp that has run it, and whether the
-/// asynchronous proxy makes the access.
+/// Packs Access::what: the operation's number in its program, the warp that has run it, and whether
+/// the asynchronous proxy makes the access.
 constexpr unsigned kWarpBits = 10;
 constexpr std::uint32_t kMostOperations = std::uint32_t{1} << (31 - kWarpBits);
 constexpr std::uint32_t what_of(std::uint32_t operation, Actor warp, bool is_async) {
@@ -72,14 +72,14 @@ class EndedGrids {
   std::vector<Range> ranges_;  // sorted, with gaps between them, once others have been added
 };
 
-/// An access now: what is recorded of it, and what comes before it.
+/// An access that is made now: what is recorded of it, and what happens before it.
 struct View {
   Access access{};
   Actor warp = 0;  // which makes it, or has started what makes it
   const Clock* before = nullptr;
   const Clock* before_as_written = nullptr;  // of generic writes: what the proxy may see of them
   const Fragments* fragments = nullptr;      // null: the warp's lanes are together
-  // Of global memory. Accesses of these grids come before.
+  // For global memory: grids whose accesses happen before.
   const EndedGrids* ended = nullptr;
   const EndedGrids* ended_as_written = nullptr;
   const EndedGrids* ended_at_begin = nullptr;  // when the grid began
@@ -93,7 +93,7 @@ enum class ConflictKind : std::uint8_t {
   kNoTensorFence,    // of tensor memory: ordered, but with no tcgen05.fence on the way
 };
 
-/// Two accesses of which nothing says which is first.
+/// Two accesses to the same bytes, one of them a write, in no happens-before order.
 struct Conflict {
   ConflictKind kind = ConflictKind::kUnordered;
   Access other{};  // the earlier one

@@ -1,4 +1,4 @@
-// Vector clocks: up to which of its epochs each actor's accesses come before.
+// Vector clocks: up to which epoch each actor's accesses happen before.
 #pragma once
 
 #include <algorithm>
@@ -8,9 +8,8 @@
 
 namespace emu::races {
 
-/// An actor of a cluster: its warps come first, from 1 on, then what it copies and multiplies with
-/// while they go on. Component 0 of a clock says whether the grid before has been
-/// waited for.
+/// Actor of a cluster: its warps come first, from 1 on, then the channels of its asynchronous work.
+/// Component 0 of a clock says whether the previous grid has been waited for.
 using Actor = std::uint32_t;
 constexpr Actor kGridWait = 0;
 
@@ -27,7 +26,7 @@ class Clock {
     epochs_[actor] = std::max(epochs_[actor], epoch);
   }
   void join(const Clock& other) { join_from(other, 0); }
-  /// What it says of actors from `first` on.
+  /// Joins the components of actors from `first` on.
   void join_from(const Clock& other, Actor first) {
     if (other.epochs_.size() > epochs_.size()) {
       epochs_.resize(other.epochs_.size());
@@ -42,15 +41,16 @@ class Clock {
   std::vector<std::uint32_t> epochs_;
 };
 
-/// What comes before, as the instructions of a warp see it, and as what it starts in the
-/// asynchronous proxy does. What synchronises threads carries all of it.
+/// Clocks of a warp: what happens before its own instructions, and before what it starts in the
+/// asynchronous proxy. Whatever synchronises threads carries all of them.
 struct Order {
   Clock generic{};
   Clock async_shared{};  // generic writes to shared memory that a proxy fence has covered
   Clock async_global{};
   Clock init{};  // mbarriers that fence.mbarrier_init has covered
-  /// Of tensor memory, what has ended and what has been issued, up to the last
-  /// tcgen05.fence::before_thread_sync of each; others see it after a fence::after_thread_sync.
+  /// What has ended and what has been issued in tensor memory, up to the last
+  /// tcgen05.fence::before_thread_sync of each warp; others see it after a
+  /// fence::after_thread_sync.
   Clock tensor_ended{};
   Clock tensor_issued{};
 
@@ -60,7 +60,7 @@ struct Order {
     async_global.join(other.async_global);
     join_relaxed(other);
   }
-  /// What relaxed operations carry, too.
+  /// Joins what relaxed operations carry, too.
   void join_relaxed(const Order& other) {
     init.join(other.init);
     tensor_ended.join(other.tensor_ended);

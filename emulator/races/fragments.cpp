@@ -1,4 +1,4 @@
-// Which accesses of a warp come before others of the same warp, while its lanes are apart.
+// Happens-before order among the accesses of one warp while its lanes have diverged.
 #include "emulator/races/fragments.hpp"
 
 #include <algorithm>
@@ -36,7 +36,9 @@ bool Fragments::is_before(std::uint32_t epoch) const {
   if (after == turns_.begin()) {
     return true;
   }
-  // What has become a part of a fragment comes before those that part from it later.
+  // Climbs from the fragment of the epoch to what it has joined, until that is the current fragment
+  // or one of its ancestors. What joined an ancestor happens before those that diverge from it
+  // later, which have greater numbers than `since`, and not before those that had diverged already.
   Id then = std::prev(after)->fragment;
   Id since = 0;
   while (true) {

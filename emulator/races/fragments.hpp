@@ -1,4 +1,4 @@
-// Which accesses of a warp come before others of the same warp, while its lanes are apart.
+// Happens-before order among the accesses of one warp while its lanes have diverged.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ class Fragments {
  public:
   using Id = std::uint32_t;
 
-  /// A part of the lanes of `parent`.
+  /// Creates the fragment of a part of the lanes of `parent`.
   Id part(Id parent);
-  /// The fragment, which came of `into`, is a part of it again.
+  /// Reconverges: the fragment, which came of `into`, is a part of it again.
   void join(Id fragment, Id into);
-  /// From this epoch on it is the fragment that runs.
+  /// Notes that the fragment runs from this epoch on.
   void run(Id fragment, std::uint32_t epoch);
 
   [[nodiscard]] Id current() const { return current_; }

@@ -1,5 +1,5 @@
-// The shadow of an allocation in global memory: who has last written each cell, and who has read it
-// since. It is of all grids of a run.
+// Shadow of an allocation in global memory: the last write of each cell, and the reads since, by
+// all grids of a run.
 #include "emulator/races/global_shadow.hpp"
 
 #include <algorithm>
@@ -14,7 +14,8 @@ bool is_of_cluster(const View& view, const Access& earlier) {
   return cluster_of(earlier.party) == cluster_of(view.access.party);
 }
 
-// Of two clusters of one grid, and of grids of which none has ended, neither comes before.
+// Clusters have no order among each other within a grid, so that of another cluster only the end of
+// its grid counts.
 std::optional<ConflictKind> against_global_write(const View& view, const Access& earlier) {
   if (view.is_read_only && !view.ended_at_begin->contains(earlier.party)) {
     return ConflictKind::kReadOnlyWritten;
@@ -55,7 +56,7 @@ std::optional<Conflict> check_writes(const View& view, const Access* writes, std
 
 }  // namespace
 
-// Each of the finer cells has a list of its own.
+// Splits cells. Each of the finer ones has a list of reads of its own.
 void GlobalShadow::refine(Page& page, unsigned finer) {
   const std::size_t cells = kPageBytes >> page.shift;
   const std::size_t times = std::size_t{1} << (page.shift - finer);
@@ -97,6 +98,8 @@ void GlobalShadow::forget_nodes(Reads& reads) {
   }
 }
 
+// Keeps the latest read in `last`, and moves the one that was there to the list unless it happens
+// before a later read, which then stands for both.
 void GlobalShadow::add_read(const View& view, Reads& reads) {
   const Access& now = view.access;
   const Access before = std::exchange(reads.last, now);

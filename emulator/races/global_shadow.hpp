@@ -1,5 +1,5 @@
-// The shadow of an allocation in global memory: who has last written each cell, and who has read it
-// since. It is of all grids of a run.
+// Shadow of an allocation in global memory: the last write of each cell, and the reads since, by
+// all grids of a run.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@ namespace emu::races {
 
 class GlobalShadow {
  public:
-  /// Records an access; what it conflicts with, if anything.
+  /// Records an access and returns what it conflicts with, if anything.
   std::optional<Conflict> read(const View& view, std::uint64_t offset, std::size_t bytes);
   std::optional<Conflict> write(const View& view, std::uint64_t offset, std::size_t bytes);
 
  private:
-  // Reads of a cell by actors of which none comes before another. Once two clusters have read it,
-  // one read of each is enough: whoever writes it conflicts with one of them.
+  // Reads of a cell by actors of which none happens before another. Once two clusters have read it,
+  // one read of each is enough: any later write conflicts with one of them.
   struct Node {
     Access access{};
     std::uint32_t next = 0;

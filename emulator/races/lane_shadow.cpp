@@ -1,4 +1,4 @@
-// Which lane of a warp has last written and read each cell of shared memory.
+// Shadow of shared memory by lanes of a warp.
 #include "emulator/races/lane_shadow.hpp"
 
 #include <algorithm>

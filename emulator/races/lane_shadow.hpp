@@ -1,6 +1,6 @@
-// Which lane of a warp has last written and read each cell of a block's shared memory since the
-// warp was last brought together: what lanes tell each other through memory has to have a
-// bar.warp.sync, a barrier of more than a warp, or an arrival and a wait between the two.
+// Shadow of shared memory by lanes of a warp: which lane has last written and read each cell since
+// the warp last synchronised. What lanes tell each other through memory needs a bar.warp.sync, a
+// barrier of more than a warp, or an arrival and a wait between the two.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace emu::races {
 
-/// An interval of one warp's operations, in which no lane tells others of what it has done. No two
+/// Interval of one warp's operations, in which no lane tells others of what it has done. No two
 /// warps have the same, and those of a warp are in their order.
 using Interval = std::uint32_t;
 
-/// The intervals of a warp whose operations on memory have no order between lanes: from one on
-/// until now.
+/// Intervals of a warp, from `first` until now, whose operations on memory have no order between
+/// lanes.
 struct OpenIntervals {
   Interval first = 0;
   Interval now = 0;
@@ -24,12 +24,12 @@ struct OpenIntervals {
 
 class LaneShadow {
  public:
-  /// In the place of a lane's number: all lanes by one instruction; several lanes, one after the
-  /// other. Where several have written by one instruction, the same values, nothing conflicts.
+  /// Stand for a lane's number: all lanes by one instruction; several lanes, one after the other.
+  /// Where several have written the same values by one instruction, nothing conflicts.
   static constexpr int kTogether = -1;
   static constexpr int kSeveral = -2;
 
-  /// An earlier access of another lane in these intervals.
+  /// Earlier access of another lane in these intervals.
   struct Conflict {
     int lane = 0;                 // one, or kTogether or kSeveral
     std::uint32_t operation = 0;  // its number in the program
@@ -37,7 +37,7 @@ class LaneShadow {
     std::uint64_t offset = 0;
   };
 
-  /// Whether something is in the way of a lane's access; nothing is recorded.
+  /// Finds what a lane's access would conflict with; nothing is recorded.
   [[nodiscard]] std::optional<Conflict> find(const OpenIntervals& open, int lane, bool is_write,
                                              std::uint64_t offset, std::size_t bytes) const;
   void record(const OpenIntervals& open, int lane, std::uint32_t operation, bool is_write,

@@ -1,4 +1,4 @@
-// Memory in pages of cells: of four bytes, or of less where something accesses less.
+// Pages of shadow cells: of four bytes each, or of less where an access is smaller.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class Cells {
     }
     return cells_.get();
   }
-  /// Each cell becomes `times` of them.
+  /// Splits each cell into `times` of them.
   void refine(std::size_t count, std::size_t times) {
     if (cells_ == nullptr) {
       return;

@@ -1,4 +1,4 @@
-// Finds accesses to memory of which nothing says which is first: who has synchronised with whom.
+// Happens-before race detector: vector clocks per warp and channel. races.hpp has the algorithm.
 #include "emulator/races/races.hpp"
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 
 namespace emu::races {
 
+// Merges both lists of ranges: sorts them by their beginnings, then joins those that touch.
 void EndedGrids::add(const EndedGrids& others) {
   ranges_.insert(ranges_.end(), others.ranges_.begin(), others.ranges_.end());
   std::ranges::sort(ranges_, {}, &Range::first);
@@ -22,40 +23,45 @@ void EndedGrids::add(const EndedGrids& others) {
   ranges_.resize(std::min(ranges_.size(), last + 1));
 }
 
+// Clusters get their numbers when they begin, so a grid's parties are a range from `first` on. A
+// dependent grid begins when every block of the previous one has let it: it knows of what that grid
+// knew in one of its blocks, and never of that grid itself.
 std::uint32_t RunRaces::begin_grid(bool is_dependent) {
   Grid grid{.first = static_cast<Party>(records_.size() + 1) << kActorBits};
   if (!is_dependent || grids_.empty()) {
     grid.at_begin.add(kNobody, grid.first);
   } else {
-    const Grid& before = grids_.back();
-    grid.at_begin = before.has_released_waiting ? before.after_wait : before.at_begin;
+    const Grid& previous = grids_.back();
+    grid.at_begin = previous.has_released_waiting ? previous.after_wait : previous.at_begin;
   }
   grids_.push_back(std::move(grid));
   return static_cast<std::uint32_t>(grids_.size());
 }
 
 void RunRaces::release(std::uint32_t grid, bool has_waited) {
-  Grid& found = grids_.at(grid - 1);
-  found.has_released_waiting = found.has_released_waiting || has_waited;
+  Grid& state = grids_.at(grid - 1);
+  state.has_released_waiting = state.has_released_waiting || has_waited;
 }
 
+// A wait covers the previous grid and what that grid knew at its end. A grid in which nobody waits
+// ends without knowing that the one before it has.
 void RunRaces::wait(std::uint32_t grid) {
-  Grid& found = grids_.at(grid - 1);
-  if (std::exchange(found.has_waited, true)) {
+  Grid& state = grids_.at(grid - 1);
+  if (std::exchange(state.has_waited, true)) {
     return;
   }
-  found.after_wait = found.at_begin;
+  state.after_wait = state.at_begin;
   if (grid > 1) {
-    const Grid& before = grids_[grid - 2];
-    found.after_wait.add(before.first, found.first);
-    found.after_wait.add(before.has_waited ? before.after_wait : before.at_begin);
+    const Grid& previous = grids_[grid - 2];
+    state.after_wait.add(previous.first, state.first);
+    state.after_wait.add(previous.has_waited ? previous.after_wait : previous.at_begin);
   }
 }
 
 std::uint32_t RunRaces::add_cluster(Record record) {
   records_.push_back(std::move(record));
   if (records_.size() >= std::size_t{1} << (32 - kActorBits)) {
-    throw Error("too many clusters for the search of races");
+    throw Error("too many clusters for the race detector");
   }
   return static_cast<std::uint32_t>(records_.size());
 }
@@ -73,22 +79,24 @@ ClusterRaces::ClusterRaces(RunRaces& run, RunRaces::Record record, std::uint32_t
   }
 }
 
+// Generic accesses see generic writes as they are: both clocks are the same one.
 View ClusterRaces::view(Actor warp, std::uint32_t operation, bool is_read_only) const {
-  const Warp& own = state(warp);
-  const EndedGrids* const ended = &this->ended(own.order.generic);
+  const Warp& warp_state = state(warp);
+  const EndedGrids* const ended = &this->ended(warp_state.order.generic);
   return {.access = {.party = party_of(warp),
                      .epoch = epoch(warp),
                      .what = what_of(operation, warp, false)},
           .warp = warp,
-          .before = &own.order.generic,
-          .before_as_written = &own.order.generic,
-          .fragments = own.fragments.current() != 0 ? &own.fragments : nullptr,
+          .before = &warp_state.order.generic,
+          .before_as_written = &warp_state.order.generic,
+          .fragments = warp_state.fragments.current() != 0 ? &warp_state.fragments : nullptr,
           .ended = ended,
           .ended_as_written = ended,
           .ended_at_begin = &run_.ended(grid_, false),
           .is_read_only = is_read_only};
 }
 
+// All atomics so far happen before this one, so the warp's clock is raised to the one that is made.
 View ClusterRaces::atomic_view(Actor warp, std::uint32_t operation) {
   if (atomics_ == 0) {
     atomics_ = add_channel();
@@ -100,6 +108,7 @@ View ClusterRaces::atomic_view(Actor warp, std::uint32_t operation) {
   return atomic;
 }
 
+// An epoch that no clock ever covers: only settle() lets others see the copy.
 View ClusterRaces::copy_view(Actor warp, std::uint32_t operation) {
   View copy = view(warp, operation);
   copy.access.party = party_of(channel(warp, GroupKind::kCopy));
@@ -113,6 +122,8 @@ View ClusterRaces::copy_source_view(Actor warp, std::uint32_t operation) {
   return source;
 }
 
+// The asynchronous proxy sees the order of the warp that starts the access, but of generic writes
+// only those that a proxy fence has covered (async_shared, async_global).
 View ClusterRaces::seen_by_async(Actor warp, std::uint32_t operation, Actor channel,
                                  std::uint32_t epoch, bool is_shared) const {
   const Order& order = state(warp).order;
@@ -157,10 +168,12 @@ void ClusterRaces::wait(Actor warp, const Meeting& meeting) {
   state(warp).order.join(meeting.taken);
 }
 
+// Acquires no accesses of threads. What tensor cores have completed reads its sources no more, so
+// that their buffers may be filled again.
 void ClusterRaces::wait_relaxed(Actor warp, const Meeting& meeting) {
   Order& order = state(warp).order;
   order.join_relaxed(meeting.taken);
-  order.generic.join(meeting.taken.tensor_ended);  // what has ended reads no more
+  order.generic.join(meeting.taken.tensor_ended);
 }
 
 void ClusterRaces::release(Meeting& meeting) {
@@ -178,14 +191,16 @@ void ClusterRaces::init(Actor warp, std::uint32_t operation, MbarrierMeeting& mb
   mbarrier.init = view(warp, operation).access;
 }
 
+// fence.mbarrier_init covers the initialisation for both proxies, fence.proxy.async for the other.
 bool ClusterRaces::is_initialized(Actor warp, const MbarrierMeeting& mbarrier,
                                   bool is_async) const {
   const Order& order = state(warp).order;
-  const Actor who = actor_of(mbarrier.init.party);
+  const Actor actor = actor_of(mbarrier.init.party);
   const Clock& clock = is_async ? order.async_shared : order.generic;
-  return mbarrier.init.epoch <= clock.at(who) || mbarrier.init.epoch <= order.init.at(who);
+  return mbarrier.init.epoch <= clock.at(actor) || mbarrier.init.epoch <= order.init.at(actor);
 }
 
+// From now on the asynchronous proxy sees all generic writes that happen before the warp.
 void ClusterRaces::fence_async(Actor warp, bool is_shared, bool is_global) {
   Order& order = state(warp).order;
   if (is_shared) {
@@ -202,11 +217,12 @@ void ClusterRaces::fence_init(Actor warp) {
   advance(warp);
 }
 
+// Joins the clocks of all warps of the block at their ends.
 ClusterRaces::BlockEnd ClusterRaces::end_of_block(std::uint32_t rank, bool with_stores) const {
   BlockEnd end;
   for (std::uint32_t i = 0; i < warps_; ++i) {
-    const Warp& own = state(warp(rank, i));
-    end.before.join(own.order.generic);
+    const Warp& warp_state = state(warp(rank, i));
+    end.before.join(warp_state.order.generic);
   }
   for (std::uint32_t i = 0; i < warps_; ++i) {
     const auto& channels = state(warp(rank, i)).channels;
@@ -218,6 +234,8 @@ ClusterRaces::BlockEnd ClusterRaces::end_of_block(std::uint32_t rank, bool with_
   return end;
 }
 
+// Component kGridWait of the clocks travels with everything that synchronises: whoever has acquired
+// it has waited, too.
 void ClusterRaces::wait_for_grid(Actor warp) {
   run_.wait(grid_);
   Order& order = state(warp).order;
@@ -250,22 +268,23 @@ void ClusterRaces::wait_groups(Actor warp, GroupKind kind, std::uint32_t last) {
   }
 }
 
+// An epoch of a warp belongs to one fragment of its lanes (fragments.hpp).
 void ClusterRaces::run_fragment(Actor warp, Fragments::Id fragment) {
-  Warp& own = state(warp);
-  if (own.fragments.current() != fragment) {
+  Warp& warp_state = state(warp);
+  if (warp_state.fragments.current() != fragment) {
     advance(warp);
-    own.fragments.run(fragment, epoch(warp));
+    warp_state.fragments.run(fragment, epoch(warp));
   }
 }
 
 Actor ClusterRaces::add_channel() {
   if (actors_ >= kMostActors) {
-    throw Error("too many mbarriers for the search of races");
+    throw Error("too many mbarriers for the race detector");
   }
   return actors_++;
 }
 
-// The warps of a warpgroup multiply together.
+// Gives the channel of a warp's groups. The warps of a warpgroup share that of their products.
 Actor ClusterRaces::channel(Actor warp, GroupKind kind) {
   constexpr Actor kWarpgroup = 4;
   const auto number = static_cast<std::size_t>(kind);

@@ -1,4 +1,4 @@
-// Whether an earlier access comes before one that is made now, in the same cluster.
+// Rules of order: whether an earlier access of the same cluster happens before the one made now.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace emu::races {
 
-/// Of a warp's own earlier accesses, those of lanes that are apart from these do not come before.
+/// Excludes earlier accesses of the same warp by lanes that have diverged from these.
 inline bool is_before_in_warp(const View& view, const Access& earlier) {
   return view.fragments == nullptr || is_async(earlier) || actor_of(earlier.party) != view.warp ||
          view.fragments->is_before(earlier.epoch);
@@ -18,7 +18,7 @@ inline bool comes_before(const View& view, const Access& earlier, const Clock& c
   return earlier.epoch <= clock.at(actor_of(earlier.party)) && is_before_in_warp(view, earlier);
 }
 
-/// What an access has against an earlier write.
+/// Returns what is in conflict between an access and an earlier write, if anything.
 inline std::optional<ConflictKind> against_write(const View& view, const Access& earlier) {
   if (!comes_before(view, earlier, *view.before)) {
     return ConflictKind::kUnordered;

@@ -1,4 +1,4 @@
-// The shadow of a block's shared memory: who has last written each cell, and who has read it since.
+// Shadow of a block's shared memory: the last write of each cell, and the reads since.
 #include "emulator/races/shared_shadow.hpp"
 
 #include <algorithm>
@@ -17,14 +17,14 @@ void SharedShadow::refine(Page& page, unsigned finer) {
 }
 
 SharedShadow::Mark* SharedShadow::Page::marks_of(Party party) {
-  const auto found = std::ranges::find(readers, party, &Reader::party);
-  Reader& reader = found != readers.end() ? *found : readers.emplace_back(Reader{.party = party});
+  const auto known = std::ranges::find(readers, party, &Reader::party);
+  Reader& reader = known != readers.end() ? *known : readers.emplace_back(Reader{.party = party});
   return reader.marks.get(cells());
 }
 
 namespace {
 
-// Neighbours are mostly of the same access: it is looked at once.
+// Checks the last writes. Neighbouring cells mostly have the same one, which is checked once.
 std::optional<Conflict> check_writes(const View& view, const Access* writes, std::size_t count,
                                      unsigned shift, std::uint64_t offset) {
   Access last;

@@ -1,4 +1,4 @@
-// The shadow of a block's shared memory: who has last written each cell, and who has read it since.
+// Shadow of a block's shared memory: the last write of each cell, and the reads since.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@ namespace emu::races {
 
 class SharedShadow {
  public:
-  /// Records an access; what it conflicts with, if anything.
+  /// Records an access and returns what it conflicts with, if anything.
   std::optional<Conflict> read(const View& view, std::uint64_t offset, std::size_t bytes);
   std::optional<Conflict> write(const View& view, std::uint64_t offset, std::size_t bytes);
-  /// Writes that are done: from now on they count as this access.
+  /// Replaces writes of a copy that was waited for: from now on they count as this access.
   void settle(const Access& access, std::uint64_t offset, std::size_t bytes);
 
  private:

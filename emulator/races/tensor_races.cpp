@@ -1,4 +1,4 @@
-// Who has synchronised with whom, as far as tensor memory goes.
+// Happens-before race detector, tensor memory: clocks of what has ended and of what was issued.
 //
 // What has ended or been issued there travels with everything that synchronises threads, but only
 // from a tcgen05.fence::before_thread_sync, or a tcgen05.commit, to a fence::after_thread_sync. A
@@ -14,8 +14,8 @@ namespace emu::races {
 
 TensorView ClusterRaces::tensor_move(Actor warp, std::uint32_t operation, bool is_load) {
   fence_tensor_if_implied(warp);
-  Warp& own = state(warp);
-  TensorIssue& last = own.tensor_moves.at(is_load ? 1 : 0);
+  Warp& warp_state = state(warp);
+  TensorIssue& last = warp_state.tensor_moves.at(is_load ? 1 : 0);
   if (last.channel == 0) {
     last.channel = add_channel();
   }
@@ -23,62 +23,63 @@ TensorView ClusterRaces::tensor_move(Actor warp, std::uint32_t operation, bool i
   return {.access = {.party = party_of(last.channel),
                      .epoch = last.epoch,
                      .what = what_of(operation, warp, true)},
-          .ended = &own.tensor_ended,
-          .unfenced = {&own.order.generic, &own.order.tensor_ended}};
+          .ended = &warp_state.tensor_ended,
+          .unfenced = {&warp_state.order.generic, &warp_state.order.tensor_ended}};
 }
 
 void ClusterRaces::wait_for_tensor_moves(Actor warp, bool are_loads) {
-  Warp& own = state(warp);
-  if (const TensorIssue& last = own.tensor_moves.at(are_loads ? 1 : 0); last.channel != 0) {
-    own.tensor_ended.raise(last.channel, last.epoch);
-    own.order.generic.raise(last.channel, last.epoch);
+  Warp& warp_state = state(warp);
+  if (const TensorIssue& last = warp_state.tensor_moves.at(are_loads ? 1 : 0); last.channel != 0) {
+    warp_state.tensor_ended.raise(last.channel, last.epoch);
+    warp_state.order.generic.raise(last.channel, last.epoch);
   }
 }
 
 ClusterRaces::TensorIssue ClusterRaces::issue_tensor(Actor warp, int lane) {
   fence_tensor_if_implied(warp);
-  Warp& own = state(warp);
-  TensorIssue& last = own.tensor_issues[lane];
+  Warp& warp_state = state(warp);
+  TensorIssue& last = warp_state.tensor_issues[lane];
   if (last.channel == 0) {
     last.channel = add_channel();
   }
   ++last.epoch;
-  own.tensor_issued.raise(last.channel, last.epoch);
-  own.before_issues.join_from(own.order.generic, static_cast<Actor>(warp_states_.size() + 1));
-  own.before_issues.join(own.order.async_shared);
+  warp_state.tensor_issued.raise(last.channel, last.epoch);
+  warp_state.before_issues.join_from(warp_state.order.generic,
+                                     static_cast<Actor>(warp_states_.size() + 1));
+  warp_state.before_issues.join(warp_state.order.async_shared);
   return last;
 }
 
 TensorView ClusterRaces::tensor_view(Actor warp, std::uint32_t operation, const TensorIssue& issue,
                                      std::uint64_t form) const {
-  const Warp& own = state(warp);
+  const Warp& warp_state = state(warp);
   return {.access = {.party = party_of(issue.channel),
                      .epoch = issue.epoch,
                      .what = what_of(operation, warp, true)},
           .form = form,
-          .ended = &own.tensor_ended,
-          .issued = &own.tensor_issued,
-          .unfenced = {&own.order.generic, &own.order.tensor_ended}};
+          .ended = &warp_state.tensor_ended,
+          .issued = &warp_state.tensor_issued,
+          .unfenced = {&warp_state.order.generic, &warp_state.order.tensor_ended}};
 }
 
 TensorView ClusterRaces::tensor_end(Actor warp, std::uint32_t operation) const {
-  const Warp& own = state(warp);
+  const Warp& warp_state = state(warp);
   return {.access = view(warp, operation).access,
-          .ended = &own.tensor_ended,
-          .unfenced = {&own.order.generic, &own.order.tensor_ended},
+          .ended = &warp_state.tensor_ended,
+          .unfenced = {&warp_state.order.generic, &warp_state.order.tensor_ended},
           .needs_fences = false};
 }
 
 void ClusterRaces::tensor_fence_before(Actor warp) {
-  Warp& own = state(warp);
-  own.order.tensor_ended.join(own.tensor_ended);
-  own.order.tensor_issued.join(own.tensor_issued);
+  Warp& warp_state = state(warp);
+  warp_state.order.tensor_ended.join(warp_state.tensor_ended);
+  warp_state.order.tensor_issued.join(warp_state.tensor_issued);
 }
 
 void ClusterRaces::tensor_fence_after(Actor warp) {
-  Warp& own = state(warp);
-  own.tensor_ended.join(own.order.tensor_ended);
-  own.tensor_issued.join(own.order.tensor_issued);
+  Warp& warp_state = state(warp);
+  warp_state.tensor_ended.join(warp_state.order.tensor_ended);
+  warp_state.tensor_issued.join(warp_state.order.tensor_issued);
 }
 
 void ClusterRaces::fence_tensor_if_implied(Actor warp) {
@@ -89,14 +90,14 @@ void ClusterRaces::fence_tensor_if_implied(Actor warp) {
 }
 
 Order ClusterRaces::tensor_commit(Actor warp, const TensorIssue& issue) const {
-  const Warp& own = state(warp);
+  const Warp& warp_state = state(warp);
   Order brought;
-  brought.generic = own.before_issues;
+  brought.generic = warp_state.before_issues;
   brought.generic.raise(issue.channel, issue.epoch);
-  brought.async_shared = own.order.async_shared;
-  brought.tensor_ended = own.tensor_ended;
+  brought.async_shared = warp_state.order.async_shared;
+  brought.tensor_ended = warp_state.tensor_ended;
   brought.tensor_ended.raise(issue.channel, issue.epoch);
-  brought.tensor_issued = own.tensor_issued;
+  brought.tensor_issued = warp_state.tensor_issued;
   return brought;
 }
 

@@ -1,4 +1,4 @@
-// The shadow of a block's tensor memory: who has last written each cell, and who has read it since.
+// Shadow of a block's tensor memory: the last write of each cell, and the reads since.
 #include "emulator/races/tensor_shadow.hpp"
 
 #include <algorithm>
@@ -19,16 +19,16 @@ bool are_in_order(std::uint64_t earlier, std::uint64_t later) {
 
 std::optional<ConflictKind> against(const TensorView& view, const Access& earlier,
                                     std::uint64_t form) {
-  const Actor who = actor_of(earlier.party);
-  if (earlier.party == kNobody || earlier.epoch <= view.ended->at(who)) {
+  const Actor actor = actor_of(earlier.party);
+  if (earlier.party == kNobody || earlier.epoch <= view.ended->at(actor)) {
     return std::nullopt;
   }
   if (view.issued != nullptr && are_in_order(form, view.form) &&
-      earlier.epoch <= view.issued->at(who)) {
+      earlier.epoch <= view.issued->at(actor)) {
     return std::nullopt;
   }
   const bool has_ended = std::ranges::any_of(view.unfenced, [&](const Clock* clock) {
-    return clock != nullptr && earlier.epoch <= clock->at(who);
+    return clock != nullptr && earlier.epoch <= clock->at(actor);
   });
   if (has_ended && !view.needs_fences) {
     return std::nullopt;
@@ -49,9 +49,10 @@ std::optional<Conflict> TensorShadow::for_each_cell(std::size_t lane, std::size_
   for (std::size_t row = lane / kLanes; row * kLanes < lane + lanes; ++row) {
     for (std::size_t at = column; at < column + columns; ++at) {
       Cell& cell = cells_[row * kTensorColumns + at];
-      if (std::optional<Conflict> found = use(cell); found.has_value() && !conflict.has_value()) {
-        found->offset = tensor_address(row * kLanes, at);
-        conflict = found;
+      if (std::optional<Conflict> conflict_here = use(cell);
+          conflict_here.has_value() && !conflict.has_value()) {
+        conflict_here->offset = tensor_address(row * kLanes, at);
+        conflict = conflict_here;
       }
     }
   }
@@ -62,9 +63,9 @@ std::optional<Conflict> TensorShadow::read(const TensorView& view, std::size_t l
                                            std::size_t lanes, std::size_t column,
                                            std::size_t columns) {
   return for_each_cell(lane, lanes, column, columns, [&](Cell& cell) -> std::optional<Conflict> {
-    const auto own = std::ranges::find_if(
+    const auto earlier_read = std::ranges::find_if(
         cell.reads, [&](const Mark& mark) { return mark.access.party == view.access.party; });
-    Mark& mark = own != cell.reads.end() ? *own : cell.reads.emplace_back();
+    Mark& mark = earlier_read != cell.reads.end() ? *earlier_read : cell.reads.emplace_back();
     mark = {.access = view.access, .form = view.form};
     if (const auto kind = against(view, cell.write.access, cell.write.form)) {
       return Conflict{.kind = *kind, .other = cell.write.access, .is_other_write = true};

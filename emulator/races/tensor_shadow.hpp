@@ -1,4 +1,4 @@
-// The shadow of a block's tensor memory: who has last written each cell, and who has read it since.
+// Shadow of a block's tensor memory: the last write of each cell, and the reads since.
 //
 // What goes on there is all asynchronous. An access comes after an earlier one that has ended, if
 // tcgen05.wait or tcgen05.commit and tcgen05.fence say so; or after one that has merely been issued
@@ -19,7 +19,7 @@ namespace emu::races {
 /// its accumulator and shape. 0: anything else.
 constexpr std::uint64_t kCopyForm = 1;
 
-/// An access to tensor memory now, and what comes before it.
+/// Access to tensor memory that is made now, and what happens before it.
 struct TensorView {
   Access access{};
   std::uint64_t form = 0;
@@ -35,15 +35,15 @@ class TensorShadow {
   /// Lanes of a cell, which has one column.
   static constexpr std::size_t kLanes = 16;
 
-  // Record accesses to rectangles; what they conflict with, if anything. Conflict::offset is an
-  // address in tensor memory.
+  // Record accesses to rectangles and return what they conflict with, if anything.
+  // Conflict::offset is an address in tensor memory.
   std::optional<Conflict> read(const TensorView& view, std::size_t lane, std::size_t lanes,
                                std::size_t column, std::size_t columns);
   std::optional<Conflict> write(const TensorView& view, std::size_t lane, std::size_t lanes,
                                 std::size_t column, std::size_t columns);
-  /// What a write of these columns would conflict with; nothing is recorded.
+  /// Finds what a write of these columns would conflict with; nothing is recorded.
   std::optional<Conflict> find(const TensorView& view, std::size_t column, std::size_t columns);
-  /// Nobody has accessed these columns.
+  /// Forgets all accesses to these columns.
   void clear(std::size_t column, std::size_t columns);
 
  private:

@@ -229,7 +229,7 @@ void DeclarationReader::read_performance_directives(Function& function) {
     } else if (token.text == ".pragma") {
       skip_to(';');
     } else if (token.text != ".explicitcluster" && token.text != ".noreturn") {
-      fail(token, "a directive that the emulator does not know");
+      fail(token, "unsupported directive");
     }
   }
 }

@@ -23,7 +23,7 @@ class DeclarationReader : public TokenReader {
  protected:
   void read_version(Module& module);
   void read_file(std::vector<std::string>& files);
-  /// Of a space such as ".shared", to the ';'.
+  /// Reads those of a space such as ".shared", to the ';'.
   std::vector<Variable> read_variables(std::string_view space);
   void read_parameter(Function& function);
   /// What stands before a kernel's body: .maxntid and the like.
@@ -36,7 +36,7 @@ class DeclarationReader : public TokenReader {
   std::size_t read_type(std::size_t& alignment);
   /// .ptr [.space] [.align N], or nothing.
   void skip_pointee();
-  /// Of an array: [2][3]: 6 elements; []: 0; nothing: 1.
+  /// Reads the extent of an array: [2][3]: 6 elements; []: 0; nothing: 1.
   std::size_t read_bytes(std::size_t element, std::size_t most);
   std::vector<std::byte> read_initial(std::size_t element, std::size_t bytes);
 };

@@ -6,7 +6,8 @@
 
 namespace emu::syntax {
 
-/// Of a kernel (CUDA C++ Programming Guide, technical specifications per compute capability).
+/// Limits of a kernel (CUDA C++ Programming Guide, technical specifications per compute
+/// capability).
 constexpr std::size_t kMostParameterBytes = 32764;
 constexpr std::size_t kMostLocalBytes = std::size_t{512} << 10U;   // of a thread
 constexpr std::size_t kMostSharedBytes = std::size_t{228} << 10U;  // of a block

@@ -1,4 +1,4 @@
-// From PTX text to a Module.
+// Parser: PTX text to a Module.
 #include <map>
 #include <optional>
 #include <set>
@@ -51,7 +51,7 @@ class Parser : DeclarationReader {
       }
     } else if (word == ".address_size") {
       if (const Token size = lexer_.peek(); expect_integer() != 64) {
-        fail(size, "only addresses of 64 bits are known");
+        fail(size, "unsupported address size; expected 64");
       }
     } else if (word == ".file") {
       read_file(module_.files);
@@ -70,7 +70,7 @@ class Parser : DeclarationReader {
     } else if (word == ".pragma") {
       skip_to(';');
     } else {
-      fail(token, "a directive that the emulator does not know");
+      fail(token, "unsupported directive");
     }
   }
 
@@ -169,7 +169,7 @@ class Parser : DeclarationReader {
         function_.variables.push_back(std::move(variable));
       }
     } else {
-      fail(token, "a directive that the emulator does not know");
+      fail(token, "unsupported directive");
     }
   }
 
@@ -286,9 +286,9 @@ class Parser : DeclarationReader {
     operand.name = token.text;
     if (token.text == "_") {
       operand.kind = OperandKind::kSink;
-    } else if (const int found = find_register(token.text); found >= 0) {
+    } else if (const int entry = find_register(token.text); entry >= 0) {
       operand.kind = OperandKind::kRegister;
-      operand.index = found;
+      operand.index = entry;
     } else if (token.text[0] == '%') {
       operand.kind = OperandKind::kSpecial;
     } else {
@@ -306,8 +306,8 @@ class Parser : DeclarationReader {
   [[nodiscard]] int find_register(std::string_view name) const {
     for (int scope = scope_; scope >= 0; scope = scopes_[static_cast<std::size_t>(scope)].parent) {
       const auto& registers = scopes_[static_cast<std::size_t>(scope)].registers;
-      if (const auto found = registers.find(name); found != registers.end()) {
-        return found->second;
+      if (const auto entry = registers.find(name); entry != registers.end()) {
+        return entry->second;
       }
     }
     return -1;
@@ -335,9 +335,9 @@ class Parser : DeclarationReader {
     for (int scope = operand.index; scope >= 0;
          scope = scopes_[static_cast<std::size_t>(scope)].parent) {
       const auto& labels = scopes_[static_cast<std::size_t>(scope)].labels;
-      if (const auto found = labels.find(operand.name); found != labels.end()) {
+      if (const auto entry = labels.find(operand.name); entry != labels.end()) {
         operand.kind = OperandKind::kLabel;
-        operand.index = found->second;
+        operand.index = entry->second;
         return;
       }
     }

@@ -32,8 +32,8 @@ constexpr std::array kTypes = {
 }  // namespace
 
 std::optional<Type> type_named(std::string_view name) {
-  const auto* const found = std::ranges::find(kTypes, name, &Entry::name);
-  return found == kTypes.end() ? std::nullopt : std::optional(found->type);
+  const auto* const row = std::ranges::find(kTypes, name, &Entry::name);
+  return row == kTypes.end() ? std::nullopt : std::optional(row->type);
 }
 
 int bits_of(Type type) {

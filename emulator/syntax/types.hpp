@@ -35,7 +35,7 @@ enum class Type : std::uint8_t {
   kE5M2,
 };
 
-/// Of "f32"; nothing for what is no type.
+/// Finds a type by its name, as "f32"; nothing: there is no such type.
 std::optional<Type> type_named(std::string_view name);
 int bits_of(Type type);
 bool is_signed(Type type);

@@ -339,11 +339,11 @@ TEST_F(DeviceTest, RefusesWhatItDoesNotKnow) {
     return std::string();
   };
   EXPECT_EQ(message(kernel("add.rm.f32 %f1, %f2, %f3;")),
-            "line 16: add.rm.f32: the emulator does not know .rm here");
+            "line 16: add.rm.f32: unsupported modifier .rm");
   EXPECT_EQ(message(kernel("frobnicate.u32 %r1;")),
-            "line 16: frobnicate.u32: an instruction that the emulator does not know");
+            "line 16: frobnicate.u32: unsupported instruction");
   EXPECT_EQ(message(kernel("add.u32 %r1, %nobody, 1;")),
-            "line 16: add.u32: the emulator does not know %nobody here");
+            "line 16: add.u32: unsupported special register %nobody");
   EXPECT_EQ(message(kernel("bra NOWHERE;")),
             "line 16: there is no register, variable or label 'NOWHERE'");
   EXPECT_EQ(message(kernel("add.u64 %r1, %r2, 1;")),

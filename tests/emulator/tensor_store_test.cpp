@@ -336,29 +336,27 @@ TEST_F(SmallBoxTest, RefusesWhatItDoesNotKnow) {
   const std::string bytes = ".mbarrier::complete_tx::bytes";
   const std::string operands = " [%r2], [%rd1, {0, 0}], [%r3];";
   EXPECT_EQ(message(load + ".tile" + bytes + operands), "");
-  EXPECT_EQ(message(load + ".im2col" + bytes + operands),
-            "the emulator does not know .im2col here");
+  EXPECT_EQ(message(load + ".im2col" + bytes + operands), "unsupported modifier .im2col");
   EXPECT_EQ(message(load + ".tile::gather4" + bytes + operands),
-            "the emulator does not know .tile::gather4 here");
+            "unsupported modifier .tile::gather4");
   EXPECT_EQ(message(load + bytes + ".cta_group::2" + operands), "");
   EXPECT_EQ(message("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group.cta_group::2 "
                     "[%rd1, {0, 0}], [%r2];"),
-            "the emulator does not know .cta_group::2 here");
+            "unsupported modifier .cta_group::2");
   EXPECT_EQ(message(load + bytes + " [%r2], [%rd1, {0, 0, 0}], [%r3];"),
             "expected [a tensor map, {2 coordinates}]");
   EXPECT_EQ(message(load + bytes + " [%r2], [%rd1], [%r3];"),
             "expected [a tensor map, {2 coordinates}]");
   EXPECT_EQ(message(load + bytes + " [%r2], [%rd1, {0, 0}], [%r3], 3;"), "4 operands");
-  EXPECT_EQ(message(load + ".bulk_group" + operands),
-            "the emulator knows it with .shared::cta alone");
+  EXPECT_EQ(message(load + ".bulk_group" + operands), "unsupported without .shared::cta");
   EXPECT_EQ(message("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group "
                     "[%rd1, {0, 0}], [%r2];"),
-            "the emulator does not know .reduce here");
+            "unsupported modifier .reduce");
   EXPECT_EQ(
       message("cp.async.bulk.shared::cluster.shared::cta" + bytes + " [%r2], [%r3], 16, [%r4];"),
-      "the emulator knows it with .global alone");
+      "unsupported without .global");
   EXPECT_EQ(message("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%rd1, {0, 0}];"),
-            "the emulator knows it with .bulk_group alone");
+            "unsupported without .bulk_group");
   EXPECT_EQ(message("cp.async.bulk.wait_group -1;"), "groups are counted from 0");
 }
 
