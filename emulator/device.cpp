@@ -40,13 +40,13 @@ std::uint64_t product(const std::array<std::uint32_t, 3>& sizes) {
 
 // Finds the most registers that a thread of the kernel asks for; 0: it does not ask.
 std::uint32_t most_wanted(const syntax::Function& function) {
-  std::uint32_t most = 0;
+  std::uint32_t maximum = 0;
   for (const syntax::Instruction& instruction : function.instructions) {
     if (instruction.opcode.starts_with("setmaxnreg.inc") && !instruction.operands.empty()) {
-      most = std::max(most, static_cast<std::uint32_t>(instruction.operands.front().bits));
+      maximum = std::max(maximum, static_cast<std::uint32_t>(instruction.operands.front().bits));
     }
   }
-  return most;
+  return maximum;
 }
 
 // Gives each thread what ptxas does where setmaxnreg is used: registers of a multiprocessor, shared
@@ -54,20 +54,20 @@ std::uint32_t most_wanted(const syntax::Function& function) {
 std::uint32_t registers_of(const syntax::Function& function, std::uint64_t threads) {
   constexpr std::uint32_t kRegisters = 65536;
   const std::uint32_t wanted = most_wanted(function);
-  const std::uint32_t most = wanted != 0 ? std::min(wanted, 255U) : 255U;
+  const std::uint32_t maximum = wanted != 0 ? std::min(wanted, 255U) : 255U;
   const std::uint64_t blocks = std::max(function.least_blocks, 1U);
   const std::uint32_t share = static_cast<std::uint32_t>(kRegisters / (threads * blocks)) / 8 * 8;
   const auto said = static_cast<std::uint32_t>(function.most_registers);
-  return std::min(said != 0 ? said : most, std::min(share, most));
+  return std::min(said != 0 ? said : maximum, std::min(share, maximum));
 }
 
 void require_at_most(const syntax::Function& function, std::string_view what,
                      const std::array<std::uint32_t, 3>& sizes,
-                     const std::array<std::uint32_t, 3>& most) {
+                     const std::array<std::uint32_t, 3>& maximum) {
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes.at(i) > most.at(i)) {
+    if (sizes.at(i) > maximum.at(i)) {
       throw Error(fmt::format("{}: a {} of {}; at most {} are allowed", function.name, what,
-                              fmt::join(sizes, "x"), fmt::join(most, "x")));
+                              fmt::join(sizes, "x"), fmt::join(maximum, "x")));
     }
   }
 }
@@ -128,7 +128,7 @@ std::size_t shared_bytes_of(const Launch& launch) {
 
 // Estimates the host's memory that a launch's blocks take, of as many as run at a time.
 std::size_t host_bytes_of(const Launch& launch, const RunOptions& options) {
-  // For each byte: the byte, whether it was written, and its shadow.
+  // Bytes for each byte: itself, whether it was written, and its shadow.
   constexpr std::size_t kSharedCost = 16;
   constexpr std::size_t kLocalCost = 2;
   constexpr std::size_t kTensorBytes = std::size_t{1} << 20U;
@@ -223,14 +223,14 @@ std::size_t Device::host_bytes() const {
 
 std::size_t Device::host_bytes_of_run(std::span<const Launch> launches,
                                       const RunOptions& options) const {
-  std::size_t most = 0;
+  std::size_t maximum = 0;
   std::size_t together = 0;  // of grids that overlap
   for (const Launch& launch : launches) {
     check(launch);
     together = (launch.config.is_dependent ? together : 0) + host_bytes_of(launch, options);
-    most = std::max(most, together);
+    maximum = std::max(maximum, together);
   }
-  return most + 2 * impl_->memory.bytes();
+  return maximum + 2 * impl_->memory.bytes();
 }
 
 Report Device::run(std::span<const Launch> launches, const RunOptions& options) {

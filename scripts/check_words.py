@@ -19,6 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = (
     "bench",
     ":(glob)cli/*",
+    "emulator",
     "examples",
     "fuzz",
     "include",

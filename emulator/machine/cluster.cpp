@@ -12,10 +12,10 @@ namespace emu {
 Cluster::Cluster(Grid& grid, std::array<std::uint32_t, 3> index) : grid_(grid) {
   std::vector<std::array<std::uint32_t, 3>> places;
   for (std::uint32_t rank = 0; rank < grid.cluster_blocks(); ++rank) {
-    const std::array<std::uint32_t, 3> within = {rank % grid.cluster[0],
+    const std::array<std::uint32_t, 3> offset = {rank % grid.cluster[0],
                                                  rank / grid.cluster[0] % grid.cluster[1],
                                                  rank / grid.cluster[0] / grid.cluster[1]};
-    places.push_back({index[0] + within[0], index[1] + within[1], index[2] + within[2]});
+    places.push_back({index[0] + offset[0], index[1] + offset[1], index[2] + offset[2]});
   }
   if (grid.races != nullptr) {
     const std::uint32_t threads = grid.threads[0] * grid.threads[1] * grid.threads[2];
@@ -63,18 +63,18 @@ void Cluster::end_block(Block& block) {
 void Cluster::check_end(Block& block) const {
   const auto end = races_->end_of_block(block.rank(), grid_.checks_last_stores);
   const auto stop = [&](const races::Access& access) {
-    EarlierAccess at = earlier_access(*grid_.races, access);
+    EarlierAccess earlier = earlier_access(*grid_.races, access);
     throw Stop{Finding{
         .kind = FindingKind::kLifetime,
         .message = fmt::format("block ({}) ends, and no synchronisation orders this access to its "
                                "shared memory before that",
                                fmt::join(block.index(), ",")),
-        .kernel = std::move(at.kernel),
-        .instruction = std::move(at.instruction),
-        .line = at.line,
-        .source = std::move(at.source),
-        .block = at.block,
-        .warp = at.warp}};
+        .kernel = std::move(earlier.kernel),
+        .instruction = std::move(earlier.instruction),
+        .line = earlier.line,
+        .source = std::move(earlier.source),
+        .block = earlier.block,
+        .warp = earlier.warp}};
   };
   if (const auto conflict = block.shadow.write(end.view(), 0, block.shared.size())) {
     stop(conflict->other);

@@ -169,9 +169,9 @@ std::uint64_t Scheduler::run(const Runnable& runnable) {
   if (!warp->can_run(split)) {
     return 0;  // what ran before it in this turn has changed the splits
   }
-  const int most =
+  const int limit =
       options_.check_late_warps ? 1 + static_cast<int>(random_() % kMostTurn) : kMostPromptTurn;
-  return static_cast<std::uint64_t>(warp->run(split, most));
+  return static_cast<std::uint64_t>(warp->run(split, limit));
 }
 
 std::uint64_t Scheduler::run_warps() {
@@ -281,7 +281,7 @@ void Scheduler::take_turn(Report& report) {
 void Scheduler::stop_at(const Runnable& where, FindingKind kind, std::string message) const {
   const auto& [warp, number] = where;
   const Split& split = warp->splits()[number];
-  warp->stop(kind, warp->block().grid().program->ops[static_cast<std::size_t>(split.at)],
+  warp->stop(kind, warp->block().grid().program->ops[static_cast<std::size_t>(split.operation)],
              split.lanes, std::move(message));
 }
 
@@ -299,7 +299,7 @@ void Scheduler::stop_deadlocked() const {
     const auto& [warp, number] = runnable_[i];
     const Split& split = warp->splits()[number];
     const syntax::Instruction& instruction =
-        *warp->block().grid().program->ops[static_cast<std::size_t>(split.at)].instruction;
+        *warp->block().grid().program->ops[static_cast<std::size_t>(split.operation)].instruction;
     waiting += fmt::format("{}block ({}) warp {} lanes {:#010x} at {}, line {}{}",
                            waiting.empty() ? "" : "; ", fmt::join(warp->block().index(), ","),
                            warp->index(), split.lanes, instruction.opcode, instruction.line,

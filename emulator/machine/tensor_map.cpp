@@ -86,20 +86,20 @@ class Fields {
 
   template <typename T>
   void put(T value) {
-    std::memcpy(bytes_.data() + at_, &value, sizeof(value));
-    at_ += sizeof(value);
+    std::memcpy(bytes_.data() + offset_, &value, sizeof(value));
+    offset_ += sizeof(value);
   }
   template <typename T>
   T take() {
     T value;
-    std::memcpy(&value, bytes_.data() + at_, sizeof(value));
-    at_ += sizeof(value);
+    std::memcpy(&value, bytes_.data() + offset_, sizeof(value));
+    offset_ += sizeof(value);
     return value;
   }
 
  private:
   Bytes bytes_;
-  std::size_t at_ = 0;
+  std::size_t offset_ = 0;
 };
 
 std::uint64_t checksum_of(std::span<const std::byte> bytes) {  // FNV-1a
@@ -216,13 +216,13 @@ std::vector<CopyPiece> pieces_of_box(const TensorMapDesc& map, std::uint32_t sha
 
   std::vector<CopyPiece> pieces;
   pieces.reserve(shape.rows * ((shape.row_bytes + kMostPiece - 1) / kMostPiece));
-  std::array<std::uint32_t, 5> at{};
+  std::array<std::uint32_t, 5> position{};
   for (std::uint64_t row = 0; row < shape.rows; ++row) {
     bool is_inside = true;
     std::uint64_t address = map.address + static_cast<std::uint64_t>(begin);
     for (std::size_t i = 1; i < rank; ++i) {
       const std::int64_t place =
-          coordinates.at(i) + std::int64_t{at.at(i)} * map.element_strides.at(i);
+          coordinates.at(i) + std::int64_t{position.at(i)} * map.element_strides.at(i);
       is_inside &= place >= 0 && place < static_cast<std::int64_t>(map.dims.at(i));
       address += static_cast<std::uint64_t>(place) * map.strides.at(i - 1);
     }
@@ -239,8 +239,8 @@ std::vector<CopyPiece> pieces_of_box(const TensorMapDesc& map, std::uint32_t sha
                         .last = static_cast<std::uint32_t>(last),
                         .global = address + static_cast<std::uint64_t>(offset + first)});
     }
-    for (std::size_t i = 1; i < rank && ++at.at(i) == shape.counts.at(i); ++i) {
-      at.at(i) = 0;
+    for (std::size_t i = 1; i < rank && ++position.at(i) == shape.counts.at(i); ++i) {
+      position.at(i) = 0;
     }
   }
   return pieces;

@@ -84,22 +84,22 @@ Warp::Warp(Block& block, int index, Lanes lanes)
       write_predicate(constant.slot, value != 0 ? kAllLanes : 0, kAllLanes, kAllLanes);
     } else if (constant.bits == 16) {
       Vec<std::uint16_t> values;
-      std::ranges::fill(values.at, static_cast<std::uint16_t>(value));
+      std::ranges::fill(values.lanes, static_cast<std::uint16_t>(value));
       write(constant.slot, values, kAllLanes, kAllLanes);
     } else if (constant.bits == 32) {
       Vec<std::uint32_t> values;
-      std::ranges::fill(values.at, static_cast<std::uint32_t>(value));
+      std::ranges::fill(values.lanes, static_cast<std::uint32_t>(value));
       write(constant.slot, values, kAllLanes, kAllLanes);
     } else {
       Vec<std::uint64_t> values;
-      std::ranges::fill(values.at, value);
+      std::ranges::fill(values.lanes, value);
       write(constant.slot, values, kAllLanes, kAllLanes);
     }
   }
   for (const SpecialRegister& special : program.specials) {
     Vec<std::uint32_t> values;
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
-      values.at[lane] = special_value(special.name, lane);
+      values.lanes[lane] = special_value(special.name, lane);
     }
     write(special.slot, values, kAllLanes, kAllLanes);
   }
@@ -148,13 +148,13 @@ std::uint32_t Warp::special_value(std::string_view name, std::uint32_t lane) con
   return grid.cluster.at(axis);  // %cluster_nctaid
 }
 
-int Warp::run(std::size_t split, int most) {
-  return block_.grid().tracer == nullptr ? run_as<false>(split, most) : run_as<true>(split, most);
+int Warp::run(std::size_t split, int limit) {
+  return block_.grid().tracer == nullptr ? run_as<false>(split, limit) : run_as<true>(split, limit);
 }
 
 // Compiled twice, so that runs that are not traced pay nothing for it.
 template <bool kIsTraced>
-int Warp::run_as(std::size_t split, int most) {
+int Warp::run_as(std::size_t split, int limit) {
   const auto trace = [&](TraceKind kind, const Op& op, Lanes lanes, bool when) {
     if constexpr (kIsTraced) {
       if (when) {
@@ -166,9 +166,9 @@ int Warp::run_as(std::size_t split, int most) {
   run_fragment();
   const std::vector<Op>& ops = block_.grid().program->ops;
   int done = 0;
-  while (done < most) {
+  while (done < limit) {
     Split& here = splits_[current_];
-    const Op& op = ops[static_cast<std::size_t>(here.at)];
+    const Op& op = ops[static_cast<std::size_t>(here.operation)];
     Lanes lanes = here.lanes;
     if (op.guard != kNoSlot) {
       require_valid(op.guard, op, lanes, "the predicate");
@@ -191,7 +191,7 @@ int Warp::run_as(std::size_t split, int most) {
       }
       trace(TraceKind::kGoOn, op, lanes, here.is_blocked);
       here.is_blocked = false;
-      ++here.at;
+      ++here.operation;
     } else if (op.flow == Flow::kBranch) {
       branch(op, lanes);
       run_fragment();
@@ -250,21 +250,21 @@ void Warp::branch(const Op& op, Lanes taken) {
   Split& here = splits_[current_];
   const Lanes stays = here.lanes & ~taken;
   if (stays == 0) {
-    here.at = op.target;
+    here.operation = op.target;
     return;
   }
-  ++here.at;
+  ++here.operation;
   if (taken == 0) {
     return;
   }
   // The lanes diverge. If they reconverge before this split joins its parent, it waits there for
   // both.
-  Split other{.at = op.target, .lanes = taken, .parent = here.parent, .join = here.join};
+  Split other{.operation = op.target, .lanes = taken, .parent = here.parent, .join = here.join};
   here.lanes = stays;
   if (op.join >= 0 && op.join != here.join) {
     Split first = here;
     const auto parent = static_cast<std::int32_t>(current_);
-    here.at = op.join;
+    here.operation = op.join;
     here.lanes = 0;
     here.awaited = 2;
     first.parent = other.parent = parent;
@@ -291,7 +291,7 @@ void Warp::branch(const Op& op, Lanes taken) {
 
 void Warp::join_if_there() {
   Split& here = splits_[current_];
-  if (here.lanes == 0 || here.parent < 0 || here.at != here.join || here.awaited > 0) {
+  if (here.lanes == 0 || here.parent < 0 || here.operation != here.join || here.awaited > 0) {
     return;
   }
   const std::int32_t parent = here.parent;
@@ -320,7 +320,7 @@ void Warp::exit_lanes(Lanes lanes) {
   Split& here = splits_[current_];
   live_ &= ~lanes;
   here.lanes &= ~lanes;
-  ++here.at;
+  ++here.operation;
   if (here.lanes == 0) {
     join_fragment(here);
     leave_parent(here.parent);

@@ -44,7 +44,7 @@ enum class WaitFor : std::uint8_t {
 
 /// Lanes of a warp that are at the same operation.
 struct Split {
-  std::int32_t at = 0;
+  std::int32_t operation = 0;  // number of the next one
   Lanes lanes = kAllLanes;
   std::int32_t parent = -1;  // runs again when the splits that it awaits have joined it
   std::int32_t awaited = 0;  // splits that have not joined it; it runs when there are none
@@ -104,9 +104,9 @@ class Warp {
  public:
   Warp(Block& block, int index, Lanes lanes);
 
-  /// Runs the split up to `most` operations, or until it is blocked or has parted. Returns how many
-  /// were done.
-  int run(std::size_t split, int most);
+  /// Runs the split up to `limit` operations, or until it is blocked or has parted. Returns how
+  /// many were done.
+  int run(std::size_t split, int limit);
 
   [[nodiscard]] bool is_done() const { return live_ == 0; }
   [[nodiscard]] const std::vector<Split>& splits() const { return splits_; }
@@ -153,7 +153,8 @@ class Warp {
     }
     Vec<T> merged = read<T>(slot);
     for (int i = 0; i < kLanes; ++i) {
-      merged.at[i] = (lanes >> static_cast<unsigned>(i) & 1U) != 0 ? values.at[i] : merged.at[i];
+      merged.lanes[i] =
+          (lanes >> static_cast<unsigned>(i) & 1U) != 0 ? values.lanes[i] : merged.lanes[i];
     }
     std::memcpy(&file_[slot], &merged, sizeof(merged));
     set_valid(slot, (this->valid(slot) & ~lanes) | (valid & lanes));
@@ -219,7 +220,7 @@ class Warp {
   races::Interval released_ = 0;  // those before it have been
 
   template <bool kIsTraced>
-  int run_as(std::size_t split, int most);
+  int run_as(std::size_t split, int limit);
   [[nodiscard]] std::uint32_t special_value(std::string_view name, std::uint32_t lane) const;
   /// Checks an instruction that is no product and touches registers of products.
   void touch_async_registers(const Op& op, Lanes lanes);

@@ -51,7 +51,7 @@ struct AtomicAccess {
 // The lanes come in an order that the seed begins.
 template <typename T>
 Outcome run_atomic(Warp& warp, const Op& op, Lanes lanes) {
-  const auto& [how, operand] = op.as<AtomicAccess>();
+  const auto& [how, operand] = op.get<AtomicAccess>();
   warp.require_valid(operand.slot, op, lanes, "the address");
   const bool has_second = op.slots[3] != kNoSlot;
   Vec<T> before{};
@@ -69,7 +69,7 @@ Outcome run_atomic(Warp& warp, const Op& op, Lanes lanes) {
     const bool was_written = memory.is_written(0, sizeof(T));
     const Lanes given = warp.valid(op.slots[2]) & (has_second ? warp.valid(op.slots[3]) : bit);
     memory.set_written(0, sizeof(T), was_written && (given & bit) != 0);
-    before.at[lane] = old;
+    before.lanes[lane] = old;
     valid |= was_written ? bit : 0;
   };
   const auto first = static_cast<unsigned>(warp.block().grid().random() % kLanes);

@@ -23,7 +23,7 @@ struct BlockBarrier {
 };
 
 Outcome run_barrier(Warp& warp, const Op& op, Lanes lanes) {
-  const bool waits = op.as<BlockBarrier>().waits;
+  const bool waits = op.get<BlockBarrier>().waits;
   warp.require_whole(op, lanes);
   Block& block = warp.block();
   const std::uint32_t number = uniform_value(warp, op, op.slots[0], lanes,

@@ -36,17 +36,17 @@ struct Not {
 // Shifts by more than the width shift everything out.
 struct Shl {
   template <typename T>
-  T operator()(T a, std::uint32_t by) const {
-    return by >= 8 * sizeof(T) ? T{0} : static_cast<T>(a << by);
+  T operator()(T a, std::uint32_t distance) const {
+    return distance >= 8 * sizeof(T) ? T{0} : static_cast<T>(a << distance);
   }
 };
 struct Shr {
   template <typename T>
-  T operator()(T a, std::uint32_t by) const {
-    if (by >= 8 * sizeof(T)) {
+  T operator()(T a, std::uint32_t distance) const {
+    if (distance >= 8 * sizeof(T)) {
       return a < 0 ? static_cast<T>(-1) : T{0};
     }
-    return static_cast<T>(a >> by);
+    return static_cast<T>(a >> distance);
   }
 };
 
@@ -70,7 +70,7 @@ struct PredicateLogic {
 
 template <Logic kLogic>
 Outcome run_predicates(Warp& warp, const Op& op, Lanes lanes) {
-  const auto& is_negated = op.as<PredicateLogic>().is_negated;
+  const auto& is_negated = op.get<PredicateLogic>().is_negated;
   const Lanes a = warp.read_predicate(op.slots[1]) ^ (is_negated[0] ? kAllLanes : 0);
   if constexpr (kLogic == Logic::kNot) {
     warp.write_predicate(op.slots[0], ~a, lanes, warp.valid(op.slots[1]));
@@ -120,12 +120,12 @@ Outcome run_bfi(Warp& warp, const Op& op, Lanes lanes) {
     valid &= warp.valid(op.slots.at(source));
   }
   for (int i = 0; i < kLanes; ++i) {
-    const std::uint32_t from = first.at[i] & 0xFFU;
-    const std::uint32_t bits = count.at[i] & 0xFFU;
+    const std::uint32_t from = first.lanes[i] & 0xFFU;
+    const std::uint32_t bits = count.lanes[i] & 0xFFU;
     const std::uint64_t ones = bits >= 32 ? 0xFFFFFFFFU : (std::uint64_t{1} << bits) - 1;
     const std::uint32_t mask = from >= 32 ? 0 : static_cast<std::uint32_t>(ones << from);
-    const std::uint32_t moved = from >= 32 ? 0 : a.at[i] << from;
-    d.at[i] = (b.at[i] & ~mask) | (moved & mask);
+    const std::uint32_t moved = from >= 32 ? 0 : a.lanes[i] << from;
+    d.lanes[i] = (b.lanes[i] & ~mask) | (moved & mask);
   }
   warp.write(op.slots[0], d, lanes, valid);
   return Outcome::kDone;
@@ -144,11 +144,11 @@ void decode_bfi(Decoder& decoder) {
 // Takes four bytes of the eight in a and b. A selector's highest bit spreads the byte's sign.
 struct Permute {
   std::uint32_t operator()(std::uint32_t a, std::uint32_t b, std::uint32_t selectors) const {
-    const std::uint64_t both = std::uint64_t{b} << 32U | a;
+    const std::uint64_t bytes = std::uint64_t{b} << 32U | a;
     std::uint32_t result = 0;
     for (std::uint32_t i = 0; i < 4; ++i) {
       const std::uint32_t selector = selectors >> (4 * i) & 0xFU;
-      std::uint32_t byte = static_cast<std::uint32_t>(both >> (8 * (selector & 7U))) & 0xFFU;
+      std::uint32_t byte = static_cast<std::uint32_t>(bytes >> (8 * (selector & 7U))) & 0xFFU;
       if ((selector & 8U) != 0) {
         byte = (byte & 0x80U) != 0 ? 0xFFU : 0;
       }

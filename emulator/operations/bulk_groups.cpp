@@ -57,7 +57,7 @@ void tell_lane(Warp& warp, BulkProgress& copy) {
 }
 
 Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
-  const BulkWait& wait = op.as<BulkWait>();
+  const BulkWait& wait = op.get<BulkWait>();
   const auto is_waited_for = [&](const BulkProgress& copy) {
     const std::int64_t groups = warp.bulk_groups.at(static_cast<std::size_t>(copy.lane));
     return (lanes & lane_bit(copy.lane)) != 0 && copy.group + wait.most_pending < groups;

@@ -27,7 +27,7 @@ Outcome run_cluster_arrive(Warp& warp, const Op& op, Lanes lanes) {
   Cluster& cluster = warp.block().cluster();
   warp.cluster_arrival = cluster.generation;
   if (cluster.races() != nullptr) {
-    if (op.as<ClusterArrival>().is_relaxed) {
+    if (op.get<ClusterArrival>().is_relaxed) {
       cluster.races()->arrive_relaxed(warp.actor(), cluster.meeting);
     } else {
       cluster.races()->arrive(warp.actor(), cluster.meeting);
@@ -63,7 +63,7 @@ Outcome run_mapa(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_valid(op.slots[1], op, lanes, "the address");
   warp.require_valid(op.slots[2], op, lanes, "the block's rank");
   const std::size_t blocks = warp.block().cluster().blocks().size();
-  const int bits = op.as<MapAddress>().bits;
+  const int bits = op.get<MapAddress>().bits;
   auto addresses = read_bits(warp, op.slots[1], bits);
   for_each_lane(lanes, [&](int lane) {
     const auto rank = warp.read_lane<std::uint32_t>(op.slots[2], lane);
@@ -71,7 +71,7 @@ Outcome run_mapa(Warp& warp, const Op& op, Lanes lanes) {
       warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane),
                 fmt::format("block {} of a cluster of {}", rank, blocks));
     }
-    std::uint64_t& address = addresses.at[lane];
+    std::uint64_t& address = addresses.lanes[lane];
     address += (std::uint64_t{rank} - warp.block().rank()) << kRankShift;
   });
   write_bits(warp, op.slots[0], bits, addresses, lanes, kAllLanes);
@@ -86,7 +86,7 @@ struct SetRegisters {
 // Registers that are not free must be given back first, by other warps of the block.
 Outcome run_setmaxnreg(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_whole(op, lanes);
-  const auto& [wanted, is_more] = op.as<SetRegisters>();
+  const auto& [wanted, is_more] = op.get<SetRegisters>();
   std::uint32_t& free = warp.block().free_registers;
   if (is_more ? wanted < warp.registers : wanted > warp.registers) {
     warp.stop(FindingKind::kIllegalOperand, op, lanes,
@@ -138,7 +138,7 @@ Outcome run_fence(Warp& /*warp*/, const Op& /*op*/, Lanes /*lanes*/) {
 
 Outcome run_proxy_fence(Warp& warp, const Op& op, Lanes /*lanes*/) {
   if (warp.races() != nullptr) {
-    const auto& [is_of_shared, is_of_global] = op.as<ProxyFence>();
+    const auto& [is_of_shared, is_of_global] = op.get<ProxyFence>();
     warp.races()->fence_async(warp.actor(), is_of_shared, is_of_global);
   }
   return Outcome::kDone;

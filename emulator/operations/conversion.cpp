@@ -33,9 +33,9 @@ struct IntegerConversion {
 };
 
 Outcome run_integer(Warp& warp, const Op& op, Lanes lanes) {
-  const auto& [from, to] = op.as<IntegerConversion>();
+  const auto& [from, to] = op.get<IntegerConversion>();
   Vec<std::uint64_t> values = read_bits(warp, op.slots[1], from.register_bits);
-  for (std::uint64_t& value : values.at) {
+  for (std::uint64_t& value : values.lanes) {
     value = extended(value, from.bits, from.is_signed);
     value = extended(value, to.bits, to.is_signed);
   }
@@ -306,8 +306,8 @@ struct SpaceConversion {
 
 Outcome run_cvta(Warp& warp, const Op& op, Lanes lanes) {
   auto values = warp.read<std::uint64_t>(op.slots[1]);
-  for (std::uint64_t& value : values.at) {
-    value += op.as<SpaceConversion>().distance;
+  for (std::uint64_t& value : values.lanes) {
+    value += op.get<SpaceConversion>().distance;
   }
   warp.write(op.slots[0], values, lanes, warp.valid(op.slots[1]));
   return Outcome::kDone;

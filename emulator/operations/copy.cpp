@@ -64,7 +64,7 @@ struct AsyncCopy {
 };
 
 Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
-  const AsyncCopy& details = op.as<AsyncCopy>();
+  const AsyncCopy& details = op.get<AsyncCopy>();
   warp.require_valid(op.slots[0], op, lanes, "the address in shared memory");
   warp.require_valid(op.slots[1], op, lanes, "the address in global memory");
   if (op.slots[2] != kNoSlot) {
@@ -157,7 +157,7 @@ struct CopyWait {
 };
 
 Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
-  const auto& [most_pending, is_all] = op.as<CopyWait>();
+  const auto& [most_pending, is_all] = op.get<CopyWait>();
   for_each_lane(lanes, [&, most_pending = most_pending, is_all = is_all](int lane) {
     int newer = 0;
     for (auto group = warp.copy_groups.rbegin(); group != warp.copy_groups.rend(); ++group) {

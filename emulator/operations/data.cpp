@@ -31,7 +31,7 @@ Lanes read_predicate(const Warp& warp, Slot slot, bool is_negated) {
 
 // Slots: the destination, the source.
 Outcome run_move_predicate(Warp& warp, const Op& op, Lanes lanes) {
-  const Lanes a = read_predicate(warp, op.slots[1], op.as<PredicateOperand>().is_negated);
+  const Lanes a = read_predicate(warp, op.slots[1], op.get<PredicateOperand>().is_negated);
   warp.write_predicate(op.slots[0], a, lanes, warp.valid(op.slots[1]));
   return Outcome::kDone;
 }
@@ -47,7 +47,7 @@ Outcome run_take_apart(Warp& warp, const Op& op, Lanes lanes) {
     }
     Vec<Part> d;
     for (int i = 0; i < kLanes; ++i) {
-      d.at[i] = static_cast<Part>(whole.at[i] >> (8 * sizeof(Part) * part));
+      d.lanes[i] = static_cast<Part>(whole.lanes[i] >> (8 * sizeof(Part) * part));
     }
     warp.write(op.list[part], d, lanes, warp.valid(op.slots[0]));
   }
@@ -62,7 +62,8 @@ Outcome run_put_together(Warp& warp, const Op& op, Lanes lanes) {
     const auto a = warp.read<Part>(op.list[part]);
     valid &= warp.valid(op.list[part]);
     for (int i = 0; i < kLanes; ++i) {
-      whole.at[i] |= static_cast<Whole>(static_cast<Whole>(a.at[i]) << (8 * sizeof(Part) * part));
+      whole.lanes[i] |=
+          static_cast<Whole>(static_cast<Whole>(a.lanes[i]) << (8 * sizeof(Part) * part));
     }
   }
   warp.write(op.slots[0], whole, lanes, valid);
@@ -121,7 +122,7 @@ Outcome run_clock(Warp& warp, const Op& op, Lanes lanes) {
   Grid& grid = warp.block().grid();
   grid.clock += 1 + grid.random() % 64;
   Vec<T> d;
-  std::ranges::fill(d.at, static_cast<T>(grid.clock));
+  std::ranges::fill(d.lanes, static_cast<T>(grid.clock));
   warp.write(op.slots[0], d, lanes, kAllLanes);
   return Outcome::kDone;
 }
@@ -163,10 +164,10 @@ template <typename T>
 Outcome run_selp(Warp& warp, const Op& op, Lanes lanes) {
   const auto a = warp.read<T>(op.slots[1]);
   const auto b = warp.read<T>(op.slots[2]);
-  const Lanes chosen = read_predicate(warp, op.slots[3], op.as<PredicateOperand>().is_negated);
+  const Lanes chosen = read_predicate(warp, op.slots[3], op.get<PredicateOperand>().is_negated);
   Vec<T> d;
   for (int i = 0; i < kLanes; ++i) {
-    d.at[i] = (chosen >> static_cast<unsigned>(i) & 1U) != 0 ? a.at[i] : b.at[i];
+    d.lanes[i] = (chosen >> static_cast<unsigned>(i) & 1U) != 0 ? a.lanes[i] : b.lanes[i];
   }
   const Lanes valid = (chosen & warp.valid(op.slots[1])) | (~chosen & warp.valid(op.slots[2]));
   warp.write(op.slots[0], d, lanes, valid & warp.valid(op.slots[3]));
@@ -264,10 +265,11 @@ Outcome run_setp(Warp& warp, const Op& op, Lanes lanes) {
   const auto b = warp.read<T>(op.slots[2]);
   Lanes result = 0;
   for (int i = 0; i < kLanes; ++i) {
-    result |= static_cast<Lanes>(holds<kComparison>(a.at[i], b.at[i])) << static_cast<unsigned>(i);
+    result |= static_cast<Lanes>(holds<kComparison>(a.lanes[i], b.lanes[i]))
+              << static_cast<unsigned>(i);
   }
   Lanes valid = warp.valid(op.slots[1]) & warp.valid(op.slots[2]);
-  const auto& [combination, is_negated] = op.as<SetPredicate>();
+  const auto& [combination, is_negated] = op.get<SetPredicate>();
   if (combination != Combination::kNone) {
     const Lanes c = read_predicate(warp, op.slots[3], is_negated);
     result = combination == Combination::kAnd  ? result & c

@@ -15,7 +15,7 @@ Outcome run_unary(Warp& warp, const Op& op, Lanes lanes) {
   const auto a = warp.read<From>(op.slots[1]);
   Vec<To> d;
   for (int i = 0; i < kLanes; ++i) {
-    d.at[i] = F{}(a.at[i]);
+    d.lanes[i] = F{}(a.lanes[i]);
   }
   warp.write(op.slots[0], d, lanes, warp.valid(op.slots[1]));
   return Outcome::kDone;
@@ -27,7 +27,7 @@ Outcome run_binary(Warp& warp, const Op& op, Lanes lanes) {
   const auto b = warp.read<B>(op.slots[2]);
   Vec<To> d;
   for (int i = 0; i < kLanes; ++i) {
-    d.at[i] = F{}(a.at[i], b.at[i]);
+    d.lanes[i] = F{}(a.lanes[i], b.lanes[i]);
   }
   warp.write(op.slots[0], d, lanes, warp.valid(op.slots[1]) & warp.valid(op.slots[2]));
   return Outcome::kDone;
@@ -40,7 +40,7 @@ Outcome run_ternary(Warp& warp, const Op& op, Lanes lanes) {
   const auto c = warp.read<C>(op.slots[3]);
   Vec<To> d;
   for (int i = 0; i < kLanes; ++i) {
-    d.at[i] = F{}(a.at[i], b.at[i], c.at[i]);
+    d.lanes[i] = F{}(a.lanes[i], b.lanes[i], c.lanes[i]);
   }
   warp.write(op.slots[0], d, lanes,
              warp.valid(op.slots[1]) & warp.valid(op.slots[2]) & warp.valid(op.slots[3]));

@@ -63,7 +63,7 @@ Outcome run_float_product(Warp& warp, const Op& op, Lanes lanes) {
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     for (std::size_t half = 0; half < 2; ++half) {
       const auto part = [&](const Words& words) {
-        return kParts(static_cast<std::uint16_t>(words.at[lane] >> (16 * half)));
+        return kParts(static_cast<std::uint16_t>(words.lanes[lane] >> (16 * half)));
       };
       const std::size_t k = lane % 4 * 2 + half;
       for (std::size_t i = 0; i < 4; ++i) {
@@ -76,8 +76,8 @@ Outcome run_float_product(Warp& warp, const Op& op, Lanes lanes) {
   }
   std::array<Vec<float>, 4> d;
   for_each_result([&](std::size_t row, std::size_t column, std::size_t i, std::size_t lane) {
-    const auto c = std::bit_cast<float>(fragments.c.at(i).at[lane]);
-    d.at(i).at[lane] = fused_sum(a.at(row), b.at(column), c, kPrecision);
+    const auto c = std::bit_cast<float>(fragments.c.at(i).lanes[lane]);
+    d.at(i).lanes[lane] = fused_sum(a.at(row), b.at(column), c, kPrecision);
   });
   for (std::size_t i = 0; i < 4; ++i) {
     warp.write(op.list[i], d.at(i), lanes, kAllLanes);
@@ -96,20 +96,20 @@ Outcome run_byte_product(Warp& warp, const Op& op, Lanes lanes) {
       const std::size_t k = lane % 4 * 4 + byte;
       for (std::size_t i = 0; i < 4; ++i) {
         a.at(lane / 4 + i % 2 * 8).at(k + i / 2 * 16) =
-            static_cast<A>(fragments.a.at(i).at[lane] >> (8 * byte));
+            static_cast<A>(fragments.a.at(i).lanes[lane] >> (8 * byte));
       }
       for (std::size_t i = 0; i < 2; ++i) {
-        b.at(lane / 4).at(k + i * 16) = static_cast<B>(fragments.b.at(i).at[lane] >> (8 * byte));
+        b.at(lane / 4).at(k + i * 16) = static_cast<B>(fragments.b.at(i).lanes[lane] >> (8 * byte));
       }
     }
   }
   std::array<Words, 4> d;
   for_each_result([&](std::size_t row, std::size_t column, std::size_t i, std::size_t lane) {
-    std::uint32_t sum = fragments.c.at(i).at[lane];
+    std::uint32_t sum = fragments.c.at(i).lanes[lane];
     for (std::size_t k = 0; k < 32; ++k) {
       sum += static_cast<std::uint32_t>(a.at(row).at(k) * b.at(column).at(k));
     }
-    d.at(i).at[lane] = sum;
+    d.at(i).lanes[lane] = sum;
   });
   for (std::size_t i = 0; i < 4; ++i) {
     warp.write(op.list[i], d.at(i), lanes, kAllLanes);
@@ -191,11 +191,11 @@ struct MatrixMove {
 Memory matrix_row(Warp& warp, const Op& op, std::size_t matrix, std::size_t row) {
   const int lane = static_cast<int>(matrix * 8 + row);
   return resolve(warp, op, lane, MemorySpace::kShared,
-                 address_of(warp, op.as<MatrixMove>().address, lane), kRowBytes);
+                 address_of(warp, op.get<MatrixMove>().address, lane), kRowBytes);
 }
 
 Outcome run_ldmatrix(Warp& warp, const Op& op, Lanes lanes) {
-  const MatrixMove& move = op.as<MatrixMove>();
+  const MatrixMove& move = op.get<MatrixMove>();
   warp.require_whole(op, lanes);
   warp.require_valid(op.slots[0], op, move.addressing_lanes(), "the address");
   Accesses accesses(warp, op, lanes);
@@ -221,7 +221,7 @@ Outcome run_ldmatrix(Warp& warp, const Op& op, Lanes lanes) {
         const Memory& row = rows.at(element.row);
         std::uint16_t value = 0;
         std::memcpy(&value, row.bytes + element.column * 2, 2);
-        d.at[lane] |= std::uint32_t{value} << (16 * half);
+        d.lanes[lane] |= std::uint32_t{value} << (16 * half);
         is_valid = is_valid && row.is_written(element.column * 2, 2);
       }
       valid |= Lanes{is_valid} << lane;
@@ -232,7 +232,7 @@ Outcome run_ldmatrix(Warp& warp, const Op& op, Lanes lanes) {
 }
 
 Outcome run_stmatrix(Warp& warp, const Op& op, Lanes lanes) {
-  const MatrixMove& move = op.as<MatrixMove>();
+  const MatrixMove& move = op.get<MatrixMove>();
   warp.require_whole(op, lanes);
   warp.require_valid(op.slots[0], op, move.addressing_lanes(), "the address");
   Accesses accesses(warp, op, lanes);
@@ -249,7 +249,7 @@ Outcome run_stmatrix(Warp& warp, const Op& op, Lanes lanes) {
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       for (std::size_t half = 0; half < 2; ++half) {
         const Element element = element_of(lane, half, move.is_transposed);
-        const auto value = static_cast<std::uint16_t>(a.at[lane] >> (16 * half));
+        const auto value = static_cast<std::uint16_t>(a.lanes[lane] >> (16 * half));
         std::memcpy(rows.at(element.row).bytes + element.column * 2, &value, 2);
         rows.at(element.row).set_written(element.column * 2, 2, (valid >> lane & 1U) != 0);
       }

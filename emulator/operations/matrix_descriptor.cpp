@@ -33,7 +33,7 @@ constexpr std::uint32_t width_of(Swizzle swizzle) {
 
 }  // namespace
 
-MatrixDescriptor MatrixDescriptor::of(std::uint64_t bits) {
+MatrixDescriptor MatrixDescriptor::from_bits(std::uint64_t bits) {
   return {.start = field(bits, 0),
           .leading = field(bits, 16),
           .stride = field(bits, 32),
@@ -45,7 +45,7 @@ Support check_matrix(std::uint64_t bits, const MatrixShape& shape) {
   if ((bits & kReserved) != 0) {
     return {fmt::format("bits {:#x} of it mean nothing and must be 0", bits & kReserved)};
   }
-  return check_matrix(MatrixDescriptor::of(bits), shape);
+  return check_matrix(MatrixDescriptor::from_bits(bits), shape);
 }
 
 Support check_matrix(const MatrixDescriptor& descriptor, const MatrixShape& shape) {

@@ -15,7 +15,7 @@ enum class Swizzle : std::uint8_t { kNone = 0, k128 = 1, k64 = 2, k32 = 3 };
 /// Bytes that are moved as one.
 constexpr std::uint32_t kChunkBytes = 16;
 
-/// Of sm_90 (PTX ISA 9.7.15.5.1.2.2) and sm_100 (9.7.16.4.1), in bytes.
+/// Descriptor of sm_90 (PTX ISA 9.7.15.5.1.2.2) and sm_100 (9.7.16.4.1), in bytes.
 struct MatrixDescriptor {
   std::uint32_t start = 0;  // in the block's shared memory
   std::uint32_t leading = 0;
@@ -24,7 +24,7 @@ struct MatrixDescriptor {
   Swizzle swizzle = Swizzle::kNone;
 
   /// Bits that mean nothing are dropped.
-  [[nodiscard]] static MatrixDescriptor of(std::uint64_t bits);
+  [[nodiscard]] static MatrixDescriptor from_bits(std::uint64_t bits);
 };
 
 /// An operand of a product: rows of A or columns of B ("lines"), and their elements along K.

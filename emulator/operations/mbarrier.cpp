@@ -39,7 +39,7 @@ bool is_of_another(Warp& warp, const MbarrierOperand& operand, int lane) {
 
 // Slots: the address, the number of arrivals of a phase.
 Outcome run_init(Warp& warp, const Op& op, Lanes lanes) {
-  const AddressOperand& operand = op.as<MbarrierOperand>().address;
+  const AddressOperand& operand = op.get<MbarrierOperand>().address;
   warp.require_valid(op.slots[0], op, lanes, "the address");
   warp.require_valid(op.slots[1], op, lanes, "the number of arrivals");
   Accesses accesses(warp, op, lanes);
@@ -69,7 +69,7 @@ Outcome run_init(Warp& warp, const Op& op, Lanes lanes) {
 
 // Slots: the address.
 Outcome run_inval(Warp& warp, const Op& op, Lanes lanes) {
-  const AddressOperand& operand = op.as<MbarrierOperand>().address;
+  const AddressOperand& operand = op.get<MbarrierOperand>().address;
   warp.require_valid(op.slots[0], op, lanes, "the address");
   Accesses accesses(warp, op, lanes);
   for_each_lane(lanes, [&](int lane) {
@@ -93,7 +93,7 @@ struct MbarrierArrival {
 };
 
 Outcome run_arrive(Warp& warp, const Op& op, Lanes lanes) {
-  const MbarrierArrival& arrival = op.as<MbarrierArrival>();
+  const MbarrierArrival& arrival = op.get<MbarrierArrival>();
   warp.require_valid(op.slots[1], op, lanes, "the address");
   for (const std::size_t i : {std::size_t{2}, std::size_t{3}}) {
     if (op.slots.at(i) != kNoSlot) {
@@ -107,7 +107,7 @@ Outcome run_arrive(Warp& warp, const Op& op, Lanes lanes) {
   std::uint64_t last_phase = 0;
   for_each_lane(lanes, [&](int lane) {
     Mbarrier& mbarrier = mbarrier_of(warp, op, arrival.mbarrier, lane);
-    states.at[lane] = mbarrier.phase();
+    states.lanes[lane] = mbarrier.phase();
     if (op.slots[3] != kNoSlot) {
       require_allowed(warp, op, lane_bit(lane),
                       mbarrier.expect_bytes(warp.read_lane<std::uint32_t>(op.slots[3], lane)));
@@ -146,7 +146,7 @@ Outcome run_complete(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_valid(op.slots[0], op, lanes, "the address");
   warp.require_valid(op.slots[1], op, lanes, "the bytes");
   for_each_lane(lanes, [&](int lane) {
-    Mbarrier& mbarrier = mbarrier_of(warp, op, op.as<MbarrierOperand>(), lane);
+    Mbarrier& mbarrier = mbarrier_of(warp, op, op.get<MbarrierOperand>(), lane);
     require_allowed(warp, op, lane_bit(lane),
                     mbarrier.complete_bytes(warp.read_lane<std::uint32_t>(op.slots[1], lane)));
   });
@@ -162,7 +162,7 @@ struct MbarrierWait {
 };
 
 Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
-  const MbarrierWait& wait = op.as<MbarrierWait>();
+  const MbarrierWait& wait = op.get<MbarrierWait>();
   warp.require_valid(op.slots[1], op, lanes, "the address");
   warp.require_valid(op.slots[2], op, lanes, "the phase");
   Lanes ended = 0;
@@ -189,7 +189,7 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
     }
   });
   if (ended != lanes && wait.waits) {
-    // It may give up after a time of its own, too.
+    // try_wait may give up after a time of its own, too.
     const bool times_out = warp.may_time_out && warp.current().wait_for == WaitFor::kNothing &&
                            (warp.block().grid().random() & 3U) == 0;
     if (!times_out) {

@@ -176,7 +176,7 @@ std::uint64_t element_at(const std::byte* from, std::size_t bytes) {
 
 template <bool kIsReadOnly>
 Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
-  const LoadOrStore& access = op.as<LoadOrStore>();
+  const LoadOrStore& access = op.get<LoadOrStore>();
   warp.require_valid(access.address.slot, op, lanes, "the address");
   const std::size_t element = access.element_bytes();
   const std::size_t bytes = access.bytes();
@@ -193,7 +193,7 @@ Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
     const bool is_all_written = memory.is_written(0, bytes);
     for (std::size_t i = 0; i < access.count; ++i) {
       const std::uint64_t value = element_at(memory.bytes + i * element, element);
-      values.at(i).at[lane] =
+      values.at(i).lanes[lane] =
           access.extends_sign ? sign_extended(value, access.element_bits) : value;
       if (is_all_written || memory.is_written(i * element, element)) {
         valid.at(i) |= lane_bit(lane);
@@ -213,14 +213,14 @@ Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
 // said.
 void check_values(Warp& warp, const Op& op, Lanes lanes,
                   const std::array<Vec<std::uint64_t>, 8>& values) {
-  const LoadOrStore& access = op.as<LoadOrStore>();
+  const LoadOrStore& access = op.get<LoadOrStore>();
   const std::size_t element = access.element_bytes();
   Lanes lost = 0;
   for_each_lane(lanes, [&](int lane) {
     const Memory memory = resolve(warp, op, lane, access.space,
                                   address_of(warp, access.address, lane), access.bytes());
     for (std::size_t i = 0; i < access.count; ++i) {
-      if (std::memcmp(memory.bytes + i * element, &values.at(i).at[lane], element) != 0) {
+      if (std::memcmp(memory.bytes + i * element, &values.at(i).lanes[lane], element) != 0) {
         lost |= lane_bit(lane);
       }
     }
@@ -231,7 +231,7 @@ void check_values(Warp& warp, const Op& op, Lanes lanes,
 }
 
 Outcome run_store(Warp& warp, const Op& op, Lanes lanes) {
-  const LoadOrStore& access = op.as<LoadOrStore>();
+  const LoadOrStore& access = op.get<LoadOrStore>();
   warp.require_valid(access.address.slot, op, lanes, "the address");
   const std::size_t element = access.element_bytes();
   const std::size_t bytes = access.bytes();
@@ -255,7 +255,7 @@ Outcome run_store(Warp& warp, const Op& op, Lanes lanes) {
       if (!is_valid && memory.allocation != nullptr) [[unlikely]] {
         check_stored(warp, op, lane_bit(lane), address + i * element);
       }
-      std::memcpy(memory.bytes + i * element, &values.at(i).at[lane], element);
+      std::memcpy(memory.bytes + i * element, &values.at(i).lanes[lane], element);
       memory.set_written(i * element, element, is_valid);
     }
   });
@@ -326,8 +326,8 @@ void decode_access(Decoder& decoder, bool is_load) {
   }
   const syntax::Operand& value = decoder.operand(is_load ? 0 : 1);
   access.address = decoder.add_address(is_load ? 1 : 0);
-  const std::vector<syntax::Operand> one(1, value);
-  const auto& elements = value.kind == syntax::OperandKind::kVector ? value.parts : one;
+  const std::vector<syntax::Operand> single(1, value);
+  const auto& elements = value.kind == syntax::OperandKind::kVector ? value.parts : single;
   if (elements.size() != access.count) {
     decoder.fail(fmt::format("{} elements", elements.size()));
   }
@@ -394,11 +394,11 @@ std::uint32_t rows_of_banks(std::span<const std::uint64_t> addresses, std::size_
       banks.at(word % banks.size()).push_back(word);
     }
   }
-  std::size_t most = 0;
+  std::size_t maximum = 0;
   for (std::vector<std::uint64_t>& words : banks) {
-    most = std::max(most, different(words));
+    maximum = std::max(maximum, different(words));
   }
-  return static_cast<std::uint32_t>(most);
+  return static_cast<std::uint32_t>(maximum);
 }
 
 constexpr std::array kOperations = {
@@ -413,7 +413,7 @@ std::uint32_t passes_of_access(const Warp& warp, const Op& op, Lanes lanes) {
   if (!op.details.holds<LoadOrStore>()) {
     return 0;
   }
-  const LoadOrStore& access = op.as<LoadOrStore>();
+  const LoadOrStore& access = op.get<LoadOrStore>();
   const std::size_t bytes = access.bytes();
   MemorySpace space = access.space;
   std::vector<std::uint64_t> addresses;

@@ -68,7 +68,7 @@ std::uint32_t magnitude_bits(double value, bool is_saturating) {
     std::frexp(value, &exponent);
     --exponent;  // value = 1.xxx * 2^exponent
     exponent = std::max(exponent, kFormat.least_exponent());
-    // In units of the last place; to even in a tie, which is exact here.
+    // Rounds to units of the last place; to even in a tie, which is exact here.
     const double units = std::nearbyint(std::ldexp(value, kFormat.fraction_bits - exponent));
     value = std::ldexp(units, exponent - kFormat.fraction_bits);
     if (value == 0) {

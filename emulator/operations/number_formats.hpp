@@ -8,7 +8,7 @@ namespace emu {
 /// The value, or the one NaN that arithmetic of GPUs gives: 0x7FFFFFFF.
 float canonical(float value);
 
-/// Their exact values; NaN stays NaN.
+/// Exact values; NaN stays NaN.
 float f16_value(std::uint16_t bits);
 float bf16_value(std::uint16_t bits);
 float e4m3_value(std::uint8_t bits);

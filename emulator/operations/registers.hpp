@@ -15,7 +15,7 @@ template <typename T>
 Vec<std::uint64_t> widened(const Vec<T>& values) {
   Vec<std::uint64_t> wide;
   for (int i = 0; i < kLanes; ++i) {
-    wide.at[i] = values.at[i];
+    wide.lanes[i] = values.lanes[i];
   }
   return wide;
 }
@@ -24,7 +24,7 @@ template <typename T>
 Vec<T> narrowed(const Vec<std::uint64_t>& values) {
   Vec<T> narrow;
   for (int i = 0; i < kLanes; ++i) {
-    narrow.at[i] = static_cast<T>(values.at[i]);
+    narrow.lanes[i] = static_cast<T>(values.lanes[i]);
   }
   return narrow;
 }
@@ -34,9 +34,9 @@ inline std::uint32_t uniform_value(Warp& warp, const Op& op, Slot slot, Lanes la
                                    FindingKind kind, std::string_view what) {
   warp.require_valid(slot, op, lanes, what);
   const auto values = warp.read<std::uint32_t>(slot);
-  const std::uint32_t value = values.at[std::countr_zero(lanes)];
+  const std::uint32_t value = values.lanes[std::countr_zero(lanes)];
   for_each_lane(lanes, [&](int lane) {
-    if (values.at[lane] != value) {
+    if (values.lanes[lane] != value) {
       warp.stop(kind, op, lanes, fmt::format("lanes give different values of {}", what));
     }
   });

@@ -128,7 +128,7 @@ void add_shared(std::vector<SharedRange>& to, std::size_t block, std::uint64_t b
                 const MatrixShape& shape, Element element) {
   const auto bytes =
       static_cast<std::uint32_t>(kChunkBytes / bytes_of(element) * bits_of(element) / 8);
-  const MatrixDescriptor descriptor = MatrixDescriptor::of(bits);
+  const MatrixDescriptor descriptor = MatrixDescriptor::from_bits(bits);
   std::vector<std::uint32_t> chunks;
   for_each_chunk(shape, shape.lines, [&](std::size_t line, std::size_t k) {
     chunks.push_back(address_of(descriptor, shape, line, k));
@@ -181,7 +181,7 @@ void add_lanes(std::vector<TensorRange>& to, const UmmaProduct& product, const O
 // Reads `shape.lines` lines of a block's shared memory behind those that are there.
 void read_shared(Lines& lines, std::span<const std::byte> shared, std::uint64_t bits,
                  const MatrixShape& shape) {
-  const MatrixDescriptor descriptor = MatrixDescriptor::of(bits);
+  const MatrixDescriptor descriptor = MatrixDescriptor::from_bits(bits);
   const std::size_t first = lines.count;
   lines.count += shape.lines;
   lines.bits.resize(lines.count * lines.depth);
@@ -293,7 +293,7 @@ Support check_product(const UmmaProduct& product) {
       !support) {
     return support;
   }
-  const UmmaInstruction instruction = UmmaInstruction::of(form, product.instruction);
+  const UmmaInstruction instruction = UmmaInstruction::from_bits(form, product.instruction);
   const OutputPart part = output_parts(product, instruction).front();
   if (Support support = check_place("D", product.d, part.columns, part.is_spread); !support) {
     return support;
@@ -311,7 +311,7 @@ Support check_product(const UmmaProduct& product) {
 
 UmmaAccesses accesses_of(const UmmaProduct& product) {
   const UmmaForm& form = product.form;
-  const UmmaInstruction instruction = UmmaInstruction::of(form, product.instruction);
+  const UmmaInstruction instruction = UmmaInstruction::from_bits(form, product.instruction);
   UmmaAccesses accesses;
   for (std::size_t block = 0; block < form.blocks; ++block) {
     if (!form.is_a_in_tensor_memory) {
@@ -336,7 +336,7 @@ UmmaAccesses accesses_of(const UmmaProduct& product) {
 }
 
 Support multiply(const UmmaProduct& product, std::span<const UmmaMemory> memory) {
-  const UmmaInstruction instruction = UmmaInstruction::of(product.form, product.instruction);
+  const UmmaInstruction instruction = UmmaInstruction::from_bits(product.form, product.instruction);
   const Lines all_of_b = lines_of_b(product, instruction, memory);
   const SumRule rule{.precision = kUmmaPrecision,
                      .accumulator = instruction.accumulator,

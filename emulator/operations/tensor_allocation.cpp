@@ -90,7 +90,7 @@ struct TensorAlloc {
 };
 
 Outcome run_alloc(Warp& warp, const Op& op, Lanes lanes) {
-  const auto& [blocks, operand, space] = op.as<TensorAlloc>();
+  const auto& [blocks, operand, space] = op.get<TensorAlloc>();
   warp.require_whole(op, lanes);
   Split& split = warp.current();
   require_tensor_blocks(warp, op, lanes, blocks);
@@ -165,7 +165,7 @@ Outcome run_dealloc(Warp& warp, const Op& op, Lanes lanes) {
   TensorMemory& own_memory = warp.block().tensor;
   const bool is_first_try = split.ticket < 0;
   // The other block of a pair may have given it back before, and ended.
-  const std::size_t blocks = op.as<TensorGroup>().blocks;
+  const std::size_t blocks = op.get<TensorGroup>().blocks;
   require_tensor_blocks(warp, op, lanes, blocks, true);
   if (is_first_try) {
     check_end(warp, op, lanes, blocks, first, columns);
@@ -180,7 +180,7 @@ Outcome run_dealloc(Warp& warp, const Op& op, Lanes lanes) {
     }
   }
   if (blocks == 2) {
-    // It may wait for the other block, or not (Table 48).
+    // dealloc may wait for the other block, or not (Table 48).
     const PairOperation& operation =
         tensor_block(warp, 2, 0).tensor.together[static_cast<std::size_t>(split.ticket)];
     const bool waits = is_first_try ? (warp.block().grid().random() & 1U) != 0 : true;
@@ -202,7 +202,7 @@ Outcome run_dealloc(Warp& warp, const Op& op, Lanes lanes) {
 
 Outcome run_relinquish(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_whole(op, lanes);
-  require_tensor_blocks(warp, op, lanes, op.as<TensorGroup>().blocks, true);
+  require_tensor_blocks(warp, op, lanes, op.get<TensorGroup>().blocks, true);
   warp.block().tensor.relinquished_by = &op;
   return Outcome::kDone;
 }

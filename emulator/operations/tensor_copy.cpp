@@ -50,7 +50,7 @@ void require_multiple(const Warp& warp, const Op& op, int lane, std::string_view
 }
 
 std::uint64_t shared_address(const Warp& warp, const Op& op, int lane) {
-  return address_of(warp, op.as<BulkTransfer>().shared, lane) % kWindowBytes;
+  return address_of(warp, op.get<BulkTransfer>().shared, lane) % kWindowBytes;
 }
 
 // Rows of a box that begins within the swizzle's pattern are not swizzled as those who count them
@@ -68,7 +68,7 @@ void require_swizzle_start(Warp& warp, const Op& op, int lane, std::uint64_t sha
 
 // The map that a box is of; a lane's address leads to it.
 TensorMapDesc map_of(Warp& warp, const Op& op, int lane) {
-  const std::uint64_t address = address_of(warp, op.as<BulkTransfer>().global, lane);
+  const std::uint64_t address = address_of(warp, op.get<BulkTransfer>().global, lane);
   const auto illegal = [&](const std::string& why) {
     warp.stop(FindingKind::kIllegalTensorMap, op, lane_bit(lane),
               fmt::format("at {:#x}: {}", address, why));
@@ -98,7 +98,7 @@ TensorMapDesc map_of(Warp& warp, const Op& op, int lane) {
   return map;
 }
 
-// Its bytes in shared memory, from where it begins.
+// Extent of a copy in shared memory, from where it begins.
 struct Extent {
   std::uint64_t bytes = 0;
   std::uint64_t alignment = kBoxUnit;
@@ -118,7 +118,7 @@ Extent extent_of(Warp& warp, const Op& op, int lane, BulkCopy& copy) {
 void add_pieces(Warp& warp, const Op& op, int lane, std::uint32_t shared, const Extent& extent,
                 BulkCopy& copy) {
   if (op.list.empty()) {
-    const std::uint64_t global = address_of(warp, op.as<BulkTransfer>().global, lane);
+    const std::uint64_t global = address_of(warp, op.get<BulkTransfer>().global, lane);
     require_multiple(warp, op, lane, "the address", global, kBoxUnit);
     copy.pieces = pieces_of_line(global, shared, static_cast<std::uint32_t>(extent.bytes));
     return;
@@ -149,7 +149,7 @@ void add_pieces(Warp& warp, const Op& op, int lane, std::uint32_t shared, const 
 // own does.
 std::vector<BulkTarget> targets_of(Warp& warp, const Op& op, int lane, std::uint64_t shared,
                                    std::uint32_t mbarrier_rank) {
-  const bool is_of_pair = op.as<BulkTransfer>().is_of_pair;
+  const bool is_of_pair = op.get<BulkTransfer>().is_of_pair;
   const auto target = [&](std::uint32_t rank) {
     return BulkTarget{rank, is_of_pair ? (rank & ~1U) | (mbarrier_rank & 1U) : rank};
   };
@@ -218,7 +218,7 @@ void start_load(Warp& warp, const Op& op, int lane) {
   BulkCopy copy{.warp = warp, .op = op, .lane = lane};
   const Extent extent = extent_of(warp, op, lane, copy);
   const std::uint64_t shared = shared_address(warp, op, lane);
-  const BulkTransfer& transfer = op.as<BulkTransfer>();
+  const BulkTransfer& transfer = op.get<BulkTransfer>();
   const std::uint64_t mbarrier = address_of(warp, transfer.mbarrier, lane) % kWindowBytes;
   require_multiple(warp, op, lane, "the address in shared memory", shared, extent.alignment);
   require_swizzle_start(warp, op, lane, shared, copy.map.swizzle);
@@ -227,7 +227,7 @@ void start_load(Warp& warp, const Op& op, int lane) {
   resolve_unaligned(warp, op, lane,
                     transfer.is_to_own ? MemorySpace::kShared : MemorySpace::kClusterShared, shared,
                     extent.bytes);
-  // Of a pair of blocks (cta_group::2), either one's mbarrier may count: for a multicast, that of
+  // Either mbarrier of a pair of blocks (cta_group::2) may count: for a multicast, that of
   // the same parity in each pair.
   const std::uint64_t apart = (shared ^ mbarrier) >> kRankShift;
   if (apart > (transfer.is_of_pair ? 1 : 0)) {

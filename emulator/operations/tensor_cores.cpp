@@ -60,7 +60,7 @@ struct Issue {
 
 // Products into the same accumulator, with the same shape.
 std::uint64_t form_of(const UmmaProduct& product) {
-  const UmmaInstruction instruction = UmmaInstruction::of(product.form, product.instruction);
+  const UmmaInstruction instruction = UmmaInstruction::from_bits(product.form, product.instruction);
   return std::uint64_t{product.d} | std::uint64_t{instruction.rows} << 32U |
          std::uint64_t{instruction.columns} << 48U;
 }
@@ -84,7 +84,7 @@ constexpr std::array<std::string_view, 7> kProductNames = {"the address of D",
 
 UmmaProduct product_of(Warp& warp, const Op& op, int lane) {
   const std::vector<Slot>& list = op.list;
-  const TensorProductOp& details = op.as<TensorProductOp>();
+  const TensorProductOp& details = op.get<TensorProductOp>();
   UmmaProduct product{.form = details.form};
   product.d = warp.read_lane<std::uint32_t>(list[0], lane) + details.d_offset;
   product.a = product.form.is_a_in_tensor_memory
@@ -105,7 +105,7 @@ UmmaProduct product_of(Warp& warp, const Op& op, int lane) {
 }
 
 Outcome run_product(Warp& warp, const Op& op, Lanes lanes) {
-  require_tensor_blocks(warp, op, lanes, op.as<TensorProductOp>().form.blocks);
+  require_tensor_blocks(warp, op, lanes, op.get<TensorProductOp>().form.blocks);
   for (std::size_t i = 0; i < op.list.size(); ++i) {
     if (op.list[i] != kNoSlot) {
       warp.require_valid(op.list[i], op, lanes,
@@ -159,7 +159,7 @@ constexpr std::array<CopyForm, 5> kCopyForms = {{
 std::vector<TensorCopyUnit> units_of(const CopyForm& form, std::uint64_t descriptor,
                                      std::size_t column) {
   const MatrixShape shape{.lines = form.rows, .depth = form.bytes, .element_bytes = 1};
-  const MatrixDescriptor matrix = MatrixDescriptor::of(descriptor);
+  const MatrixDescriptor matrix = MatrixDescriptor::from_bits(descriptor);
   std::vector<TensorCopyUnit> units;
   for (std::size_t lane = 0; lane < kTensorLanes; ++lane) {
     for (std::size_t byte = 0; byte < form.bytes; byte += kChunkBytes) {
@@ -180,7 +180,7 @@ struct TensorCopyOp {
 };
 
 Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
-  const TensorCopyOp& details = op.as<TensorCopyOp>();
+  const TensorCopyOp& details = op.get<TensorCopyOp>();
   require_tensor_blocks(warp, op, lanes, details.blocks);
   warp.require_valid(op.slots[0], op, lanes, "the address in tensor memory");
   warp.require_valid(op.slots[1], op, lanes, "the descriptor");
@@ -225,7 +225,7 @@ struct TensorCommitOp {
 };
 
 Outcome run_commit(Warp& warp, const Op& op, Lanes lanes) {
-  const TensorCommitOp& details = op.as<TensorCommitOp>();
+  const TensorCommitOp& details = op.get<TensorCommitOp>();
   require_tensor_blocks(warp, op, lanes, details.blocks);
   warp.require_valid(op.slots[0], op, lanes, "the mbarrier's address");
   if (op.slots[1] != kNoSlot) {

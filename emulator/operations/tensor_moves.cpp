@@ -110,7 +110,7 @@ class MoveWork : public AsyncWork {
       : AsyncWork(warp, op, kAllLanes), move_(std::move(move)), lane_(lane), column_(column) {}
 
   bool step(std::mt19937_64& /*random*/) override {
-    const MoveForm& form = op().as<MoveForm>();
+    const MoveForm& form = op().get<MoveForm>();
     TensorMemory& memory = warp().block().tensor;
     const std::size_t words = form.is_packed ? 2 : 1;
     const std::uint32_t mask = form.is_packed ? 0xFFFFU : ~0U;
@@ -118,7 +118,7 @@ class MoveWork : public AsyncWork {
       for (std::size_t lane = 0; lane < kWarpLanes; ++lane) {
         const Place place = place_of(form, lane, r);
         const std::size_t first = tensor_place(lane_ + place.lane, column_ + place.column);
-        std::uint32_t& value = move_->values[r].at[lane];
+        std::uint32_t& value = move_->values[r].lanes[lane];
         const Lanes bit = Lanes{1} << lane;
         if (move_->is_load) {
           value = 0;
@@ -154,19 +154,19 @@ TensorRange begin_of(Warp& warp, const Op& op, Lanes lanes, const MoveForm& form
       uniform_value(warp, op, op.slots[0], lanes, FindingKind::kIllegalOperand,
                     "the address in tensor memory") +
       form.offset;
-  const std::size_t own = static_cast<std::size_t>(warp.index()) % 4 * kWarpLanes;
+  const std::size_t first_lane = static_cast<std::size_t>(warp.index()) % 4 * kWarpLanes;
   const std::size_t lane = tensor_lane(address);
-  const std::size_t within = lane % kWarpLanes;
-  if (lane - within != 0 && lane - within != own) {
+  const std::size_t offset = lane % kWarpLanes;
+  if (lane - offset != 0 && lane - offset != first_lane) {
     warp.stop(FindingKind::kIllegalOperand, op, lanes,
               fmt::format("lane {} of tensor memory, and warp {} can access lanes {} to {} alone",
-                          lane, warp.index(), own, own + kWarpLanes - 1));
+                          lane, warp.index(), first_lane, first_lane + kWarpLanes - 1));
   }
-  if (within != 0 && (form.lanes() == kWarpLanes || within != 16)) {
+  if (offset != 0 && (form.lanes() == kWarpLanes || offset != 16)) {
     warp.stop(FindingKind::kMisaligned, op, lanes,
               fmt::format("{} lanes of tensor memory cannot begin at lane {}", form.lanes(), lane));
   }
-  return {.lane = own + within, .column = tensor_column(address)};
+  return {.lane = first_lane + offset, .column = tensor_column(address)};
 }
 
 Outcome run_move(Warp& warp, const Op& op, Lanes lanes) {
@@ -174,7 +174,7 @@ Outcome run_move(Warp& warp, const Op& op, Lanes lanes) {
   if (lanes != kAllLanes) {
     warp.stop(FindingKind::kDivergent, op, lanes, "lanes of the warp have exited");
   }
-  const MoveForm& form = op.as<MoveForm>();
+  const MoveForm& form = op.get<MoveForm>();
   const bool is_load = form.is_load;
   const TensorRange begin = begin_of(warp, op, lanes, form);
   Block& block = warp.block();
@@ -212,7 +212,7 @@ struct MoveWait {
 
 Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_whole(op, lanes);
-  const bool are_loads = op.as<MoveWait>().are_loads;
+  const bool are_loads = op.get<MoveWait>().are_loads;
   const auto is_meant = [&](const auto& move) { return move->is_load == are_loads; };
   auto& moves = warp.tensor_moves;
   if (std::ranges::any_of(moves,
@@ -278,8 +278,8 @@ void decode_tensor_move(Decoder& decoder, bool is_load) {
     form.split = static_cast<std::size_t>(decoder.immediate(place + 1));
   }
   const syntax::Operand& value = decoder.operand(values);
-  const std::vector<syntax::Operand> one(1, value);
-  const auto& parts = value.kind == syntax::OperandKind::kVector ? value.parts : one;
+  const std::vector<syntax::Operand> single(1, value);
+  const auto& parts = value.kind == syntax::OperandKind::kVector ? value.parts : single;
   if (parts.size() != form.registers) {
     decoder.fail(fmt::format("{} registers, and not {}", form.registers, parts.size()));
   }

@@ -17,7 +17,7 @@ constexpr std::uint32_t field(std::uint32_t bits, unsigned first, unsigned count
 // Bits of the instruction descriptor that are 0 in all kinds here: 6, and sparsity's 0-2.
 constexpr std::uint32_t kSparsity = 0x7;
 constexpr std::uint32_t kReserved = 1U << 6U;
-// In kinds without scales, and in those with them.
+// Reserved bits in kinds without scales, and in those with them.
 constexpr std::uint32_t kReservedWithoutScales = 1U << 23U | 1U << 29U;
 constexpr std::uint32_t kReservedWithScales = 1U << 3U | 7U << 24U | 1U << 31U;
 
@@ -91,11 +91,11 @@ Support check_shape(const UmmaForm& form, std::uint32_t bits) {
   const bool is_pair = form.blocks == 2;
   const std::uint32_t rows = field(bits, 24, 5) * 16;
   const std::uint32_t columns = field(bits, 17, 6) * 8;
-  const std::uint32_t few = is_pair || form.has_scales() ? 128 : 64;
-  const std::uint32_t many = is_pair ? 256 : 128;
-  if (rows != few && rows != many) {
-    return {fmt::format("M is {}, and not {}{}", rows, few,
-                        few == many ? "" : fmt::format(" or {}", many))};
+  const std::uint32_t small = is_pair || form.has_scales() ? 128 : 64;
+  const std::uint32_t large = is_pair ? 256 : 128;
+  if (rows != small && rows != large) {
+    return {fmt::format("M is {}, and not {}{}", rows, small,
+                        small == large ? "" : fmt::format(" or {}", large))};
   }
   const std::uint32_t blocks = is_pair ? 2 : 1;
   const bool is_b_transposed = field(bits, kB.transposed_bit, 1) != 0;
@@ -115,7 +115,7 @@ Support check_shape(const UmmaForm& form, std::uint32_t bits) {
 
 }  // namespace
 
-UmmaInstruction UmmaInstruction::of(const UmmaForm& form, std::uint32_t bits) {
+UmmaInstruction UmmaInstruction::from_bits(const UmmaForm& form, std::uint32_t bits) {
   constexpr std::array kAccumulators = {Accumulator::kF16, Accumulator::kF32, Accumulator::kS32,
                                         Accumulator::kS32};
   const bool has_scales = form.has_scales();
@@ -166,7 +166,7 @@ Support check_instruction(const UmmaForm& form, std::uint32_t bits) {
     if (field(bits, kA.transposed_bit, 1) != 0) {
       return {"A is in tensor memory, and transposed"};
     }
-    if (is_packed(UmmaInstruction::of(form, bits).a)) {
+    if (is_packed(UmmaInstruction::from_bits(form, bits).a)) {
       return {"A is in tensor memory with elements of less than 8 bits, which is not emulated"};
     }
   }
@@ -193,7 +193,7 @@ Support check_umma_matrix(std::uint64_t bits, const MatrixShape& shape) {
     case 7:
       return {fmt::format("its swizzle is {}, which means nothing", swizzle)};
     default:
-      return check_matrix(MatrixDescriptor::of(bits), shape);
+      return check_matrix(MatrixDescriptor::from_bits(bits), shape);
   }
 }
 

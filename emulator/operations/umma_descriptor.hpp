@@ -40,7 +40,7 @@ struct UmmaInstruction {
   std::size_t scale_b_byte = 0;
 
   /// Bits that mean nothing are dropped; of codes that mean nothing, what comes is not said.
-  [[nodiscard]] static UmmaInstruction of(const UmmaForm& form, std::uint32_t bits);
+  [[nodiscard]] static UmmaInstruction from_bits(const UmmaForm& form, std::uint32_t bits);
 
   /// One block's part of A and B: each block has its rows of A and its columns of B.
   [[nodiscard]] MatrixShape shape_of_a(const UmmaForm& form) const;
@@ -51,7 +51,7 @@ struct UmmaInstruction {
 Support check_instruction(const UmmaForm& form, std::uint32_t bits);
 
 /// Checks a descriptor of such a matrix in shared memory as sm_100 has it (PTX ISA 9.7.16.4.1).
-/// MatrixDescriptor::of reads one that is allowed.
+/// MatrixDescriptor::from_bits reads one that is allowed.
 Support check_umma_matrix(std::uint64_t bits, const MatrixShape& shape);
 
 }  // namespace emu

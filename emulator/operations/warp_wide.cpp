@@ -20,9 +20,9 @@ namespace {
 Lanes member_mask(Warp& warp, const Op& op, Slot slot, Lanes lanes) {
   warp.require_valid(slot, op, lanes, "the mask of lanes");
   const auto masks = warp.read<std::uint32_t>(slot);
-  const Lanes mask = masks.at[std::countr_zero(lanes)];
+  const Lanes mask = masks.lanes[std::countr_zero(lanes)];
   for_each_lane(lanes, [&](int lane) {
-    if (masks.at[lane] != mask) {
+    if (masks.lanes[lane] != mask) {
       warp.stop(FindingKind::kIllegalOperand, op, lanes, "lanes name different masks of lanes");
     }
   });
@@ -47,39 +47,39 @@ Outcome run_shfl(Warp& warp, const Op& op, Lanes lanes) {
   const auto a = warp.read<std::uint32_t>(op.slots[2]);
   const auto b = warp.read<std::uint32_t>(op.slots[3]);
   const auto c = warp.read<std::uint32_t>(op.slots[4]);
-  const Shuffle shuffle = op.as<ShuffleMode>().shuffle;
+  const Shuffle shuffle = op.get<ShuffleMode>().shuffle;
   Vec<std::uint32_t> d{};
   Lanes inside = 0;
   Lanes valid = 0;
   for_each_lane(lanes, [&](int lane) {
-    const auto clamp = static_cast<int>(c.at[lane] & 0x1FU);
-    const auto segment = static_cast<int>(c.at[lane] >> 8U & 0x1FU);
-    const int by = static_cast<int>(b.at[lane] & 0x1FU);
-    const int most = (lane & segment) | (clamp & ~segment);
-    const int least = lane & segment;
+    const auto clamp = static_cast<int>(c.lanes[lane] & 0x1FU);
+    const auto segment = static_cast<int>(c.lanes[lane] >> 8U & 0x1FU);
+    const int distance = static_cast<int>(b.lanes[lane] & 0x1FU);
+    const int last = (lane & segment) | (clamp & ~segment);
+    const int first_lane = lane & segment;
     int from = 0;
     bool is_inside = false;
     switch (shuffle) {
       case Shuffle::kIndex:
-        from = least | (by & ~segment);
-        is_inside = from <= most;
+        from = first_lane | (distance & ~segment);
+        is_inside = from <= last;
         break;
       case Shuffle::kUp:
-        from = lane - by;
-        is_inside = from >= most;
+        from = lane - distance;
+        is_inside = from >= last;
         break;
       case Shuffle::kDown:
-        from = lane + by;
-        is_inside = from <= most;
+        from = lane + distance;
+        is_inside = from <= last;
         break;
       case Shuffle::kButterfly:
-        from = lane ^ by;
-        is_inside = from <= most;
+        from = lane ^ distance;
+        is_inside = from <= last;
         break;
     }
     from = is_inside ? from : lane;
     inside |= Lanes{is_inside} << static_cast<unsigned>(lane);
-    d.at[lane] = a.at[from];
+    d.lanes[lane] = a.lanes[from];
     // A lane that does not take part has no value to give.
     const Lanes source = lane_bit(from);
     if ((source & lanes & warp.valid(op.slots[2])) != 0) {
@@ -123,7 +123,7 @@ struct VoteMode {
 Outcome run_vote(Warp& warp, const Op& op, Lanes lanes) {
   member_mask(warp, op, op.slots[2], lanes);
   warp.require_valid(op.slots[1], op, lanes, "the predicate");
-  const auto& [vote, is_negated] = op.as<VoteMode>();
+  const auto& [vote, is_negated] = op.get<VoteMode>();
   const Lanes votes = (warp.read_predicate(op.slots[1]) ^ (is_negated ? kAllLanes : 0)) & lanes;
   switch (vote) {
     case Vote::kAll:
@@ -138,7 +138,7 @@ Outcome run_vote(Warp& warp, const Op& op, Lanes lanes) {
       break;
     case Vote::kBallot: {
       Vec<std::uint32_t> d;
-      std::ranges::fill(d.at, votes);
+      std::ranges::fill(d.lanes, votes);
       warp.write(op.slots[0], d, lanes, kAllLanes);
       break;
     }
@@ -168,7 +168,7 @@ Outcome run_elect(Warp& warp, const Op& op, Lanes lanes) {
   const Lanes leader = lanes & (~lanes + 1);
   if (op.slots[0] != kNoSlot) {
     Vec<std::uint32_t> d;
-    std::ranges::fill(d.at, static_cast<std::uint32_t>(std::countr_zero(leader)));
+    std::ranges::fill(d.lanes, static_cast<std::uint32_t>(std::countr_zero(leader)));
     warp.write(op.slots[0], d, lanes, kAllLanes);
   }
   warp.write_predicate(op.slots[1], leader, lanes, kAllLanes);
@@ -232,21 +232,21 @@ template <typename T, typename F>
 Outcome run_redux(Warp& warp, const Op& op, Lanes lanes) {
   member_mask(warp, op, op.slots[2], lanes);
   auto values = warp.read<T>(op.slots[1]);
-  const auto& [is_of_magnitudes, propagates_nan] = op.as<ReductionMode>();
+  const auto& [is_of_magnitudes, propagates_nan] = op.get<ReductionMode>();
   const int first = std::countr_zero(lanes);
   [[maybe_unused]] bool has_nan = false;
   if constexpr (std::is_floating_point_v<T>) {
-    for (T& value : values.at) {
+    for (T& value : values.lanes) {
       value = is_of_magnitudes ? std::abs(value) : value;
     }
   }
-  T result = values.at[first];
+  T result = values.lanes[first];
   for_each_lane(lanes, [&](int lane) {
     if (lane != first) {
-      result = F{}(result, values.at[lane]);
+      result = F{}(result, values.lanes[lane]);
     }
     if constexpr (std::is_floating_point_v<T>) {
-      has_nan = has_nan || std::isnan(values.at[lane]);
+      has_nan = has_nan || std::isnan(values.lanes[lane]);
     }
   });
   if constexpr (std::is_floating_point_v<T>) {
@@ -254,7 +254,7 @@ Outcome run_redux(Warp& warp, const Op& op, Lanes lanes) {
                                        : canonical(result);
   }
   Vec<T> d;
-  std::ranges::fill(d.at, result);
+  std::ranges::fill(d.lanes, result);
   const bool is_valid = (warp.valid(op.slots[1]) & lanes) == lanes;
   warp.write(op.slots[0], d, lanes, is_valid ? kAllLanes : 0);
   return Outcome::kDone;
@@ -296,7 +296,7 @@ void decode_redux(Decoder& decoder) {
 
 Outcome run_activemask(Warp& warp, const Op& op, Lanes lanes) {
   Vec<std::uint32_t> d;
-  std::ranges::fill(d.at, lanes);
+  std::ranges::fill(d.lanes, lanes);
   warp.write(op.slots[0], d, lanes, kAllLanes);
   return Outcome::kDone;
 }

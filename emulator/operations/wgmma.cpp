@@ -65,17 +65,17 @@ std::uint64_t descriptor_in(Warp& warp, const Op& op, Slot slot, Lanes lanes, st
                             const MatrixShape& shape) {
   warp.require_valid(slot, op, lanes, fmt::format("the descriptor of {}", name));
   const auto values = warp.read<std::uint64_t>(slot);
-  for (const std::uint64_t value : values.at) {
-    if (value != values.at[0]) {
+  for (const std::uint64_t value : values.lanes) {
+    if (value != values.lanes[0]) {
       warp.stop(FindingKind::kIllegalOperand, op, lanes,
                 fmt::format("lanes give different descriptors of {}", name));
     }
   }
-  if (const Support support = check_matrix(values.at[0], shape); !support) {
+  if (const Support support = check_matrix(values.lanes[0], shape); !support) {
     warp.stop(FindingKind::kIllegalOperand, op, lanes,
-              fmt::format("the descriptor {:#x} of {}: {}", values.at[0], name, support.reason));
+              fmt::format("the descriptor {:#x} of {}: {}", values.lanes[0], name, support.reason));
   }
-  return values.at[0];
+  return values.lanes[0];
 }
 
 bool scale_of(Warp& warp, const Op& op, Lanes lanes, bool is_negated) {
@@ -110,8 +110,8 @@ Support check_register(const MatrixProducts& products, const RegisterUse& use, c
                         other())};
   }
   // Products into the same registers follow one another if they have the same shape.
-  const WgmmaForm& earlier = use.op->as<WgmmaForm>();
-  const WgmmaForm& form = op.as<WgmmaForm>();
+  const WgmmaForm& earlier = use.op->get<WgmmaForm>();
+  const WgmmaForm& form = op.get<WgmmaForm>();
   const bool has_same_shape =
       earlier.columns == form.columns && bytes_of(earlier.a) == bytes_of(form.a);
   if (is_accumulator && !(use.is_accumulator && has_same_shape) && use.fences == products.fences) {
@@ -125,12 +125,12 @@ Support check_register(const MatrixProducts& products, const RegisterUse& use, c
 
 // The warp reads its rows of A, and all of B.
 void check_operands(Warp& warp, const Op& op, const std::array<std::uint64_t, 2>& descriptors) {
-  const WgmmaForm& form = op.as<WgmmaForm>();
+  const WgmmaForm& form = op.get<WgmmaForm>();
   const AsyncAccesses accesses(warp, op, kAllLanes, races::GroupKind::kProduct);
   Block& block = warp.block();
   const auto read = [&](std::uint64_t bits, const MatrixShape& shape, std::size_t first,
                         std::size_t count) {
-    const MatrixDescriptor descriptor = MatrixDescriptor::of(bits);
+    const MatrixDescriptor descriptor = MatrixDescriptor::from_bits(bits);
     for_each_chunk(shape, count, [&](std::size_t line, std::size_t k) {
       const std::uint32_t address = address_of(descriptor, shape, first + line, k);
       if (address + kChunkBytes <= block.shared.size()) {  // the product finds it else
@@ -148,7 +148,7 @@ void check_operands(Warp& warp, const Op& op, const std::array<std::uint64_t, 2>
 // list: the accumulators, and A's registers if it has some. slots: the descriptors of A and B,
 // scale-d.
 Outcome run_product(Warp& warp, const Op& op, Lanes lanes) {
-  const WgmmaForm& form = op.as<WgmmaForm>();
+  const WgmmaForm& form = op.get<WgmmaForm>();
   warp.require_whole(op, lanes);
   MatrixProducts& products = warp.products;
   products.uses.resize(warp.block().grid().program->async_registers);
@@ -219,7 +219,7 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
     split.ticket = 0;
   }
   MatrixProducts& products = warp.products;
-  while (products.groups.size() > op.as<WgmmaWait>().most_pending) {
+  while (products.groups.size() > op.get<WgmmaWait>().most_pending) {
     const std::uint64_t last = products.groups.front();
     if (products.finished < last) {
       return warp.wait_for(WaitFor::kProducts);
@@ -230,7 +230,7 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
   split.ticket = -1;
   while (!products.pending.empty() && products.pending.front().number <= products.completed) {
     const Op& product = *products.pending.front().op;
-    for (std::size_t i = 0; i < product.as<WgmmaForm>().accumulators(); ++i) {
+    for (std::size_t i = 0; i < product.get<WgmmaForm>().accumulators(); ++i) {
       if (!products.is_under_way(products.uses[product.async_registers[i].number])) {
         warp.set_valid(product.list[i], kAllLanes);
       }

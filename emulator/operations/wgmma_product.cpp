@@ -27,7 +27,7 @@ class OperandReader {
                 const MatrixShape& shape)
       : product_(product),
         name_(name),
-        descriptor_(MatrixDescriptor::of(descriptor)),
+        descriptor_(MatrixDescriptor::from_bits(descriptor)),
         shape_(shape) {}
 
   void read(Lines& lines, std::size_t first) const {
@@ -74,7 +74,7 @@ void read_registers_of_a(const Warp& warp, const Op& op, std::size_t first, Line
       const std::size_t row = lane / 4 + 8 * (r % 2);
       const std::size_t k = (4 * (lane % 4) + 16 * (r / 2)) / bytes;
       for (std::size_t i = 0; i < 4 / bytes; ++i) {
-        const std::uint32_t bits = words.at[lane] >> (8 * bytes * i);
+        const std::uint32_t bits = words.lanes[lane] >> (8 * bytes * i);
         lines.bits[row * lines.depth + k + i] =
             static_cast<std::uint16_t>(bits & (bytes == 2 ? 0xFFFFU : 0xFFU));
       }
@@ -96,7 +96,7 @@ bool WgmmaProduct::can_step() const {
 }
 
 bool WgmmaProduct::step(std::mt19937_64& /*random*/) {
-  const WgmmaForm& form = op().as<WgmmaForm>();
+  const WgmmaForm& form = op().get<WgmmaForm>();
   const std::size_t depth = form.depth();
   Lines a{.element = form.a,
           .count = kRowsOfWarp,
@@ -120,14 +120,14 @@ bool WgmmaProduct::step(std::mt19937_64& /*random*/) {
   for (std::size_t r = 0; adds_ && r < form.accumulators(); ++r) {
     const auto words = warp().read<std::uint32_t>(op().list[r]);
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      d[place_in_d(r, lane, form.columns)] = words.at[lane];
+      d[place_in_d(r, lane, form.columns)] = words.lanes[lane];
     }
   }
   multiply_add(a, b, d, {.precision = wgmma_precision(form.a)});
   for (std::size_t r = 0; r < form.accumulators(); ++r) {
     Vec<std::uint32_t> words;
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      words.at[lane] = d[place_in_d(r, lane, form.columns)];
+      words.lanes[lane] = d[place_in_d(r, lane, form.columns)];
     }
     warp().write(op().list[r], words, kAllLanes, 0);  // valid after the wait
   }

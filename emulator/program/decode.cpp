@@ -212,9 +212,9 @@ void Decoder::finish() const {
   }
 }
 
-void Decoder::expect_operands(std::size_t least, std::size_t most) const {
+void Decoder::expect_operands(std::size_t least, std::size_t maximum) const {
   const std::size_t count = instruction_.operands.size();
-  if (count < least || count > most) {
+  if (count < least || count > maximum) {
     fail(fmt::format("{} operands", count));
   }
 }

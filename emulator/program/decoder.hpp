@@ -39,7 +39,7 @@ class Decoder {
   /// Fails if a modifier is left that was not taken.
   void finish() const;
 
-  void expect_operands(std::size_t least, std::size_t most) const;
+  void expect_operands(std::size_t least, std::size_t maximum) const;
   void expect_operands(std::size_t count) const { expect_operands(count, count); }
   [[nodiscard]] const syntax::Operand& operand(std::size_t index) const;
 

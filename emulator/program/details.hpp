@@ -29,7 +29,7 @@ class Details {
   /// Throws std::logic_error where another type was set: the code of one instruction has been given
   /// to another.
   template <typename T>
-  [[nodiscard]] const T& as() const {
+  [[nodiscard]] const T& get() const {
     if (!holds<T>()) [[unlikely]] {
       throw std::logic_error("an operation has details of another type than its code reads");
     }

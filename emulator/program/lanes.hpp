@@ -19,7 +19,7 @@ constexpr Lanes lane_bit(int lane) {
 /// A value for each lane.
 template <typename T>
 struct Vec {
-  T at[kLanes];  // NOLINT(modernize-avoid-c-arrays): it is copied as memory
+  T lanes[kLanes];  // NOLINT(modernize-avoid-c-arrays): it is copied as memory
 };
 
 /// Calls use(lane) for each of them, from the lowest on.

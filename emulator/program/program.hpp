@@ -72,8 +72,8 @@ struct Op {
   const syntax::Instruction* instruction = nullptr;
 
   template <typename T>
-  [[nodiscard]] const T& as() const {
-    return details.as<T>();
+  [[nodiscard]] const T& get() const {
+    return details.get<T>();
   }
 };
 

@@ -79,7 +79,7 @@ struct View {
   const Clock* before = nullptr;
   const Clock* before_as_written = nullptr;  // of generic writes: what the proxy may see of them
   const Fragments* fragments = nullptr;      // null: the warp's lanes are together
-  // For global memory: grids whose accesses happen before.
+  // Grids whose accesses to global memory happen before.
   const EndedGrids* ended = nullptr;
   const EndedGrids* ended_as_written = nullptr;
   const EndedGrids* ended_at_begin = nullptr;  // when the grid began

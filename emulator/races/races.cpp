@@ -200,7 +200,7 @@ bool ClusterRaces::is_initialized(Actor warp, const MbarrierMeeting& mbarrier,
   return mbarrier.init.epoch <= clock.at(actor) || mbarrier.init.epoch <= order.init.at(actor);
 }
 
-// From now on the asynchronous proxy sees all generic writes that happen before the warp.
+// Lets the asynchronous proxy see all generic writes that happen before the warp.
 void ClusterRaces::fence_async(Actor warp, bool is_shared, bool is_global) {
   Order& order = state(warp).order;
   if (is_shared) {

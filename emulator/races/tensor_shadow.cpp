@@ -47,11 +47,11 @@ std::optional<Conflict> TensorShadow::for_each_cell(std::size_t lane, std::size_
   }
   std::optional<Conflict> conflict;
   for (std::size_t row = lane / kLanes; row * kLanes < lane + lanes; ++row) {
-    for (std::size_t at = column; at < column + columns; ++at) {
-      Cell& cell = cells_[row * kTensorColumns + at];
+    for (std::size_t place = column; place < column + columns; ++place) {
+      Cell& cell = cells_[row * kTensorColumns + place];
       if (std::optional<Conflict> conflict_here = use(cell);
           conflict_here.has_value() && !conflict.has_value()) {
-        conflict_here->offset = tensor_address(row * kLanes, at);
+        conflict_here->offset = tensor_address(row * kLanes, place);
         conflict = conflict_here;
       }
     }

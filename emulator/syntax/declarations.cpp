@@ -130,7 +130,7 @@ void DeclarationReader::skip_pointee() {
   }
 }
 
-std::size_t DeclarationReader::read_bytes(std::size_t element, std::size_t most) {
+std::size_t DeclarationReader::read_bytes(std::size_t element, std::size_t limit) {
   std::size_t bytes = element;
   while (lexer_.peek().is('[')) {
     const Token place = lexer_.take();
@@ -138,8 +138,8 @@ std::size_t DeclarationReader::read_bytes(std::size_t element, std::size_t most)
       return 0;
     }
     const std::uint64_t extent = expect_integer();
-    if (extent != 0 && bytes > most / extent) {
-      fail(place, fmt::format("more than {} bytes", most));
+    if (extent != 0 && bytes > limit / extent) {
+      fail(place, fmt::format("more than {} bytes", limit));
     }
     bytes *= extent;
     expect(']');

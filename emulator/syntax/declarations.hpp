@@ -37,7 +37,7 @@ class DeclarationReader : public TokenReader {
   /// .ptr [.space] [.align N], or nothing.
   void skip_pointee();
   /// Reads the extent of an array: [2][3]: 6 elements; []: 0; nothing: 1.
-  std::size_t read_bytes(std::size_t element, std::size_t most);
+  std::size_t read_bytes(std::size_t element, std::size_t limit);
   std::vector<std::byte> read_initial(std::size_t element, std::size_t bytes);
 };
 

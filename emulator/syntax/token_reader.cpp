@@ -51,11 +51,11 @@ std::int64_t TokenReader::expect_signed() {
   return static_cast<std::int64_t>(is_negative ? std::uint64_t{0} - bits : bits);
 }
 
-std::uint64_t TokenReader::expect_up_to(std::uint64_t most) {
+std::uint64_t TokenReader::expect_up_to(std::uint64_t limit) {
   const Token token = lexer_.peek();
   const std::uint64_t value = expect_integer();
-  if (value > most) {
-    fail(token, fmt::format("expected a whole number of at most {}", most));
+  if (value > limit) {
+    fail(token, fmt::format("expected a whole number of at most {}", limit));
   }
   return value;
 }

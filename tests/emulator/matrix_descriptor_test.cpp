@@ -23,7 +23,7 @@ std::uint64_t bits_of_descriptor(unsigned start, unsigned leading, unsigned stri
 
 TEST(MatrixDescriptor, HoldsItsFields) {
   const auto descriptor =
-      MatrixDescriptor::of(bits_of_descriptor(0x3FFF0, 0x12340, 0x2AAA0, 5, Swizzle::k64));
+      MatrixDescriptor::from_bits(bits_of_descriptor(0x3FFF0, 0x12340, 0x2AAA0, 5, Swizzle::k64));
   EXPECT_EQ(descriptor.start, 0x3FFF0U);
   EXPECT_EQ(descriptor.leading, 0x12340U);
   EXPECT_EQ(descriptor.stride, 0x2AAA0U);
@@ -58,7 +58,7 @@ TEST(MatrixDescriptor, FindsEveryElement) {
         pattern + 32 * step, is_swapped ? placement.groups : placement.pieces,
         is_swapped ? placement.pieces : placement.groups, base, kSwizzles.at(mode));
     ASSERT_TRUE(check_matrix(bits, shape));
-    const MatrixDescriptor descriptor = MatrixDescriptor::of(bits);
+    const MatrixDescriptor descriptor = MatrixDescriptor::from_bits(bits);
     for (unsigned line = 0; line < shape.lines; ++line) {
       for (unsigned k = 0; k < shape.depth; ++k) {
         const unsigned along = k + 32 * step / static_cast<unsigned>(shape.element_bytes);
@@ -75,18 +75,19 @@ TEST(MatrixDescriptor, KnowsThePublishedTables) {
   const MatrixShape rows{.lines = 8, .depth = 16, .element_bytes = 2};
   constexpr std::array<std::array<unsigned, 2>, 8> k32 = {
       {{0, 1}, {2, 3}, {4, 5}, {6, 7}, {9, 8}, {11, 10}, {13, 12}, {15, 14}}};
-  const auto wide = MatrixDescriptor::of(bits_of_descriptor(0, 0, 0, 0, Swizzle::k32));
+  const auto wide = MatrixDescriptor::from_bits(bits_of_descriptor(0, 0, 0, 0, Swizzle::k32));
   for (unsigned line = 0; line < 8; ++line) {
     EXPECT_EQ(address_of(wide, rows, line, 0), k32.at(line)[0] * 16);
     EXPECT_EQ(address_of(wide, rows, line, 8), k32.at(line)[1] * 16);
   }
-  const auto widest = MatrixDescriptor::of(bits_of_descriptor(0x60, 0, 0, 0, Swizzle::k128));
+  const auto widest = MatrixDescriptor::from_bits(bits_of_descriptor(0x60, 0, 0, 0, Swizzle::k128));
   constexpr std::array<unsigned, 8> k128 = {6, 7, 4, 5, 2, 3, 0, 1};
   for (unsigned line = 0; line < 8; ++line) {
     EXPECT_EQ(address_of(widest, rows, line, 0), line * 128 + k128.at(line) * 16);
   }
   const MatrixShape columns{.lines = 32, .depth = 16, .element_bytes = 2, .is_k_major = false};
-  const auto example = MatrixDescriptor::of(bits_of_descriptor(0, 256, 512, 0, Swizzle::k32));
+  const auto example =
+      MatrixDescriptor::from_bits(bits_of_descriptor(0, 256, 512, 0, Swizzle::k32));
   EXPECT_EQ(address_of(example, columns, 9, 0), 18U);
   EXPECT_EQ(address_of(example, columns, 16, 0), 256U);
   EXPECT_EQ(address_of(example, columns, 1, 8), 514U);

@@ -35,7 +35,7 @@ TEST(UmmaDescriptor, HoldsItsFields) {
   umma.scale_a_byte = 3;
   umma.scale_b_byte = 2;
   EXPECT_EQ(wrong(umma), "");
-  const UmmaInstruction scaled = UmmaInstruction::of(umma.form(), umma.instruction());
+  const UmmaInstruction scaled = UmmaInstruction::from_bits(umma.form(), umma.instruction());
   EXPECT_EQ(scaled.a, Element::kE5M2);
   EXPECT_EQ(scaled.b, Element::kE2M1);
   EXPECT_EQ(scaled.accumulator, Accumulator::kF32);
@@ -56,7 +56,7 @@ TEST(UmmaDescriptor, HoldsItsFields) {
   whole.b = Element::kU8;
   whole.rows = 64;
   whole.is_saturating = true;
-  const UmmaInstruction bytes = UmmaInstruction::of(whole.form(), whole.instruction());
+  const UmmaInstruction bytes = UmmaInstruction::from_bits(whole.form(), whole.instruction());
   EXPECT_EQ(bytes.a, Element::kS8);
   EXPECT_EQ(bytes.b, Element::kU8);
   EXPECT_EQ(bytes.accumulator, Accumulator::kS32);

@@ -85,9 +85,9 @@ class Device {
  public:
   Device();
   ~Device();
-  /// Its memory as it is now, at the same addresses, and its modules: what runs on the copy does
-  /// not show on the other, and both know the kernels' handles. Copies may be made of one device
-  /// by several threads.
+  /// Copies its memory as it is now, at the same addresses, and its modules: what runs on the copy
+  /// does not show on the other, and both know the kernels' handles. Copies may be made of one
+  /// device by several threads.
   Device(const Device& other);
   Device& operator=(const Device&) = delete;
 

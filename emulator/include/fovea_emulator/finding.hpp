@@ -20,10 +20,10 @@ enum class FindingKind : std::uint8_t {
   kLifetime,          // what it needs has ended
   kIllegalOperand,    // a value that the instruction does not allow
   kIllegalTensorMap,  // what should be a tensor map is none, or none for the instruction
-  kDeadlock,          // nobody can go on
+  kDeadlock,          // no warp can make progress
   kNoProgress,        // it runs on and on
   kTrap,              // the kernel itself gave up
-  kRace,              // two accesses to memory, of which nothing says which is first
+  kRace,              // two accesses to memory that no synchronisation orders
   kNoProxyFence,      // the asynchronous proxy accesses what was written with no fence behind it
   kNoTensorFence,     // tensor memory is accessed in order, but with no tcgen05.fence on the way
 };
@@ -58,14 +58,14 @@ struct Finding {
   [[nodiscard]] std::string text() const;
 };
 
-/// Who runs when. Each is a way to meet another kind of mistake.
+/// Policies of the scheduler. Each is a way to meet another kind of mistake.
 enum class Policy : std::uint8_t {
   kFromSeed,    // the seed chooses one of the others
-  kUniform,     // everybody in turns
+  kUniform,     // all warps in turns
   kPriorities,  // the first of an order that seldom changes runs as long as it can
   kEager,       // copies and products are made as soon as they are started
-  kLazy,        // copies and products are made when nobody can go on without them
-  kStarve,      // one warp runs when nobody else can
+  kLazy,        // copies and products are made when no warp can make progress without them
+  kStarve,      // one warp runs when no other can
 };
 
 /// "lazy"

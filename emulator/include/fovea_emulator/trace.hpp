@@ -31,7 +31,7 @@ struct TraceEvent {
   std::uint32_t lanes = 0;
   int line = 0;                    // of the PTX
   std::string_view instruction{};  // its opcode
-  /// Of ld and st that run: passes of 128 bytes that the access takes. Those are lines of global
+  /// Passes of 128 bytes that an ld or st takes that runs. They are lines of global
   /// memory, or rows of the banks of shared memory, where words of one bank wait for each other
   /// (the wavefronts of Nsight Compute).
   std::uint32_t passes = 0;
