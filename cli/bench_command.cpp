@@ -21,6 +21,7 @@
 #include "cli/terminal.hpp"
 #include "cli/time_gate.hpp"
 #include "core/device_name.hpp"
+#include "core/precision_names.hpp"
 #include "fovea/bench.hpp"
 #include "fovea/error.hpp"
 #include "gpu/device/device.hpp"
@@ -168,7 +169,10 @@ void add_bench(CLI::App& app, Run& run) {
   BenchOptions& options = arguments->options;
   const auto take_model = add_model(*command, options.model);
   add_batch_sizes(*command, options.batch_sizes);
-  add_precisions(*command, {"fp32", "bf16", "int8", "fp8", "mxfp8"}, arguments->precisions);
+  add_precisions(*command, precision_names([](const PrecisionInfo& info) {
+    return info.precision != Precision::kAuto;
+  }),
+                 arguments->precisions);
   add_calibration(*command, options.calibration);
   add_device(*command, options.device);
   add_threads(*command, options.threads);

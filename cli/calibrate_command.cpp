@@ -16,6 +16,7 @@
 #include "cli/progress_line.hpp"
 #include "cli/terminal.hpp"
 #include "cli/text_inputs.hpp"
+#include "core/precision_names.hpp"
 #include "fovea/calibrate.hpp"
 
 namespace fovea::cli {
@@ -32,12 +33,12 @@ void add_calibrate(CLI::App& app, Run& run) {
   const auto options = std::make_shared<CalibrateOptions>();
   const auto precisions = std::make_shared<std::vector<std::string>>(1, "int8");
   const auto json = std::make_shared<JsonOutput>();
-  CLI::App* command =
-      app.add_subcommand("calibrate", "Prepare a model to run in 8 bits (int8 or fp8)");
+  CLI::App* command = app.add_subcommand(
+      "calibrate", fmt::format("Prepare a model to run in 8 bits ({})", calibrated_words("or")));
   const auto take_model = add_model(*command, options->model, options->input.inputs);
   add_texts(*command, "INPUT", options->input.inputs,
             "Photos of all the kinds to be embedded: files, folders, archives or lists");
-  add_precisions(*command, {"int8", "fp8"}, *precisions);
+  add_precisions(*command, precision_names(&PrecisionInfo::calibrated), *precisions);
   add_whole(*command, "--images", {1, 100000}, options->images,
             "Number of photos to use, from the first on")
       ->group(kInputGroup);

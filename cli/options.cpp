@@ -14,6 +14,8 @@
 #include <fmt/ranges.h>
 
 #include "core/device_name.hpp"
+#include "core/precision_names.hpp"
+#include "core/wording.hpp"
 #include "io/nearest.hpp"
 
 namespace fovea::cli {
@@ -250,12 +252,24 @@ CLI::Option* add_batch_sizes(CLI::App& command, std::vector<std::int64_t>& image
 }
 
 CLI::Option* add_precision(CLI::App& command, std::string& precision) {
-  return add_choice(command, "--precision", {"auto", "fp32", "bf16", "int8", "fp8", "mxfp8"},
-                    precision, "What to compute in; auto takes bf16 where the device has it")
+  return add_choice(command, "--precision", precision_names(), precision,
+                    "What to compute in; auto takes bf16 where the device has it")
       ->group(kComputeGroup);
 }
 
-CLI::Option* add_calibration(CLI::App& command, std::filesystem::path& folder, const char* help) {
+std::string calibrated_words(std::string_view conjunction) {
+  return listed(precision_names(&PrecisionInfo::calibrated), conjunction);
+}
+
+CLI::Option* add_calibration(CLI::App& command, std::filesystem::path& folder) {
+  return add_calibration(command, folder,
+                         fmt::format("Folder with the model's calibrations for {}, if not where "
+                                     "`fovea calibrate` writes them",
+                                     calibrated_words("and")));
+}
+
+CLI::Option* add_calibration(CLI::App& command, std::filesystem::path& folder,
+                             const std::string& help) {
   return command
       .add_option_function<std::string>(
           "--calibration", [&folder](const std::string& text) { folder = text; }, help)

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -82,11 +83,12 @@ CLI::Option* add_precision(CLI::App& command, std::string& precision);
 /// Several of `words`; without a variable, because it says what a run is about.
 CLI::Option* add_precisions(CLI::App& command, const std::vector<std::string>& words,
                             std::vector<std::string>& precisions);
-/// The folder of the model's calibrations, for the 8-bit precisions.
+/// "int8 and fp8": the precisions that are calibrated.
+[[nodiscard]] std::string calibrated_words(std::string_view conjunction);
+/// The folder of the model's calibrations, for those precisions.
+CLI::Option* add_calibration(CLI::App& command, std::filesystem::path& folder);
 CLI::Option* add_calibration(CLI::App& command, std::filesystem::path& folder,
-                             const char* help =
-                                 "Folder with the model's calibrations for int8 and "
-                                 "fp8, if not where `fovea calibrate` writes them");
+                             const std::string& help);
 CLI::Option* add_threads(CLI::App& command, int& threads);
 CLI::Option* add_decode_threads(CLI::App& command, int& threads);
 CLI::Option* add_max_pixels(CLI::App& command, std::int64_t& pixels);

@@ -74,14 +74,15 @@ void add_verify(CLI::App& app, Run& run) {
             "Photos: files, folders, archives or lists, as for embed");
   add_limit(*command, options->limit);
   add_max_pixels(*command, options->max_pixels);
-  const auto add_least = [command](const char* name, double& least, const char* help) {
-    add_real(*command, name, "COSINE", {-1, 2}, least, help)->group("Options");
+  const auto add_least = [command](const char* name, double& least, const std::string& help) {
+    add_real(*command, name, "COSINE", {-1, 2}, least, help.c_str())->group("Options");
   };
   add_least("--min-mean-cosine", options->min_mean_cosine,
             "Lowest mean of the photos' cosines to fp32");
-  add_least("--min-mean-cosine-8bit", options->min_mean_cosine_8bit, "The same for int8 and fp8");
+  const std::string eight_bits = fmt::format("The same for {}", calibrated_words("and"));
+  add_least("--min-mean-cosine-8bit", options->min_mean_cosine_8bit, eight_bits);
   add_least("--min-cosine", options->min_cosine, "Lowest cosine to fp32 that a photo may have");
-  add_least("--min-cosine-8bit", options->min_cosine_8bit, "The same for int8 and fp8");
+  add_least("--min-cosine-8bit", options->min_cosine_8bit, eight_bits);
   add_real(*command, "--min-recall", "SHARE", {0, 2}, options->min_recall,
            "Lowest mean recall@10 that is accepted");
   add_calibration(*command, options->calibration);

@@ -27,7 +27,7 @@ struct CalibrateOptions {
   /// When there are any, the text tower is calibrated as well, with these texts: a few hundred of
   /// the kinds that will be embedded.
   std::vector<std::string> texts;
-  /// kInt8, kFp8 or both: the photos are looked at once.
+  /// Calibrated ones (kPrecisions): the photos are looked at once.
   std::vector<Precision> precisions = {Precision::kInt8};
   /// How many of the first layers for images are computed in bf16: rounding the activations there
   /// costs most of the accuracy that 8 bits cost. Each makes the model slower.

@@ -26,17 +26,16 @@ enum class Tower : std::uint8_t { kImages, kTexts };
 
 struct EncoderOptions {
   /// "auto", "cpu", "cuda", "cuda:N" or "emu". `auto` takes a GPU when one is usable, else the CPU;
-  /// Encoder::device() says which. "emu", "emu:sm_80" and "emu:sm_90a" run a GPU's kernels on the
-  /// CPU, far slower than either, and fail where a kernel does something wrong.
+  /// Encoder::device() says which. "emu", and "emu:ARCH" of docs/emulator.md, run a GPU's kernels
+  /// on the CPU, far slower than either, and fail where a kernel does something wrong.
   std::string device = "auto";
-  /// kAuto: bf16 where the device has instructions for it, else fp32. kBf16 fails on a device
-  /// without them. kFp32 runs only on CPUs. kInt8 runs on Hopper GPUs, the B200 and CPUs with AVX2,
-  /// and kFp8 on those GPUs, both after calibrate() with that precision, once per model. kMxfp8
-  /// runs on NVIDIA's B200 and B300 only.
+  /// kAuto: bf16 where the device has instructions for it, else fp32. Any other is used, or refused
+  /// with the reason on a device without instructions for it; a calibrated one (kPrecisions) needs
+  /// calibrate() with it first, once per model.
   Precision precision = Precision::kAuto;
   /// Compute threads; 0: one per CPU that this process may use.
   int threads = 0;
-  /// The folder with the model's calibrations for kInt8 and kFp8. Empty: that of the variable
+  /// The folder with the model's calibrations. Empty: that of the variable
   /// FOVEA_CALIBRATION, else the places where calibrate() writes them.
   std::filesystem::path calibration = {};
   /// What the constructor loads; the other tower is loaded when it is first needed.

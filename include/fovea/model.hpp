@@ -31,7 +31,7 @@ struct ModelInfo {
   std::vector<std::string> dtypes;                  // of the vision tower's tensors: "F32", ...
   std::vector<std::filesystem::path> files;         // weight files that hold them
   std::uint64_t weight_bytes = 0;                   // size of those files
-  std::vector<std::filesystem::path> calibrations;  // that int8 and fp8 use, of both towers
+  std::vector<std::filesystem::path> calibrations;  // of both towers
   std::vector<std::string> missing;   // tensors that the model needs and no file holds
   std::vector<std::string> unusable;  // tensors of a wrong shape or dtype, with the reason
   std::vector<std::string> unused;    // vision tensors that the model does not need

@@ -1,6 +1,9 @@
-// Precision: the types that an encoder computes in.
+// Precision: the types that an encoder computes in. Each is a row of kPrecisions, from which names,
+// help, messages and the backends' types come.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -8,24 +11,68 @@ namespace [[gnu::visibility("default")]] fovea {
 
 enum class Precision : std::uint8_t { kAuto, kFp32, kBf16, kInt8, kFp8, kMxfp8 };
 
-/// "auto", "fp32", "bf16", "int8", "fp8", "mxfp8": as on the command line, in manifests and in
-/// messages.
+struct PrecisionInfo {
+  Precision precision;
+  std::string_view name;  ///< as on the command line, in manifests and in messages
+  /// The types of the numbers that matrix products multiply: "i8", say, with a scale for each row.
+  /// Products behind a norm have the first, those behind the activation of an MLP the second.
+  std::string_view normed{};
+  std::string_view inner{};
+  bool on_cpus = false;     ///< where their instructions suffice
+  bool on_gpus = false;     ///< where their tensor cores suffice
+  bool calibrated = false;  ///< needs calibrate() with it, once per model
+  bool compared = false;    ///< `verify` and `bench` take it when no precision is named
+  std::string_view gpus{};  ///< the GPUs that alone have tensor cores for it, where they are few
+};
+
+/// Rows in the order of Precision.
+inline constexpr std::array<PrecisionInfo, 6> kPrecisions = {{
+    {.precision = Precision::kAuto, .name = "auto"},
+    {.precision = Precision::kFp32,
+     .name = "fp32",
+     .normed = "f32",
+     .inner = "f32",
+     .on_cpus = true,
+     .compared = true},
+    {.precision = Precision::kBf16,
+     .name = "bf16",
+     .normed = "bf16",
+     .inner = "bf16",
+     .on_cpus = true,
+     .on_gpus = true,
+     .compared = true},
+    {.precision = Precision::kInt8,
+     .name = "int8",
+     .normed = "i8",
+     .inner = "i8",
+     .on_cpus = true,
+     .on_gpus = true,
+     .calibrated = true,
+     .compared = true},
+    // i8 is the more accurate where each row has a scale of its own.
+    {.precision = Precision::kFp8,
+     .name = "fp8",
+     .normed = "i8",
+     .inner = "e4m3",
+     .on_gpus = true,
+     .calibrated = true,
+     .compared = true},
+    {.precision = Precision::kMxfp8,
+     .name = "mxfp8",
+     .normed = "mxfp8",
+     .inner = "mxfp8",
+     .on_gpus = true,
+     .gpus = "B200 and B300"},
+}};
+
+[[nodiscard]] constexpr const PrecisionInfo& info_of(Precision precision) {
+  return kPrecisions.at(static_cast<std::size_t>(precision));
+}
+
+/// "bf16".
 [[nodiscard]] constexpr std::string_view to_string(Precision precision) {
-  switch (precision) {
-    case Precision::kAuto:
-      return "auto";
-    case Precision::kFp32:
-      return "fp32";
-    case Precision::kBf16:
-      return "bf16";
-    case Precision::kInt8:
-      return "int8";
-    case Precision::kFp8:
-      return "fp8";
-    case Precision::kMxfp8:
-      return "mxfp8";
-  }
-  return "?";
+  const auto index = static_cast<std::size_t>(precision);
+  return index < kPrecisions.size() ? kPrecisions[index].name : "?";
 }
 
 /// Inverse of to_string. Throws fovea::Error on any other name.

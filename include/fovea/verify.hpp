@@ -27,9 +27,9 @@ struct VerifyOptions {
   /// mean recall. Single photos that are hard (silhouettes, codes) lose far more than the mean, in
   /// any program that computes in bf16: it is the mean that tells a wrong result.
   double min_mean_cosine = 0.999;
-  double min_mean_cosine_8bit = 0.995;  // of int8 and fp8
+  double min_mean_cosine_8bit = 0.995;  // of calibrated precisions
   double min_cosine = 0.99;
-  double min_cosine_8bit = 0.95;  // of int8 and fp8
+  double min_cosine_8bit = 0.95;  // of calibrated precisions
   double min_recall = 0.9;
   /// Called with the device, before anything is computed on it.
   std::function<void(std::string_view)> on_device;

@@ -16,6 +16,9 @@ TEXT_CLEANS = get_args(TextClean)
 TOWERS = get_args(Tower)
 
 _TORCH_TYPES = {"torch.float32": "fp32", "torch.bfloat16": "bf16"}
+# Names without such a type.
+_NAMES = [f'"{name}"' for name in get_args(Precision)[1:] if name not in _TORCH_TYPES.values()]
+_QUOTED_PRECISIONS = f'{", ".join(_NAMES)} or "auto"'
 
 
 class TorchDevice(Protocol):
@@ -95,7 +98,7 @@ def precision_name(precision: Precision | TorchType) -> str:
         if str(precision) in _TORCH_TYPES:
             return _TORCH_TYPES[str(precision)]
         raise ValueError(
-            f'precision {precision} is not supported; use torch.float32, torch.bfloat16, "int8", "fp8", "mxfp8" or "auto"'
+            f"precision {precision} is not supported; use torch.float32, torch.bfloat16, {_QUOTED_PRECISIONS}"
         )
     raise TypeError(f"precision must be a string or a torch.dtype, not {type(precision).__name__}")
 

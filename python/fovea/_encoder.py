@@ -76,12 +76,12 @@ def load(
         model: a folder in Hugging Face layout, or a name such as
             "google/siglip2-base-patch16-224" that is in the local Hugging Face cache.
         device: "auto", "cpu", "cuda" or "cuda:N", or a torch.device. "auto" takes a GPU when one is usable,
-            else the CPU; `Encoder.device` says which. "emu", "emu:sm_80", "emu:sm_90a" and "emu:sm_100a" run a GPU's kernels on the
-            CPU, far slower than either, and fail where a kernel does something wrong.
+            else the CPU; `Encoder.device` says which. "emu", and "emu:ARCH" of docs/emulator.md, run a GPU's kernels on
+            the CPU, far slower than either, and fail where a kernel does something wrong.
         precision: "auto" is "bf16" where the device has instructions for it, else "fp32". A named
-            precision that the device lacks is an error. "fp32" is for CPUs, "fp8" for GPUs, "mxfp8" for B200 and B300, and
-            both "int8" and "fp8" are for models that `fovea calibrate` has prepared. torch.float32 and torch.bfloat16
-            name "fp32" and "bf16".
+            precision that the device lacks is an error that says what to use, and so is a calibrated one
+            ("int8", say) before `fovea calibrate` has prepared the model for it. torch.float32 and torch.bfloat16 name
+            "fp32" and "bf16".
         threads: compute threads; 0: one per CPU that this process may use.
         decode_threads: threads that decode and resize images; 0: one per CPU that this process may use.
         decode_memory: bytes that the images being read and decoded may take together; 0: half of the memory,
@@ -157,7 +157,7 @@ class Encoder:
 
     @property
     def precision(self) -> str:
-        """The precision in use: "fp32", "bf16", "int8", "fp8" or "mxfp8"."""
+        """The precision in use, which is never "auto": "bf16", say."""
         return self._precision
 
     @property

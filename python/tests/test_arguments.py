@@ -2,10 +2,12 @@
 
 import io
 import pickle
+from typing import get_args
 
 import fovea
 import numpy as np
 import pytest
+from fovea._arguments import Precision
 
 PIXELS = np.arange(50 * 40 * 3, dtype=np.uint8).reshape(50, 40, 3)
 
@@ -25,6 +27,14 @@ def test_a_folder_of_calibrations_may_be_named(program, model, photos, tmp_path)
         fovea.load(model, "cpu", "int8", calibration=str(tmp_path / "none"))
     with pytest.raises(TypeError, match="calibration"):
         fovea.load(model, "cpu", "int8", calibration=3)
+
+
+def test_precisions_are_those_of_the_library(model):
+    """The annotation names them once more, for type checkers."""
+    with pytest.raises(fovea.Error) as refused:
+        fovea.load(model, "cpu", "none")
+    names = str(refused.value).removeprefix("unknown precision 'none'; use ")
+    assert names.replace(" or ", ", ").split(", ") == list(get_args(Precision))
 
 
 def test_other_numbers_are_told(model, encoder):
@@ -66,7 +76,9 @@ def test_devices_and_types_of_torch(model):
         assert (encoder.device[:3], encoder.precision) == ("cpu", "fp32")
     with pytest.raises(fovea.Error, match="driver|GPU"):
         fovea.load(model, device=torch.device("cuda", 99), precision=torch.bfloat16)
-    with pytest.raises(ValueError, match="precision torch.float16 is not supported; use torch.float32"):
+    with pytest.raises(
+        ValueError, match='not supported; use torch.float32, torch.bfloat16, "int8", "fp8", "mxfp8" or "auto"'
+    ):
         fovea.load(model, precision=torch.float16)
 
 

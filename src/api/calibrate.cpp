@@ -9,7 +9,9 @@
 
 #include "backends.hpp"
 #include "core/error.hpp"
+#include "core/precision_names.hpp"
 #include "core/thread_pool.hpp"
+#include "core/wording.hpp"
 #include "hub/resolve.hpp"
 #include "io/output_place.hpp"
 #include "model/calibration.hpp"
@@ -135,8 +137,9 @@ void round(const CalibrateOptions& options, const model::Checkpoint& checkpoint,
 CalibrateReport calibrate(const CalibrateOptions& options) {
   const Clock::time_point start = Clock::now();
   for (const Precision precision : options.precisions) {
-    if (!model::is_calibrated(precision)) {
-      fail("{} needs no calibration; only int8 and fp8 do", to_string(precision));
+    if (!info_of(precision).calibrated) {
+      fail("{} needs no calibration; only {} do", to_string(precision),
+           listed(precision_names(&PrecisionInfo::calibrated), "and"));
     }
   }
   if (options.images < 1) {

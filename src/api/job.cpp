@@ -227,7 +227,7 @@ class EmbedJob {
     }
     const Precision precision = encoder_.backend().precision();
     fs::path calibration;
-    if (model::is_calibrated(precision)) {
+    if (info_of(precision).calibrated) {
       const model::Checkpoint checkpoint(folder_, options_.control.stop, model::Tower::kVision,
                                          options_.encoder.calibration);
       calibration = model::find_calibration(checkpoint, precision);

@@ -36,8 +36,11 @@ std::vector<std::filesystem::path> calibrations_of(const std::filesystem::path& 
   std::vector<std::filesystem::path> found;
   const auto look = [&](model::Tower tower) {
     const model::Checkpoint checkpoint(folder, {}, tower, calibration);
-    for (const Precision precision : {Precision::kInt8, Precision::kFp8}) {
-      std::filesystem::path path = model::find_calibration(checkpoint, precision);
+    for (const PrecisionInfo& info : kPrecisions) {
+      if (!info.calibrated) {
+        continue;
+      }
+      std::filesystem::path path = model::find_calibration(checkpoint, info.precision);
       if (std::error_code error; std::filesystem::exists(path, error)) {
         found.push_back(std::move(path));
       }

@@ -1,22 +1,37 @@
 // Precisions by name, and encoders by precision; a precision not asked for by name may be missing.
 #include "api/precision.hpp"
 
+#include <cstddef>
 #include <optional>
 
 #include "backends.hpp"
 #include "core/device_name.hpp"
 #include "core/error.hpp"
+#include "core/precision_names.hpp"
+#include "core/wording.hpp"
 
 namespace fovea {
+namespace {
 
-Precision parse_precision(std::string_view name) {
-  for (const Precision precision : {Precision::kAuto, Precision::kFp32, Precision::kBf16,
-                                    Precision::kInt8, Precision::kFp8, Precision::kMxfp8}) {
-    if (name == to_string(precision)) {
-      return precision;
+constexpr bool in_order() {
+  for (std::size_t i = 0; i < kPrecisions.size(); ++i) {
+    if (kPrecisions[i].precision != static_cast<Precision>(i)) {
+      return false;
     }
   }
-  fail("unknown precision '{}'; use auto, fp32, bf16, int8, fp8 or mxfp8", name);
+  return true;
+}
+static_assert(in_order(), "info_of finds a row of kPrecisions by its place");
+
+}  // namespace
+
+Precision parse_precision(std::string_view name) {
+  for (const PrecisionInfo& info : kPrecisions) {
+    if (name == info.name) {
+      return info.precision;
+    }
+  }
+  fail("unknown precision '{}'; use {}", name, listed(precision_names(), "or"));
 }
 
 bool means_gpu(const std::string& device) {
@@ -29,8 +44,14 @@ std::vector<Precision> precisions_or_all(const std::vector<Precision>& named,
   if (!named.empty()) {
     return named;
   }
-  return means_gpu(device) ? std::vector{Precision::kBf16, Precision::kInt8, Precision::kFp8}
-                           : std::vector{Precision::kFp32, Precision::kBf16, Precision::kInt8};
+  const auto on_device = means_gpu(device) ? &PrecisionInfo::on_gpus : &PrecisionInfo::on_cpus;
+  std::vector<Precision> all;
+  for (const PrecisionInfo& info : kPrecisions) {
+    if (info.compared && info.*on_device) {
+      all.push_back(info.precision);
+    }
+  }
+  return all;
 }
 
 std::unique_ptr<model::Encoder> try_encoder(const model::Checkpoint& checkpoint,

@@ -10,7 +10,8 @@
 
 namespace fovea {
 
-/// `named`, or when none is named every precision that the device is likely to have.
+/// `named`, or when none is named every precision that is compared and that the device is likely to
+/// have.
 [[nodiscard]] std::vector<Precision> precisions_or_all(const std::vector<Precision>& named,
                                                        const std::string& device);
 

@@ -194,7 +194,7 @@ PrecisionCheck compare(Precision precision, const Embeddings& exact, const Embed
   check.cosine_mean = std::accumulate(cosines.begin(), cosines.end(), 0.0) / count;
   check.cosine_percentile_1 = quantile(cosines, 0.01);
   check.recall = recalls / count;
-  const bool eight_bits = precision == Precision::kInt8 || precision == Precision::kFp8;
+  const bool eight_bits = info_of(precision).calibrated;
   const double least = eight_bits ? options.min_cosine_8bit : options.min_cosine;
   const double least_mean = eight_bits ? options.min_mean_cosine_8bit : options.min_mean_cosine;
   check.passed = check.cosine_mean >= least_mean && check.cosine_min >= least &&

@@ -55,6 +55,15 @@ std::string option_words(std::string_view name, std::string_view value) {
   }
 }
 
+std::string listed(std::span<const std::string> words, std::string_view conjunction) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    text += i == 0 ? "" : i + 1 < words.size() ? ", " : fmt::format(" {} ", conjunction);
+    text += words[i];
+  }
+  return text;
+}
+
 std::string_view feature_words() {
   switch (wording()) {
     case Wording::kPython:

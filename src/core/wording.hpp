@@ -22,6 +22,9 @@ void set_wording(Wording wording) noexcept;
 /// An option, and the value to give it when there is one.
 [[nodiscard]] std::string option_words(std::string_view name, std::string_view value = {});
 
+/// "fp32, bf16 or int8". `conjunction`: "or", "and".
+[[nodiscard]] std::string listed(std::span<const std::string> words, std::string_view conjunction);
+
 /// How features of patches are asked for.
 [[nodiscard]] std::string_view feature_words();
 

@@ -9,59 +9,59 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "core/precision_names.hpp"
 #include "core/thread_pool.hpp"
+#include "core/wording.hpp"
 #include "cpu/cpu_executor.hpp"
 #include "cpu/isa.hpp"
 #include "cpu/row_kernels.hpp"
 #include "cpu/schedule.hpp"
+#include "ops/operand_types.hpp"
 #include "ops/rounding.hpp"
 
 namespace fovea::cpu {
 namespace {
 
 Precision choose_precision(Precision asked) {
-  switch (asked) {
-    case Precision::kAuto:
-      return has_bf16() ? Precision::kBf16 : Precision::kFp32;
-    case Precision::kFp32:
-      break;
-    case Precision::kBf16:
-      if (!has_bf16()) {
-        fail(
-            "bf16 needs a CPU with AMX or AVX512-BF16 instructions, but this one has {}. "
-            "Use fp32 or auto",
-            isa_name());
-      }
-      break;
-    case Precision::kInt8:
-      if (!has_int8()) {
-        fail(
-            "int8 needs a CPU with AVX2 instructions, because it would not be faster than fp32 on "
-            "this one. Use fp32 or auto");
-      }
-      break;
-    case Precision::kFp8:
-      fail("fp8 is computed on NVIDIA GPUs only; use fp32, bf16, int8 or auto on the CPU");
-    case Precision::kMxfp8:
-      fail(
-          "mxfp8 is computed on NVIDIA's B200 and B300 only; use fp32, bf16, int8 or auto on the "
-          "CPU");
+  if (asked == Precision::kAuto) {
+    return has_bf16() ? Precision::kBf16 : Precision::kFp32;
+  }
+  const PrecisionInfo& row = info_of(asked);
+  if (!row.on_cpus) {
+    std::vector<std::string> others = precision_names(&PrecisionInfo::on_cpus);
+    others.emplace_back(to_string(Precision::kAuto));
+    fail("{} is computed on NVIDIA{} only; use {} on the CPU", row.name,
+         row.gpus.empty() ? " GPUs" : fmt::format("'s {}", row.gpus), listed(others, "or"));
+  }
+  const DType operand = ops::operand_types(asked).normed;
+  if (operand == DType::kBF16 && !has_bf16()) {
+    fail(
+        "{} needs a CPU with AMX or AVX512-BF16 instructions, but this one has {}. "
+        "Use fp32 or auto",
+        row.name, isa_name());
+  }
+  if (operand == DType::kI8 && !has_int8()) {
+    fail(
+        "{} needs a CPU with AVX2 instructions, because it would not be faster than fp32 on "
+        "this one. Use fp32 or auto",
+        row.name);
   }
   return asked;
 }
 
-/// Types of the tensors: in int8 what is not an input of an 8-bit product is in bf16 where the CPU
+/// Types of the tensors: what is not an input of an 8-bit product is in bf16 where the CPU
 /// multiplies that, and in fp32 elsewhere.
 ops::TensorTypes types_of(Precision precision) {
-  const bool bytes = precision == Precision::kInt8;
-  const DType wide =
-      precision == Precision::kBf16 || (bytes && has_bf16()) ? DType::kBF16 : DType::kF32;
+  const ops::OperandTypes& operands = ops::operand_types(precision);
+  const DType wide = size_of(operands.normed) > 1 ? operands.normed
+                     : has_bf16()                 ? DType::kBF16
+                                                  : DType::kF32;
   return {.stream = DType::kF32,
-          .normed = bytes ? DType::kI8 : wide,
+          .normed = operands.normed,
           .qkv = wide,
           .attended = wide,
-          .inner = bytes ? DType::kI8 : wide,
-          .row_scales = bytes};
+          .inner = operands.inner,
+          .row_scales = operands.row_scales()};
 }
 
 class CpuBackend : public ops::Backend {

@@ -22,6 +22,7 @@
 #include "gpu/launch/pool.hpp"
 #include "gpu/page_locked.hpp"
 #include "gpu/slots.hpp"
+#include "ops/operand_types.hpp"
 
 namespace fovea::gpu {
 namespace {
@@ -44,31 +45,25 @@ constexpr std::size_t kMostOutputBytes = std::size_t{1} << 27;
 /// Staging copies are cut into parts of this many bytes for the host's threads.
 constexpr std::size_t kCopyPart = std::size_t{1} << 18;
 
+/// What attention gives to one small product stays in bf16, which costs little and gains the most.
 ops::TensorTypes types_of(Precision precision) {
-  ops::TensorTypes types{.stream = DType::kBF16,
-                         .normed = DType::kBF16,
-                         .qkv = DType::kBF16,
-                         .attended = DType::kBF16,
-                         .inner = DType::kBF16};
-  if (precision == Precision::kMxfp8) {
-    types.normed = types.inner = DType::kMXFP8;  // attention's output stays in bf16, as below
-  } else if (precision != Precision::kBf16) {
-    // Norms know their rows and give each a scale; what attention gives to one small product stays
-    // in bf16, which costs little and gains the most.
-    types.normed = DType::kI8;
-    types.inner = precision == Precision::kInt8 ? DType::kI8 : DType::kE4M3;
-    types.row_scales = true;
-  }
-  return types;
+  const ops::OperandTypes& operands = ops::operand_types(precision);
+  return {.stream = DType::kBF16,
+          .normed = operands.normed,
+          .qkv = DType::kBF16,
+          .attended = DType::kBF16,
+          .inner = operands.inner,
+          .row_scales = operands.row_scales()};
 }
 
 Precision choose_precision(Precision asked, const DeviceInfo& info) {
-  if (asked == Precision::kFp32) {
-    fail("fp32 is computed on the CPU only: use {}, or bf16 on {}", option_words("device", "cpu"),
-         info.name);
-  }
   if (asked == Precision::kAuto || asked == Precision::kBf16) {
-    return Precision::kBf16;
+    return Precision::kBf16;  // where no tuned kernel runs, cuBLASLt does
+  }
+  const PrecisionInfo& row = info_of(asked);
+  if (!row.on_gpus) {
+    fail("{} is computed on the CPU only: use {}, or bf16 on {}", row.name,
+         option_words("device", "cpu"), info.name);
   }
   const ops::TensorTypes types = types_of(asked);
   // QKV and FC2 stand for what reads the two tensors.
@@ -77,19 +72,20 @@ Precision choose_precision(Precision asked, const DeviceInfo& info) {
     const GemmProblem problem{
         .m = 128, .n = 128, .k = 128, .a = type, .b = type, .epilogue = epilogue};
     if (const Support support = gpu::can_run(problem, info); !support) {
-      fail("{} cannot run on {} (sm_{}): {}{}. Use bf16", to_string(asked), info.name, info.arch(),
-           support.why,
-           asked == Precision::kMxfp8 ? "; B200 and B300 have tensor cores for it" : "");
+      const std::string elsewhere =
+          row.gpus.empty() ? "" : fmt::format("; {} have tensor cores for it", row.gpus);
+      fail("{} cannot run on {} (sm_{}): {}{}. Use bf16", row.name, info.name, info.arch(),
+           support.why, elsewhere);
     }
   }
   return asked;
 }
 
-/// Pixels as they are, against i8 weights, in int8 and fp8 where the TMA takes rows of that many
-/// bytes; else as bf16, to which positions can be added that are resized for each image.
+/// Pixels as they are, against i8 weights, where norms give i8 as well and the TMA takes rows of
+/// that many bytes; else as bf16, to which positions can be added that are resized for each image.
 DType pixels_of(Precision precision, const ops::PatchEmbedWeights& weights) {
   constexpr std::int64_t kCopyUnit = 16;
-  const bool integers = precision == Precision::kInt8 || precision == Precision::kFp8;
+  const bool integers = ops::operand_types(precision).normed == DType::kI8;
   const bool fits = weights.position_side == 0 && weights.projection.in % kCopyUnit == 0;
   return integers && fits ? DType::kU8 : DType::kBF16;
 }

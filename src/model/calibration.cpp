@@ -13,6 +13,7 @@
 #include "io/atomic_file.hpp"
 #include "io/text.hpp"
 #include "model/architecture.hpp"
+#include "ops/operand_types.hpp"
 #include "ops/weights.hpp"
 
 namespace fovea::model {
@@ -60,7 +61,8 @@ std::string calibrated_name(const TowerConfig& tower, std::string_view place, st
 }
 
 DType calibrated_type(std::string_view place, Precision precision) {
-  return precision == Precision::kFp8 && place == kPlaceOfStaticInputs ? DType::kE4M3 : DType::kI8;
+  const ops::OperandTypes& types = ops::operand_types(precision);
+  return place == kPlaceOfStaticInputs ? types.inner : types.normed;
 }
 
 Calibration::Calibration(const Checkpoint& checkpoint, Precision precision)

@@ -40,12 +40,7 @@ inline constexpr std::string_view kCalibratedPlaces[] = {"qkv", "fc1", "fc2"};
 /// norms give the inputs of the others a scale per row.
 inline constexpr std::string_view kPlaceOfStaticInputs = "fc2";
 
-/// Whether the precision needs a calibration of the model.
-[[nodiscard]] constexpr bool is_calibrated(Precision precision) {
-  return precision == Precision::kInt8 || precision == Precision::kFp8;
-}
-
-/// The type to which the weights of a place and their inputs are rounded: kI8 or kE4M3.
+/// The type to which the weights of a place and their inputs are rounded.
 /// `precision`: one that is calibrated.
 [[nodiscard]] DType calibrated_type(std::string_view place, Precision precision);
 

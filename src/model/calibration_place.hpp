@@ -13,7 +13,7 @@ namespace fovea::model {
 /// The prefix of the names of calibrations, which may be beside the weights but are not weights.
 inline constexpr std::string_view kCalibrationPrefix = "calibration-";
 
-/// The name of the file for a precision (kInt8 or kFp8).
+/// The name of the file for a precision that is calibrated.
 [[nodiscard]] std::string calibration_name(Precision precision, Tower tower = Tower::kVision);
 
 /// The calibration that a precision uses, where it is or would be: in the folder that the

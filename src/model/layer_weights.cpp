@@ -32,7 +32,7 @@ class LayerPreparer {
         backend_(backend),
         index_(index),
         calibration_(calibration),
-        types_(calibration == nullptr && is_calibrated(backend.precision())
+        types_(calibration == nullptr && info_of(backend.precision()).calibrated
                    ? backend.types().widened()
                    : backend.types()) {
     norms_folded_ = size_of(types_.normed) > 1 &&
@@ -178,7 +178,7 @@ TowerWeights::TowerWeights(const Checkpoint& checkpoint, ops::Backend& backend,
                            std::vector<std::function<void()>> others)
     : layers_(count(checkpoint.tower().layers)) {
   std::optional<Calibration> calibration;
-  if (is_calibrated(backend.precision())) {
+  if (info_of(backend.precision()).calibrated) {
     calibration.emplace(checkpoint, backend.precision());
     bf16_layers_ = calibration->bf16_layers();
     const std::filesystem::path& used = calibration->path();

@@ -1,6 +1,9 @@
 // Options as their readers write them.
 #include "core/wording.hpp"
 
+#include <string>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 namespace fovea {
@@ -10,6 +13,13 @@ class WordingTest : public ::testing::Test {
  protected:
   void TearDown() override { set_wording(Wording::kProgram); }
 };
+
+TEST(ListedTest, HasTheConjunctionBeforeTheLastWord) {
+  EXPECT_EQ(listed({}, "or"), "");
+  EXPECT_EQ(listed(std::vector<std::string>{"fp32"}, "or"), "fp32");
+  EXPECT_EQ(listed(std::vector<std::string>{"int8", "fp8"}, "and"), "int8 and fp8");
+  EXPECT_EQ(listed(std::vector<std::string>{"fp32", "bf16", "int8"}, "or"), "fp32, bf16 or int8");
+}
 
 TEST_F(WordingTest, OfTheProgram) {
   EXPECT_EQ(option_words("decode-threads"), "--decode-threads");

@@ -18,9 +18,9 @@ extern "C" {
 typedef struct fovea_encoder fovea_encoder;
 
 /* `model`: a folder in Hugging Face layout or the name of a model in the local Hugging Face cache.
- * `device`: "auto", "cpu", "cuda", "cuda:N" or "emu". `precision`: "auto", "fp32", "bf16", "int8",
- * "fp8" or "mxfp8". `threads`: compute threads, 0 for one per CPU. See fovea::EncoderOptions. Fails
- * when the model, the device or the precision is unavailable. */
+ * `device`: "auto", "cpu", "cuda", "cuda:N" or "emu". `precision`: "auto", or the name of another
+ * row of fovea/precision.hpp. `threads`: compute threads, 0 for one per CPU. See
+ * fovea::EncoderOptions. Fails when the model, the device or the precision is unavailable. */
 FOVEA_API fovea_status fovea_encoder_load(const char* model, const char* device,
                                           const char* precision, int32_t threads,
                                           fovea_encoder** encoder);
@@ -33,8 +33,8 @@ typedef enum fovea_tower { FOVEA_TOWER_IMAGES = 0, FOVEA_TOWER_TEXTS = 1 } fovea
 FOVEA_API fovea_status fovea_encoder_load_tower(const char* model, const char* device,
                                                 const char* precision, int32_t threads,
                                                 int32_t first, fovea_encoder** encoder);
-/* The same with the folder of the model's calibrations for "int8" and "fp8"; NULL or "": that of
- * the variable FOVEA_CALIBRATION, else where `fovea calibrate` writes them. */
+/* The same with the folder of the model's calibrations for the precisions that need them; NULL or
+ * "": that of the variable FOVEA_CALIBRATION, else where `fovea calibrate` writes them. */
 FOVEA_API fovea_status fovea_encoder_load_calibrated(const char* model, const char* device,
                                                      const char* precision, int32_t threads,
                                                      int32_t first, const char* calibration,

@@ -1,0 +1,29 @@
+// The names of the precisions of which something is true.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "fovea/precision.hpp"
+
+namespace fovea {
+
+/// `wanted`: a member of PrecisionInfo (&PrecisionInfo::calibrated), or a function of it.
+template <typename Wanted>
+[[nodiscard]] std::vector<std::string> precision_names(const Wanted& wanted) {
+  std::vector<std::string> names;
+  for (const PrecisionInfo& info : kPrecisions) {
+    if (std::invoke(wanted, info)) {
+      names.emplace_back(info.name);
+    }
+  }
+  return names;
+}
+
+/// All of them, "auto" first.
+[[nodiscard]] inline std::vector<std::string> precision_names() {
+  return precision_names([](const PrecisionInfo&) { return true; });
+}
+
+}  // namespace fovea
