@@ -13,14 +13,14 @@ find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(kernel_folder ${PROJECT_BINARY_DIR}/kernels)
 set(kernel_list ${PROJECT_SOURCE_DIR}/kernels/variants.py)
 set(kernel_list_parts ${kernel_list} ${PROJECT_SOURCE_DIR}/kernels/gemm_variants.py
-                      ${PROJECT_SOURCE_DIR}/kernels/kernel_entry.py)
+                      ${PROJECT_SOURCE_DIR}/kernels/kernel_entry.py ${PROJECT_SOURCE_DIR}/kernels/archs.py)
 set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${kernel_list_parts})
 execute_process(COMMAND ${Python3_EXECUTABLE} ${kernel_list} ${kernel_folder}
                 COMMAND_ERROR_IS_FATAL ANY)
 include(${kernel_folder}/units.cmake)
 file(MAKE_DIRECTORY ${kernel_folder}/plain)
 
-# fovea_kernel_list: the tables of kernels, for those who plan with them.
+# fovea_kernel_list: the tables of architectures and kernels.
 add_library(fovea_kernel_list INTERFACE)
 target_include_directories(fovea_kernel_list INTERFACE ${kernel_folder}/include)
 

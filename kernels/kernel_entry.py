@@ -5,17 +5,23 @@ from __future__ import annotations
 import dataclasses
 import string
 
+import archs
+
 # "sm_80" is machine code that runs on all of 8.x from 8.0 on; "sm_90a" may use what 9.0 alone has, and runs
 # nowhere else; "compute_90" is PTX, which the driver compiles for what came after 9.0 and has no machine code here.
 # "sm_100f" may use what the family of 10.0 has: it runs on 10.0 and 10.3.
-HOPPER = ("sm_90a",)
-BLACKWELL = ("sm_100a",)
+# The targets of designs for one architecture:
+HOPPER = (archs.arch_of(90).target,)
+BLACKWELL = (archs.arch_of(100).target,)
 BLACKWELL_FAMILY = ("sm_100f",)
-ALL_GPUS = ("sm_80", "sm_90", "sm_100", "compute_90")
+REFERENCE = (archs.arch_of(80).target, *HOPPER)
+# Of all others:
+ALL_GPUS = (*(arch.plain_target for arch in archs.with_code(archs.ARCHS)), f"compute_{archs.DEFAULT}")
 # Where Hopper has tuning parameters of its own: elsewhere the compiler needs more registers, and GPUs for
 # desktops have half of the shared memory.
-NOT_HOPPER = ("sm_80", "sm_100", "compute_90")
-REFERENCE = ("sm_80", "sm_90a")
+NOT_HOPPER = tuple(target for target in ALL_GPUS if target != archs.arch_of(90).plain_target)
+# Where tensor cores take scales of blocks.
+BLOCK_SCALES = tuple(arch.plain_target for arch in archs.with_code(archs.ARCHS) if arch.block_scales)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "kernels/archs.hpp"
+
 namespace fovea::gpu {
 
 /// What a kernel is compiled to.
@@ -21,10 +23,10 @@ struct Target {
 };
 
 struct KernelInfo {
-  std::string_view name;            // also of the entry point
-  std::string_view source;          // "gemm/sm90_cooperative.cuh"
-  std::array<Target, 4> targets{};  // then such of no architecture
-  bool lab = false;                 // part of the laboratory alone
+  std::string_view name;                            // also of the entry point
+  std::string_view source;                          // "gemm/sm90_cooperative.cuh"
+  std::array<Target, kArchs.size() + 1> targets{};  // then such of no architecture
+  bool lab = false;                                 // part of the laboratory alone
 };
 
 }  // namespace fovea::gpu

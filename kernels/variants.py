@@ -3,9 +3,10 @@
 
 usage: variants.py FOLDER
 
-Writes what the build needs into FOLDER: units/NAME.cu, a file of entry points for each start of the compiler;
-units.cmake, the units and what each is compiled to; and include/kernels/{kernel_list,variants}.hpp, what the host names
-kernels by and plans with. A kernel is added here and nowhere else."""
+Writes what the build needs into FOLDER: units/NAME.cu, a file of entry points for each start of the
+compiler; units.cmake, the units and what each is compiled to; and include/kernels/{archs,kernel_list,variants}.hpp, what the host
+knows of architectures, names kernels by and plans with. A kernel is added here and nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +15,21 @@ import pathlib
 import sys
 from collections.abc import Iterator
 
+import archs
 import gemm_variants
-from kernel_entry import ALL_GPUS, HOPPER, NOT_HOPPER, REFERENCE, Kernel, arch_of, camel, code_of, source_of, steps
+from kernel_entry import (
+    ALL_GPUS,
+    BLOCK_SCALES,
+    HOPPER,
+    NOT_HOPPER,
+    REFERENCE,
+    Kernel,
+    arch_of,
+    camel,
+    code_of,
+    source_of,
+    steps,
+)
 
 # The values that the tuning parameters of a family of kernels may take in candidates: `fovea kernel parameters` lists
 # them, and `evolve` draws from them. What is not named here keeps the kernel's own value. Which combinations are legal,
@@ -198,14 +212,18 @@ def other_kernels() -> Iterator[Kernel]:
         yield file_kernel(
             f"layer_norm_mxfp8_{chunks}",
             "norm/layer_norm_mxfp8.cu",
-            ("sm_100",),
+            BLOCK_SCALES,
             FOVEA_INPUT_F32=0,
             FOVEA_CHUNKS=chunks,
         )
     # What a LayerNorm does to each row, for the matrix kernels that do it themselves.
     for chunks in (3, 5, 8):
         yield file_kernel(
-            f"row_norm_bf16_{chunks}", "norm/row_norm.cu", (*HOPPER, "sm_100"), FOVEA_INPUT_F32=0, FOVEA_CHUNKS=chunks
+            f"row_norm_bf16_{chunks}",
+            "norm/row_norm.cu",
+            (*HOPPER, *BLOCK_SCALES),
+            FOVEA_INPUT_F32=0,
+            FOVEA_CHUNKS=chunks,
         )
     # The pooling head. scores: by how many columns of 32 a warp has at most; linear: for few rows and for many.
     for blocks in (3, 6):
@@ -242,7 +260,7 @@ def other_kernels() -> Iterator[Kernel]:
     yield file_kernel("search_pick", "search/pick.cu", ALL_GPUS)
     yield file_kernel("search_bounds", "search/bounds.cu", ALL_GPUS)
     # What has to follow a library's matrix product: timed together with it, beside the fused kernels.
-    yield file_kernel("peer_add", "lab/add.cu", (*HOPPER, "sm_100"), lab=True)
+    yield file_kernel("peer_add", "lab/add.cu", (*HOPPER, *BLOCK_SCALES), lab=True)
 
 
 def kernels() -> list[Kernel]:
@@ -373,6 +391,7 @@ def main() -> None:
             from_, ships = source_of(target, targets), "ON" if target in targets else "OFF"
             lines.append(f"{unit}|{target}|{from_}|{where}|{ships}")
     write(folder / "units.cmake", "set(FOVEA_KERNEL_UNITS\n  " + "\n  ".join(lines) + ")\n")
+    write(folder / "include/kernels/archs.hpp", archs.header_text(archs.ARCHS))
     write(folder / "include/kernels/kernel_list.hpp", list_text(every))
     write(folder / "include/kernels/variants.hpp", variants_text(every))
 

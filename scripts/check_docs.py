@@ -6,13 +6,18 @@ Measured figures are in docs/performance.md and the pages below docs/performance
 ledger, docs/experiments/; CONTRIBUTING.md says why. A number with a unit in another document is a limit, a default
 or a threshold, and its paragraph or table names the source that has it: <!-- in lab/profile/rules.cpp -->. The number
 is looked for there. What a test writes into a document stands between <!-- held by tests/lab/prediction_test.cpp -->
-and <!-- to here -->."""
+and <!-- to here -->.
+Tables that name architectures have all rows of kernels/archs.py."""
 
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "kernels"))
+
+import archs  # noqa: E402
+
 # Paths in backticks, with a slash, in one of the project's own folders.
 PATH = re.compile(r"`((?:src|include|cli|tests|bench|docs|scripts|examples|fuzz|cmake|python)/[\w./-]+)`")
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
@@ -62,8 +67,31 @@ def figures(name: str, text: str) -> list[str]:
     return wrong
 
 
+def first_column(name: str, heading: str) -> str:
+    """The first column of the first table below a heading."""
+    section = (ROOT / name).read_text().split(f"\n## {heading}\n")[1]
+    table = section[section.index("\n|") + 1 :].split("\n\n")[0]
+    return "\n".join(row.split("|")[1] for row in table.splitlines())
+
+
+def architectures(rows: tuple[archs.Arch, ...]) -> list[str]:
+    """The rows of kernels/archs.py that the tables of GPUs and of emulated ones lack."""
+    runs = first_column("docs/gpu.md", "What runs where")
+    emulated = first_column("docs/emulator.md", "As a device")
+    wrong = [
+        f"docs/gpu.md: no row of what runs where has {row.number / 10} ({row.gpus})"
+        for row in rows
+        if not re.search(rf"(?<![\d.]){row.number // 10}\.{row.number % 10}(?!\d)", runs)
+    ]
+    return wrong + [
+        f"docs/emulator.md: the table of devices lacks `emu:{row.target}`"
+        for row in archs.with_code(rows)
+        if f"`emu:{row.target}`" not in emulated
+    ]
+
+
 def main() -> int:
-    found = []
+    found = architectures(archs.ARCHS)
     documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")]
     for document in documents:
         text = document.read_text()

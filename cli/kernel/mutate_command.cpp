@@ -12,7 +12,9 @@
 #include "cli/kernel/options.hpp"
 #include "cli/options.hpp"
 #include "cli/terminal.hpp"
+#include "core/device_name.hpp"
 #include "gpu/emulated/emu_device.hpp"
+#include "kernels/archs.hpp"
 #include "lab/mutation/score.hpp"
 
 namespace fovea::cli::kernel {
@@ -78,9 +80,10 @@ void add_mutate(CLI::App& kernel, Run& run) {
   mutation::ScoreOptions& score = options.score;
   add_case(command, score.only_case);
   add_seed(command, score.seed)->group(kInputGroup);
-  without_variable(add_choice(command, "--device",
-                              {"emu", "emu:sm_80", "emu:sm_90a", "emu:sm_100a"}, options.emulator,
-                              "Whose PTX (without it: that of emu:sm_90a)"))
+  without_variable(
+      add_choice(command, "--device", emulator_names(), options.emulator,
+                 fmt::format("Whose PTX (without it: that of {})", emulator_name(gpu::kDefaultArch))
+                     .c_str()))
       ->group(kComputeGroup);
   add_only_kernel(command, score.only_kernel);
   add_whole(command, "--line", {1, 1'000'000'000}, score.only_line,

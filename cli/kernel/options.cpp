@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "cli/options.hpp"
@@ -24,15 +25,14 @@ void add_gpu(CLI::App& command, int& index) {
 }
 
 CLI::Option* add_emulator(CLI::App& command, std::string& emulator) {
-  CLI::Option* const device =
-      add_text(command, "--device", "emu|emu:ARCH", emulator,
-               "Run on the emulator of an sm_90a, or of ARCH, sm_80, sm_90a "
-               "or sm_100a, and no GPU: cases that are quick there");
+  CLI::Option* const device = add_text(
+      command, "--device", "emu|emu:ARCH", emulator,
+      fmt::format("Run on {}, and no GPU: cases that are quick there", emulator_words()).c_str());
   without_variable(device)->group(kComputeGroup)->check([](const std::string& text) -> std::string {
     const std::optional<DeviceName> name = parse_device(text);
     return name && name->kind == DeviceKind::kEmulator
                ? ""
-               : fmt::format("'{}' is not one of emu, emu:sm_80, emu:sm_90a, emu:sm_100a", text);
+               : fmt::format("'{}' is not one of {}", text, fmt::join(emulator_names(), ", "));
   });
   return device;
 }

@@ -9,12 +9,12 @@
 
 #include <fmt/format.h>
 
+#include "kernels/archs.hpp"
 #include "lab/check/check_cards.hpp"
 
 namespace fovea::lab {
 namespace {
 
-constexpr int kFirstArchThatOverlaps = 90;
 constexpr std::uint32_t kThreads = 128;
 
 /// A kernel that writes the bytes of so many arrays as they are, 16 at a time and the rest one by
@@ -72,7 +72,7 @@ done{0}:)",
 void run_overlapping(gpu::KernelCache& kernels, const Workload& workload, const Operands& operands,
                      const Plan& plan, gpu::Stream& stream) {
   gpu::Device& device = kernels.device();
-  if (device.info().arch() < kFirstArchThatOverlaps) {
+  if (!gpu::arch_up_to(device.info().arch(), gpu::kArchs).overlaps) {
     return;
   }
   std::vector<std::uint64_t> arrays;  // addresses and sizes

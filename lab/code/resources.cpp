@@ -207,9 +207,8 @@ std::vector<std::string> check_instructions(std::span<const Card* const> cards,
   std::ranges::for_each(kNever, must_lack);
   for (const auto& [name, number] : instructions) {
     if (is_unknown(name, image.arch)) {
-      faults.push_back(fmt::format(
-          "{} {}, of which the table in lab/code/instruction_kinds.cpp does not say what it does",
-          number, name));
+      faults.push_back(
+          fmt::format("{} {}, of which kernels/archs.py does not say what it does", number, name));
     }
   }
   for_limits(cards, image, [&](const KernelLimits& limits) {

@@ -123,8 +123,7 @@ std::string difference(const captures::Record& wanted, const Ran& ran, bool is_a
 
 std::unique_ptr<gpu::Device> open_as_emulated(int index) {
   return gpu::open_changed_cuda_device(index, [](gpu::DeviceInfo& info) {
-    const gpu::DeviceInfo emulated =
-        gpu::open_emulated_device({.arch = info.compute_major == 9 ? 90 : 80})->info();
+    const gpu::DeviceInfo emulated = gpu::emulated_info(gpu::kDefaultArch);  // alike for all
     info.sm_count = emulated.sm_count;
     info.l2_bytes = emulated.l2_bytes;
   });

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gpu/device/device.hpp"
+#include "kernels/archs.hpp"
 #include "lab/cards/card.hpp"
 #include "lab/check/check_cards.hpp"
 
@@ -22,8 +23,8 @@ struct EmulatedJob {
 };
 
 struct EmulatedCheckOptions {
-  int arch = 90;           // 90 or 80; of `gpu`, if there is one
-  std::uint64_t seed = 1;  // of inputs and schedules
+  int arch = gpu::kDefaultArch;  // one that the emulator has; of `gpu`, if there is one
+  std::uint64_t seed = 1;        // of inputs and schedules
   /// Runs of each case and plan, on as many schedules: the first is judged, and the others must
   /// give the same bytes.
   int schedules = 3;

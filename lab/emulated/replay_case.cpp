@@ -135,7 +135,8 @@ Replay replay_case(const Card& card, const ReplayOptions& options) {
 std::string replay_arguments(const std::string& card, const ReplayOptions& options) {
   return fmt::format(
       "{}{} --case {}{} --seed {} --schedule {}{}", card,
-      options.arch == 90 ? "" : fmt::format(" --device {}", emulator_name(options.arch)),
+      options.arch == gpu::kDefaultArch ? ""
+                                        : fmt::format(" --device {}", emulator_name(options.arch)),
       quoted(options.case_name), options.plan.empty() ? "" : " --plan " + quoted(options.plan),
       options.seed, options.schedule, options.overlapping ? " --overlapping" : "");
 }

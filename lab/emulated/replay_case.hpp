@@ -7,18 +7,19 @@
 
 #include "fovea_emulator/finding.hpp"
 #include "fovea_emulator/trace.hpp"
+#include "kernels/archs.hpp"
 #include "lab/cards/card.hpp"
 #include "lab/check/check_cards.hpp"
 
 namespace fovea::lab {
 
 struct ReplayOptions {
-  int arch = 90;             // one that the emulator has: 80, 90 or 100
-  std::string case_name{};   // empty: the card's first that is quick there
-  std::string plan{};        // as `bench --plans` names it; empty: the launcher's choice
-  std::uint64_t seed = 1;    // as check_emulated's
-  int schedule = 0;          // number of the schedule, from 0
-  bool overlapping = false;  // behind grids that it may overlap with, instead of alone
+  int arch = gpu::kDefaultArch;  // one that the emulator has
+  std::string case_name{};       // empty: the card's first that is quick there
+  std::string plan{};            // as `bench --plans` names it; empty: the launcher's choice
+  std::uint64_t seed = 1;        // as check_emulated's
+  int schedule = 0;              // number of the schedule, from 0
+  bool overlapping = false;      // behind grids that it may overlap with, instead of alone
   emu::TraceFunction trace{};
 };
 

@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "gpu/nvidia/cublaslt.hpp"
+#include "kernels/archs.hpp"
 #include "lab/cards/tensor.hpp"
 #include "lab/check/placement.hpp"
 
@@ -65,8 +66,7 @@ Ceilings measure_ceilings(gpu::Device& device, const Nvml& nvml, std::string& cu
     const std::unique_ptr<gpu::CublasLt> cublaslt = gpu::open_cublaslt(device);
     cublaslt_version = cublaslt->version();
     ceilings.bf16_flops = matrix_rate(device, nvml, *cublaslt, DType::kBF16);
-    constexpr int kFirstArchWithE4M3 = 89;
-    if (device.info().arch() >= kFirstArchWithE4M3) {
+    if (gpu::arch_up_to(device.info().arch(), gpu::kArchs).e4m3) {
       ceilings.e4m3_flops = matrix_rate(device, nvml, *cublaslt, DType::kE4M3);
     }
   } catch (const Error& error) {

@@ -7,15 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "kernels/archs.hpp"
 #include "lab/cards/card.hpp"
 #include "lab/mutation/mutants.hpp"
 
 namespace fovea::mutation {
 
 struct ScoreOptions {
-  int arch = 90;           // 90 or 80
-  std::uint64_t seed = 1;  // of inputs, schedules, and which mutants are tried
-  int schedules = 50;      // that a mutant has to survive
+  int arch = gpu::kDefaultArch;  // one that the emulator has
+  std::uint64_t seed = 1;        // of inputs, schedules, and which mutants are tried
+  int schedules = 50;            // that a mutant has to survive
   /// Mutants of each kernel, as many of each kind as of others as far as there are; 0: all.
   int most = 0;
   std::string only_case{};    // empty: all that are small enough

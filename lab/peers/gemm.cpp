@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "gpu/nvidia/cublaslt.hpp"
+#include "kernels/archs.hpp"
 #include "kernels/lab/peer_params.hpp"
 #include "lab/cards/gemm_workload.hpp"
 #include "lab/check/check_cards.hpp"
@@ -87,8 +88,7 @@ Recipe whole_product(const gpu::GemmProblem& problem) {
 
 /// Whether the library can also multiply the problem's e4m3 operands as MXFP8, with scales of one.
 bool has_mxfp8_peer(const gpu::GemmProblem& problem, int arch) {
-  constexpr int kFirstArchWithBlockScales = 100;
-  return problem.a == DType::kE4M3 && arch >= kFirstArchWithBlockScales;
+  return problem.a == DType::kE4M3 && gpu::arch_up_to(arch, gpu::kArchs).block_scales;
 }
 
 /// From the plain product to the same result in one or two ways.

@@ -8,10 +8,16 @@
 #include <fmt/ranges.h>
 
 #include "core/error.hpp"
+#include "kernels/archs.hpp"
 #include "lab/evolve/candidate.hpp"
 
 namespace fovea::lab {
 namespace {
+
+/// Multiply-adds of an SM per clock, of types of so many bytes.
+constexpr double products_of(int arch, int bytes) {
+  return 2.0 / bytes * gpu::find_arch(arch, gpu::kArchs)->wide_products;
+}
 
 // The energies' ratios and the two rates of L2 follow from Nsight Compute's counters of 25 kernels
 // on an H200 whose clock its power limit held down
@@ -29,9 +35,9 @@ constexpr GpuRates kH200{
     .dram_bytes = 4.8e12,
     .l2_bytes = 126,
     .l2_dram_bytes = 22,
-    .narrow_products = 4096,
-    .wide_products = 2048,
-    .warp_products = 0.62 * 2048,
+    .narrow_products = products_of(90, 1),
+    .wide_products = products_of(90, 2),
+    .warp_products = 0.62 * products_of(90, 2),
     .idle_watts = 150,
     .of_wide_product = 1.37e-12,
     .of_e4m3_product = 0.77e-12,
@@ -73,8 +79,8 @@ constexpr GpuRates b200() {
   constexpr double kL2 = 2.0 * kH200.sms / 148;  // as much as two of the H200's, over more SMs
   rates.l2_bytes *= kL2;
   rates.l2_dram_bytes *= kL2;
-  rates.narrow_products = 8192;
-  rates.wide_products = 4096;
+  rates.narrow_products = products_of(100, 1);
+  rates.wide_products = products_of(100, 2);
   rates.of_wide_product *= kEnergy;
   rates.of_e4m3_product *= kEnergy;
   rates.of_int8_product *= kEnergy;
@@ -119,6 +125,7 @@ gpu::DeviceInfo device_of(const GpuRates& rates) {
   info.compute_major = rates.arch / 10;
   info.compute_minor = rates.arch % 10;
   info.sm_count = rates.sms;
+  info.shared_bytes_per_block = gpu::arch_up_to(rates.arch, gpu::kArchs).shared_bytes;
   info.clock_khz = static_cast<int>(rates.most_clock / 1e3);
   return info;
 }

@@ -61,7 +61,7 @@ class OperationCounter {
   OperationCounts sums_;
 };
 
-/// Runs the case on the emulator of the architecture, 90 or 100, by this kernel. Throws
+/// Runs the case on the emulator of the architecture by this kernel. Throws
 /// fovea::Error when the card has no such case, when the kernel cannot run it, or when the emulator
 /// finds something wrong.
 [[nodiscard]] OperationCounts count_instructions(const Card& card, const std::string& case_name,

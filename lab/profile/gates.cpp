@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "kernels/archs.hpp"
 #include "lab/system/machine.hpp"
 
 namespace fovea::lab {
@@ -23,9 +23,8 @@ constexpr double kSystemShared = 1024;        // that a CTA takes of shared memo
 
 /// Operations of an SM's matrix units in a clock, of operands of two bytes; 0: not known.
 double matrix_rate(int arch) {
-  static const std::map<int, double> rates = {{80, 2048}, {90, 4096}, {100, 8192}, {103, 8192}};
-  const auto found = rates.find(arch);
-  return found == rates.end() ? 0.0 : found->second;
+  const gpu::Arch* const row = gpu::find_arch(arch, gpu::kArchs);
+  return row == nullptr ? 0.0 : 2.0 * row->wide_products;
 }
 
 double clock(const gpu::DeviceInfo& device) {

@@ -8,6 +8,7 @@
 
 #include "fovea/error.hpp"
 #include "gpu/device/kernel_image.hpp"
+#include "kernels/archs.hpp"
 #include "lab/system/kernel_sources.hpp"
 
 namespace fovea::lab {
@@ -21,7 +22,7 @@ class CompileError : public Error {
 enum class CompilerKind : std::uint8_t { kAny, kNvrtc, kNvcc };
 
 struct CompileOptions {
-  std::string target = "sm_90a";
+  std::string target{gpu::arch_up_to(gpu::kDefaultArch, gpu::kArchs).target};
   bool lines = false;  // keeps the lines of the sources
   CompilerKind compiler = CompilerKind::kAny;
   double most_seconds = 120;  // of nvcc

@@ -1,23 +1,22 @@
 // The names of devices.
 #include "core/device_name.hpp"
 
-#include <array>
 #include <charconv>
 #include <system_error>
-#include <utility>
+
+#include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "core/wording.hpp"
 
 namespace fovea {
 namespace {
 
-constexpr std::array<std::pair<int, std::string_view>, 3> kEmulators = {
-    {{80, "emu:sm_80"}, {90, "emu:sm_90a"}, {100, "emu:sm_100a"}}};
-constexpr int kDefaultEmulator = 90;
+constexpr std::string_view kEmulator = "emu:";
 
 }  // namespace
 
-std::optional<DeviceName> parse_device(std::string_view name) {
+std::optional<DeviceName> parse_device(std::string_view name, gpu::Archs archs) {
   constexpr std::string_view kNumbered = "cuda:";
   if (name == "auto") {
     return DeviceName{DeviceKind::kAuto};
@@ -29,11 +28,12 @@ std::optional<DeviceName> parse_device(std::string_view name) {
     return DeviceName{DeviceKind::kCuda};
   }
   if (name == "emu") {
-    return DeviceName{DeviceKind::kEmulator, kDefaultEmulator};
+    return DeviceName{DeviceKind::kEmulator, gpu::kDefaultArch};
   }
-  for (const auto& [arch, emulator] : kEmulators) {
-    if (name == emulator) {
-      return DeviceName{DeviceKind::kEmulator, arch};
+  for (const gpu::Arch& arch : archs) {
+    if (!arch.target.empty() && name.starts_with(kEmulator) &&
+        name.substr(kEmulator.size()) == arch.target) {
+      return DeviceName{DeviceKind::kEmulator, arch.number};
     }
   }
   if (!name.starts_with(kNumbered)) {
@@ -48,13 +48,36 @@ std::optional<DeviceName> parse_device(std::string_view name) {
   return DeviceName{DeviceKind::kCuda, number};
 }
 
-std::string_view emulator_name(int arch) {
-  for (const auto& [known_arch, emulator] : kEmulators) {
-    if (known_arch == arch) {
-      return emulator;
+std::vector<std::string> emulated_targets(gpu::Archs archs) {
+  std::vector<std::string> targets;
+  for (const gpu::Arch& arch : archs) {
+    if (!arch.target.empty()) {
+      targets.emplace_back(arch.target);
     }
   }
-  fail("the emulator has no sm_{}; there are sm_80, sm_90a and sm_100a", arch);
+  return targets;
+}
+
+std::vector<std::string> emulator_names(gpu::Archs archs) {
+  std::vector<std::string> names = {"emu"};
+  for (const std::string& target : emulated_targets(archs)) {
+    names.push_back(std::string(kEmulator) + target);
+  }
+  return names;
+}
+
+std::string emulator_words(gpu::Archs archs) {
+  return fmt::format("the emulator of an {}, or of ARCH, {}",
+                     gpu::find_arch(gpu::kDefaultArch, archs)->target,
+                     listed(emulated_targets(archs), "or"));
+}
+
+std::string emulator_name(int arch, gpu::Archs archs) {
+  const gpu::Arch* const row = gpu::find_arch(arch, archs);
+  if (row == nullptr || row->target.empty()) {
+    fail("the emulator has no sm_{}; there are {}", arch, listed(emulated_targets(archs), "and"));
+  }
+  return std::string(kEmulator) + std::string(row->target);
 }
 
 }  // namespace fovea

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/device_name.hpp"
 #include "core/error.hpp"
 #include "core/wording.hpp"
 #include "gpu/launch/attention.hpp"
@@ -79,7 +80,7 @@ void CublasGemm::run(const GemmProblem& problem, const GemmOperands& operands, D
   }
   if (device_.info().is_emulated) {
     fail("{}, and NVIDIA's libraries do not run on the {}; use {}", why, device_.info().name,
-         option_words("device", "emu:sm_90a"));
+         option_words("device", emulator_name(kDefaultArch)));
   }
   if (problem.a != DType::kBF16 || problem.b != DType::kBF16 || problem.output != DType::kBF16) {
     fail("{}: on {} matrix products run in bf16 only; use {}", to_string(problem),

@@ -73,5 +73,13 @@ def test_what_a_test_holds_is_known_to_that_test(tree):
     assert check_docs.figures("docs/laboratory.md", text) == []
 
 
+def test_tables_have_every_architecture():
+    made_up = check_docs.archs.Arch(130, "Made-up", "M100", 64, (), target="sm_130a")
+    assert check_docs.architectures((*check_docs.archs.ARCHS, made_up)) == [
+        "docs/gpu.md: no row of what runs where has 13.0 (M100)",
+        "docs/emulator.md: the table of devices lacks `emu:sm_130a`",
+    ]
+
+
 def test_the_documents_have_no_figures_of_their_own(capsys):
     assert check_docs.main() == 0, capsys.readouterr().out

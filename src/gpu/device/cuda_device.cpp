@@ -14,6 +14,7 @@
 #include "core/wording.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/device/driver_api.hpp"
+#include "kernels/archs.hpp"
 
 namespace fovea::gpu {
 namespace {
@@ -136,7 +137,7 @@ void force_ptx(DeviceInfo& info) {
     return;
   }
   constexpr int kMajor = 12;
-  constexpr std::size_t kSharedBytes = std::size_t{99} << 10;
+  constexpr std::size_t kSharedBytes = arch_up_to(10 * kMajor, kArchs).shared_bytes;
   if (std::string_view(value) != "1" || info.compute_major < 9 || info.compute_major > kMajor) {
     fail("{}={} on {} (sm_{}); expected 0 or 1, and a GPU from compute capability 9.0 to {}.0",
          kVariable, value, info.name, info.arch(), kMajor);

@@ -19,6 +19,7 @@
 
 #include <fmt/ranges.h>
 
+#include "core/device_name.hpp"
 #include "core/error.hpp"
 #include "core/wording.hpp"
 #include "fovea_emulator/device.hpp"
@@ -34,36 +35,6 @@ constexpr std::size_t kMemoryBytes = std::size_t{4} << 30;
 /// then have more tiles than blocks, and blocks that stay take several.
 constexpr int kSms = 4;
 constexpr std::size_t kL2Bytes = std::size_t{1} << 20;
-constexpr std::size_t kSharedBytesOf80 = std::size_t{163} << 10;
-constexpr std::size_t kSharedBytesOf90 = std::size_t{227} << 10;  // and of 10.0
-
-DeviceInfo device_info_of(int arch) {
-  struct Emulated {
-    int arch;
-    const char* name;
-    std::size_t shared_bytes;
-  };
-  constexpr std::array kEmulated = {
-      Emulated{80, "PTX emulator of sm_80", kSharedBytesOf80},
-      Emulated{90, "PTX emulator of sm_90a", kSharedBytesOf90},
-      Emulated{100, "PTX emulator of sm_100a", kSharedBytesOf90},
-  };
-  const auto* const found = std::ranges::find(kEmulated, arch, &Emulated::arch);
-  if (found == kEmulated.end()) {
-    fail("the emulator has no sm_{}; use {}, {} or {}", arch, option_words("device", "emu:sm_80"),
-         option_words("device", "emu:sm_90a"), option_words("device", "emu:sm_100a"));
-  }
-  return {.name = found->name,
-          .compute_major = arch / 10,
-          .compute_minor = arch % 10,
-          .sm_count = kSms,
-          .memory_bytes = kMemoryBytes,
-          .l2_bytes = kL2Bytes,
-          .shared_bytes_per_block = found->shared_bytes,
-          .clock_khz = 1'000'000,
-          .driver_version = 13000,
-          .is_emulated = true};
-}
 
 emu::TensorMapType emulated_type(TensorMapType type) {
   switch (type) {
@@ -153,7 +124,7 @@ class EmuGraph final : public Graph {
 class EmuDevice final : public Device {
  public:
   explicit EmuDevice(const EmuOptions& options)
-      : info_(gpu::device_info_of(options.arch)), options_(options) {}
+      : info_(emulated_info(options.arch)), options_(options) {}
 
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
 
@@ -485,6 +456,27 @@ void EmuGraph::launch(Stream& stream) {
 }
 
 }  // namespace
+
+DeviceInfo emulated_info(int arch, Archs archs) {
+  const Arch* const row = find_arch(arch, archs);
+  if (row == nullptr || row->target.empty()) {
+    std::vector<std::string> devices;
+    for (const std::string& target : emulated_targets(archs)) {
+      devices.push_back(option_words("device", "emu:" + target));
+    }
+    fail("the emulator has no sm_{}; use {}", arch, listed(devices, "or"));
+  }
+  return {.name = fmt::format("PTX emulator of {}", row->target),
+          .compute_major = arch / 10,
+          .compute_minor = arch % 10,
+          .sm_count = kSms,
+          .memory_bytes = kMemoryBytes,
+          .l2_bytes = kL2Bytes,
+          .shared_bytes_per_block = row->shared_bytes,
+          .clock_khz = 1'000'000,
+          .driver_version = 13000,
+          .is_emulated = true};
+}
 
 std::unique_ptr<Device> open_emulated_device(const EmuOptions& options) {
   return std::make_unique<EmuDevice>(options);

@@ -8,12 +8,13 @@
 #include <string_view>
 
 #include "gpu/device/device.hpp"
+#include "kernels/archs.hpp"
 
 namespace fovea::gpu {
 
 struct EmuOptions {
-  int arch = 90;           // 90 runs what H100 runs, 80 what A100 does
-  std::uint64_t seed = 0;  // of the order in which blocks and warps take turns
+  int arch = kDefaultArch;  // of a row of kernels/archs.py that has a target
+  std::uint64_t seed = 0;   // of the order in which blocks and warps take turns
   /// Operations of warps after which grids that run together count as ones that never end.
   std::uint64_t most_steps = std::uint64_t{1} << 32;
   /// Each may be empty. What runs in the place of a module's PTX; what is encoded in the place of a
@@ -22,6 +23,9 @@ struct EmuOptions {
   std::function<void(TensorMapDesc& map)> edit_map{};
   std::function<void(std::string_view kernel, int line)> ran{};
 };
+
+/// What the emulated GPU of an architecture says of itself. Throws fovea::Error when there is none.
+[[nodiscard]] DeviceInfo emulated_info(int arch, Archs archs = kArchs);
 
 /// Work waits in its stream until somebody needs it: an event or a stream that is waited for,
 /// memory that is freed, a copy to memory of the host that is not page-locked. Then grids run one

@@ -138,8 +138,8 @@ Launch launch_of(Device& device, const AttentionProblem& problem, const Attentio
 }
 
 /// One launch of CTAs of `rows` queries; for the levels below wgmma.
-Launch portable_launch(const Device& device, const AttentionProblem& problem,
-                       const AttentionOperands& operands, int rows) {
+Launch portable_launch(const AttentionProblem& problem, const AttentionOperands& operands,
+                       int rows) {
   const auto operand = [](DevicePtr address, const AttentionStrides& strides) {
     return attention::PortableOperand{.data = pointer<std::uint8_t>(address),
                                       .batch = strides.batch,
@@ -165,24 +165,23 @@ Launch portable_launch(const Device& device, const AttentionProblem& problem,
   params.causal = problem.causal ? 1 : 0;
 
   const std::int64_t blocks = problem.batch * problem.heads * params.tiles;
-  return {.config = {.grid = {.x = static_cast<std::uint32_t>(blocks)},
-                     .dependent = device.info().arch() >= 90},
+  return {.config = {.grid = {.x = static_cast<std::uint32_t>(blocks)}, .dependent = true},
           .params = to_bytes(params)};
 }
 
-Launch launch_of(Device& device, const AttentionProblem& problem, const AttentionOperands& operands,
-                 const attention::MmaTuning& kernel) {
-  return portable_launch(device, problem, operands, mma_rows(kernel));
+Launch launch_of(Device& /*device*/, const AttentionProblem& problem,
+                 const AttentionOperands& operands, const attention::MmaTuning& kernel) {
+  return portable_launch(problem, operands, mma_rows(kernel));
 }
 
-Launch launch_of(Device& device, const AttentionProblem& problem, const AttentionOperands& operands,
-                 const attention::MmaSmallTuning& kernel) {
-  return portable_launch(device, problem, operands, mma_small_rows(kernel));
+Launch launch_of(Device& /*device*/, const AttentionProblem& problem,
+                 const AttentionOperands& operands, const attention::MmaSmallTuning& kernel) {
+  return portable_launch(problem, operands, mma_small_rows(kernel));
 }
 
-Launch launch_of(Device& device, const AttentionProblem& problem, const AttentionOperands& operands,
-                 const attention::ScalarTuning& /*kernel*/) {
-  return portable_launch(device, problem, operands, kTileRows);
+Launch launch_of(Device& /*device*/, const AttentionProblem& problem,
+                 const AttentionOperands& operands, const attention::ScalarTuning& /*kernel*/) {
+  return portable_launch(problem, operands, kTileRows);
 }
 
 }  // namespace

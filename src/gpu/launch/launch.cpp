@@ -8,15 +8,9 @@
 #include "core/divide_up.hpp"
 #include "core/error.hpp"
 #include "gpu/device/kernel_image.hpp"
+#include "kernels/archs.hpp"
 
 namespace fovea::gpu {
-namespace {
-
-/// The first whose code waits for the grid before it (kernels/pipe/grid.cuh).
-constexpr int kFirstArchThatWaits = 90;
-
-}  // namespace
-
 LaunchConfig resident_grid(std::int64_t work, std::int64_t each, std::uint32_t threads,
                            std::int64_t blocks_per_sm, const DeviceInfo& device) {
   const std::int64_t blocks = std::min(divide_up(work, each), device.sm_count * blocks_per_sm);
@@ -28,7 +22,8 @@ LaunchConfig resident_grid(std::int64_t work, std::int64_t each, std::uint32_t t
 void KernelCache::run(const Launch& launch, Stream& stream) {
   const Loaded loaded = load(launch.kernel);
   LaunchConfig config = launch.config;
-  config.dependent = config.dependent && loaded.arch >= kFirstArchThatWaits;
+  // Code for other architectures does not wait for the grid before it (kernels/pipe/grid.cuh).
+  config.dependent = config.dependent && arch_up_to(loaded.arch, kArchs).overlaps;
   device_.launch(loaded.kernel, config, launch.params, stream);
 }
 
