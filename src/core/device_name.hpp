@@ -35,7 +35,7 @@ inline constexpr std::string_view kDeviceNames = "auto, cpu, cuda or cuda:N";
 [[nodiscard]] std::vector<std::string> emulated_targets(gpu::Archs archs = gpu::kArchs);
 /// "emu", "emu:sm_80" and the like.
 [[nodiscard]] std::vector<std::string> emulator_names(gpu::Archs archs = gpu::kArchs);
-/// For help: "the emulator of an sm_90a, or of ARCH, sm_80, sm_90a or sm_100a".
+/// Words of the help: "the emulator of an sm_90a, or of ARCH, sm_80, sm_90a or sm_100a".
 [[nodiscard]] std::string emulator_words(gpu::Archs archs = gpu::kArchs);
 /// "emu:sm_90a" of 90. Throws fovea::Error when there is none of this architecture.
 [[nodiscard]] std::string emulator_name(int arch, gpu::Archs archs = gpu::kArchs);
