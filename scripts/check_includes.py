@@ -100,9 +100,11 @@ class Tree:
                 self.problems.append(f"{relative}:{number}: {problem}")
 
     def room_of(self, path: pathlib.Path) -> str:
-        """The folder of a file, or all of its row's folders where the row lets them include each other."""
-        row = self.place_of(path)
-        return row[0] if row and f"{row[0]}/*" in self.rules[row[0]] else str(path.parent.relative_to(self.root))
+        """The folder of a file, or its row: one of files, or one that lets its folders include each other."""
+        relative = path.relative_to(self.root)
+        row, _ = self.place_of(path) or ("", "")
+        is_of_files = row.count("/") == str(relative).count("/")
+        return row if is_of_files or f"{row}/*" in self.rules.get(row, ()) else str(relative.parent)
 
     def add_arrow(self, source: pathlib.Path, header: pathlib.Path, where: str) -> None:
         start, end = self.room_of(source), self.room_of(header)

@@ -96,7 +96,9 @@ def test_sources(tmp_path, path, text, problem):
     assert problem is None or (output.startswith(path) and problem in output and output.count("\n") == 1)
 
 
-ROOMS = ARCHITECTURE.replace("| `bench/` |", "| `lab/*/` | rooms | `lab/*` |\n| `bench/` |")
+ROOMS = ARCHITECTURE.replace(
+    "| `bench/` |", "| `lab/*/` | rooms | `lab/*` |\n| `lab/*/gpu.cpp` | parts | `src/launch` |\n| `bench/` |"
+).replace("`kernels/list.hpp` |", "`kernels/list.hpp`, `lab/*` |")
 
 
 @pytest.mark.parametrize(
@@ -130,6 +132,28 @@ ROOMS = ARCHITECTURE.replace("| `bench/` |", "| `lab/*/` | rooms | `lab/*` |\n| 
             ("src/ops/problem.hpp:1:", "src/ops/reference/gelu.hpp:2:"),
         ),
         ({"lab/cards/card.hpp": including("lab/check/judge.hpp"), "lab/check/judge.hpp": ""}, ()),
+        # A row of files stands apart from the folder that they lie in.
+        (
+            {
+                "src/launch/gemm.cpp": including("lab/cards/card.hpp"),
+                "lab/cards/gpu.cpp": including("src/launch/gemm.hpp"),
+                "src/launch/gemm.hpp": "",
+            },
+            (),
+        ),
+        (
+            {
+                "src/launch/gemm.cpp": including("lab/cards/card.hpp"),
+                "lab/cards/other.cpp": including("lab/cards/gpu.cpp"),
+                "lab/cards/gpu.cpp": including("src/launch/gemm.hpp"),
+                "src/launch/gemm.hpp": "",
+            },
+            (
+                "src/launch/gemm.cpp:1: src/launch includes lab/cards",
+                "lab/cards/gpu.cpp:1: lab/*/gpu.cpp includes src/launch",
+                "lab/cards/other.cpp:1: lab/cards includes lab/*/gpu.cpp",
+            ),
+        ),
         (
             {
                 "tests/ops/support.hpp": including("tests/io/file.hpp"),
@@ -140,7 +164,7 @@ ROOMS = ARCHITECTURE.replace("| `bench/` |", "| `lab/*/` | rooms | `lab/*` |\n| 
     ],
 )
 def test_circles_of_folders(tmp_path, files, circle):
-    room = {"lab/cards/card.hpp": ""} | files
+    room = {"lab/cards/card.hpp": "", "lab/cards/gpu.cpp": ""} | files
     code, output = check(tmp_path, FILES | {"docs/architecture.md": ROOMS} | room)
     assert code == (1 if circle else 0)
     assert output.count("in the circle") == len(circle)
