@@ -61,6 +61,12 @@ void fail(const std::string& message) {
   throw std::runtime_error(message);
 }
 
+void require(bool holds, const char* name, const std::string& what) {
+  if (!holds) {
+    fail(std::string(name) + ": " + what);
+  }
+}
+
 void refuse_gradients(const char* name, std::initializer_list<const Tensor*> tensors) {
   if (!aoti_torch_grad_mode_is_enabled()) {
     return;
@@ -72,6 +78,12 @@ void refuse_gradients(const char* name, std::initializer_list<const Tensor*> ten
            "or torch.inference_mode(), or on detached tensors");
     }
   }
+}
+
+std::int32_t float_type(const char* name, const Tensor& tensor) {
+  const std::int32_t type = type_of(name, tensor);
+  require(type != FOVEA_U8 && type != FOVEA_I8, name, "takes float16, bfloat16 and float32");
+  return type;
 }
 
 std::int32_t torch_type(const Tensor& tensor) {

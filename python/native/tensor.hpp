@@ -17,14 +17,25 @@ using torch::stable::Tensor;
 /// Throws what torch raises as RuntimeError.
 [[noreturn]] void fail(const std::string& message);
 
+/// Fails unless `holds`; `what` is what should.
+void require(bool holds, const char* name, const std::string& what);
+
 /// The operators have no gradients: throws when autograd would record one for any of the tensors.
 void refuse_gradients(const char* name, std::initializer_list<const Tensor*> tensors);
 
 /// The fovea_type of a tensor's elements; throws when there is none.
 [[nodiscard]] std::int32_t type_of(const char* name, const Tensor& tensor);
 
+/// The same of float types, which the operators compute in.
+std::int32_t float_type(const char* name, const Tensor& tensor);
+
 /// torch's own number of it.
 [[nodiscard]] std::int32_t torch_type(const Tensor& tensor);
+
+/// The tensor, or null.
+[[nodiscard]] inline const Tensor* pointer(const std::optional<Tensor>& tensor) {
+  return tensor.has_value() ? &*tensor : nullptr;
+}
 
 /// "[2, 3]"
 [[nodiscard]] std::string shape_of(const Tensor& tensor);

@@ -3,8 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "python/native/engine.hpp"
-#include "python/native/operators.hpp"
+#include "python/native/operator.hpp"
 
 namespace fovea::torch_operators {
 namespace {
@@ -106,8 +105,6 @@ fovea_attention_args args_of(const char* name, Tensor& q, Tensor& k, Tensor& v, 
   return args;
 }
 
-}  // namespace
-
 Tensor attention(Tensor q, Tensor k, Tensor v, bool is_causal, std::optional<double> scale,
                  std::int64_t level) {
   refuse_gradients(kDense, {&q, &k, &v});
@@ -135,11 +132,9 @@ Tensor attention(Tensor q, Tensor k, Tensor v, bool is_causal, std::optional<dou
   args.queries = queries;
   args.keys = k.size(2);
   args.causal = is_causal ? FOVEA_CAUSAL_FIRST : FOVEA_CAUSAL_NONE;
-  check(engine().attention(&args, place.get()));
+  call("fovea_attention", args, place);
   return output;
 }
-
-namespace {
 
 /// Offsets of sequences: int32, dense, as many as the other's. On the CPU their values are checked
 /// here, for they are addresses; on a GPU that would wait for it.
@@ -162,8 +157,6 @@ void check_offsets(const Tensor& offsets, const Tensor& tensor, const char* what
          std::to_string(tensor.size(0)));
   }
 }
-
-}  // namespace
 
 Tensor attention_varlen(Tensor q, Tensor k, Tensor v, const Tensor& cu_seqlens_q,
                         const Tensor& cu_seqlens_k, std::int64_t max_q, std::int64_t max_k,
@@ -194,8 +187,19 @@ Tensor attention_varlen(Tensor q, Tensor k, Tensor v, const Tensor& cu_seqlens_q
   args.causal = is_causal ? FOVEA_CAUSAL_LAST : FOVEA_CAUSAL_NONE;
   args.cu_seqlens_q = static_cast<const std::int32_t*>(cu_seqlens_q.data_ptr());
   args.cu_seqlens_k = static_cast<const std::int32_t*>(cu_seqlens_k.data_ptr());
-  check(engine().attention(&args, place.get()));
+  call("fovea_attention", args, place);
   return output;
 }
+
+}  // namespace
+
+FOVEA_TORCH_OPERATOR(
+    attention,
+    "attention(Tensor q, Tensor k, Tensor v, bool is_causal=False, float? scale=None, "
+    "int level=0) -> Tensor")
+FOVEA_TORCH_OPERATOR(
+    attention_varlen,
+    "attention_varlen(Tensor q, Tensor k, Tensor v, Tensor cu_seqlens_q, Tensor cu_seqlens_k, "
+    "int max_q, int max_k, bool is_causal=False, float? scale=None, int level=0) -> Tensor")
 
 }  // namespace fovea::torch_operators
