@@ -1,6 +1,4 @@
 // Cards of the kernels that convert results: each element by itself, rounded once.
-#include "gpu/launch/convert.hpp"
-
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -10,6 +8,7 @@
 
 #include "lab/cards/operator_workload.hpp"
 #include "lab/cards/registry.hpp"
+#include "ops/convert/gpu.hpp"
 
 namespace fovea::lab {
 namespace {

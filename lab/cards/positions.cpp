@@ -12,7 +12,7 @@
 #include "gpu/launch/pixels.hpp"
 #include "lab/cards/operator_workload.hpp"
 #include "lab/cards/registry.hpp"
-#include "ops/reference/operators.hpp"
+#include "ops/reference/tensors.hpp"
 
 namespace fovea::lab {
 namespace {

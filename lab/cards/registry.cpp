@@ -20,11 +20,8 @@ namespace {
 
 std::vector<Card> gather() {
   gpu::add_kernel_images(gpu::lab_kernel_images());
-  using Make = std::vector<Card> (*)();
-  const std::vector<Make> operators = {gemm_cards,   attention_cards, norm_cards,    pool_cards,
-                                       pixels_cards, positions_cards, convert_cards, search_cards};
   std::vector<Card> all;
-  for (const Make make : operators) {
+  for (const auto make : kCardsOfOperators) {
     std::ranges::move(make(), std::back_inserter(all));
   }
   return all;

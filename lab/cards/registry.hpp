@@ -1,4 +1,4 @@
-// The cards of each operator, gathered by lab/cards/registry.cpp.
+// The cards of each operator, listed for lab/cards/registry.cpp.
 #pragma once
 
 #include <vector>
@@ -15,5 +15,9 @@ namespace fovea::lab {
 [[nodiscard]] std::vector<Card> positions_cards();
 [[nodiscard]] std::vector<Card> convert_cards();
 [[nodiscard]] std::vector<Card> search_cards();
+
+inline constexpr std::vector<Card> (*kCardsOfOperators[])() = {
+    gemm_cards,   attention_cards, norm_cards,    pool_cards,
+    pixels_cards, positions_cards, convert_cards, search_cards};
 
 }  // namespace fovea::lab

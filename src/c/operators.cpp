@@ -1,4 +1,4 @@
-// The C operators: structs to problems, which are checked, and computed on the host or on a GPU.
+// The C operators: structs to problems, which are checked, and computed on the host or in a stream.
 #include "fovea/c/operators.h"
 
 #include <algorithm>
@@ -8,9 +8,15 @@
 #include <vector>
 
 #include "c/lifetime.hpp"
-#include "c/operators_gpu.hpp"
 #include "c/status.hpp"
-#include "cpu/operators.hpp"
+#include "cpu/host_threads.hpp"
+#include "gpu/caller_stream.hpp"
+#include "gpu/device/kernel_image.hpp"
+#include "gpu/launch/attention.hpp"
+#include "ops/attention/op.hpp"
+#include "ops/layer_norm/op.hpp"
+#include "ops/linear/op.hpp"
+#include "ops/patch_embed/op.hpp"
 
 namespace fovea::c {
 namespace {
@@ -215,15 +221,74 @@ fovea_status run(const Args* args, const fovea_place* place, const Compute& comp
   });
 }
 
-/// The same of an operator that is one call, with what does it on the host and on a GPU.
-template <typename Args, typename Problem, typename Operands>
-fovea_status run(const Args* args, const fovea_place* place,
-                 void (*on_host)(const Problem&, const Operands&, int threads),
-                 void (*on_gpu)(const Problem&, const Operands&, const fovea_place&)) {
+gpu::CallerStream stream_of(const fovea_place& place) {
+  return {place.device, place.stream, tell};
+}
+
+/// The same of an operator that is one call, whose folder has its part for the host and for a GPU.
+template <typename Args>
+fovea_status run(const Args* args, const fovea_place* place) {
   return run(args, place, [&](const Args& given, const fovea_place& where) {
     const auto [problem, operands] = call_of(given);
-    where.device < 0 ? on_host(problem, operands, where.threads) : on_gpu(problem, operands, where);
+    if (where.device < 0) {
+      ops::run(problem, operands, cpu::HostThreads(where.threads));
+    } else {
+      gpu::CallerStream stream = stream_of(where);
+      ops::run(problem, operands, stream);
+    }
   });
+}
+
+gpu::AttentionChoice chosen(const AttentionCall& call, std::int32_t level,
+                            const gpu::CallerStream& stream) {
+  return stream.planner().attention(call.problem, level_of(level));
+}
+
+gpu::Launch launch_of(const AttentionCall& call, const gpu::AttentionChoice& choice,
+                      const gpu::CallerStream& stream) {
+  return attention_launch(stream.device(), call.problem, call.operands, choice.plan);
+}
+
+void attention(const fovea_attention_args& args, const fovea_place& place) {
+  const std::vector<AttentionCall> calls = calls_of(args);
+  if (place.device < 0) {
+    static_cast<void>(level_of(args.level));
+    if (args.level != FOVEA_LEVEL_AUTO) {
+      fail("attention: its levels are kernels of GPUs; on the CPU there is one way only");
+    }
+    for (const auto& [problem, operands] : calls) {
+      ops::run(problem, operands, cpu::HostThreads(place.threads));
+    }
+    return;
+  }
+  for (const AttentionCall& call : calls) {
+    const gpu::CallerStream stream = stream_of(place);
+    const gpu::AttentionChoice choice = chosen(call, args.level, stream);
+    stream.note(choice.notice);
+    stream.launch(launch_of(call, choice, stream));
+  }
+}
+
+/// The kernel that would run it. Throws when none does.
+fovea_attention_choice choose_attention(const fovea_attention_args& args,
+                                        const fovea_place& place) {
+  const AttentionCall call = calls_of(args).front();
+  if (place.device < 0) {
+    fail("attention has kernels to choose from on GPUs only");
+  }
+  const gpu::CallerStream stream = stream_of(place);
+  const gpu::AttentionChoice best = chosen(call, args.level, stream);
+  const gpu::Launch launch = launch_of(call, best, stream);
+  fovea_attention_choice choice{};
+  choice.level = to_string(gpu::level_of(best.plan)).data();  // of a literal
+  const std::string_view kernel = info_of(launch.kernel).name;
+  if (kernel.size() >= sizeof(choice.kernel)) {
+    fail("the name of kernel {} is too long", kernel);
+  }
+  kernel.copy(choice.kernel, kernel.size());
+  choice.threads = static_cast<std::int32_t>(launch.config.block.x);
+  choice.shared_bytes = static_cast<std::int64_t>(launch.config.dynamic_shared_bytes);
+  return choice;
 }
 
 }  // namespace
@@ -232,42 +297,25 @@ fovea_status run(const Args* args, const fovea_place* place,
 using namespace fovea;  // NOLINT(google-build-using-namespace): of a file of C functions
 
 fovea_status fovea_attention(const fovea_attention_args* args, const fovea_place* place) {
-  return c::run(args, place, [](const fovea_attention_args& given, const fovea_place& where) {
-    const std::vector<c::AttentionCall> calls = c::calls_of(given);
-    const std::optional<gpu::AttentionLevel> level = c::level_of(given.level);
-    if (where.device < 0 && given.level != FOVEA_LEVEL_AUTO) {
-      fail("attention: its levels are kernels of GPUs; on the CPU there is one way only");
-    }
-    for (const auto& [problem, operands] : calls) {
-      if (where.device < 0) {
-        cpu::attention(problem, operands, where.threads);
-      } else {
-        c::attention_on_gpu(problem, operands, level, where);
-      }
-    }
-  });
+  return c::run(args, place, c::attention);
 }
 
 fovea_status fovea_linear(const fovea_linear_args* args, const fovea_place* place) {
-  return c::run(args, place, cpu::linear, c::linear_on_gpu);
+  return c::run(args, place);
 }
 
 fovea_status fovea_patch_embed(const fovea_patch_embed_args* args, const fovea_place* place) {
-  return c::run(args, place, cpu::patch_embed, c::patch_embed_on_gpu);
+  return c::run(args, place);
 }
 
 fovea_status fovea_layer_norm(const fovea_layer_norm_args* args, const fovea_place* place) {
-  return c::run(args, place, cpu::layer_norm, c::layer_norm_on_gpu);
+  return c::run(args, place);
 }
 
 fovea_status fovea_attention_choose(const fovea_attention_args* args, const fovea_place* place,
                                     fovea_attention_choice* choice) {
   return c::run(args, place, [=](const fovea_attention_args& given, const fovea_place& where) {
     c::require_pointer(choice, "choice");
-    const c::AttentionCall call = c::calls_of(given).front();
-    if (where.device < 0) {
-      fail("attention has kernels to choose from on GPUs only");
-    }
-    *choice = c::choose_on_gpu(call.problem, call.operands, c::level_of(given.level), where);
+    *choice = c::choose_attention(given, where);
   });
 }

@@ -6,7 +6,7 @@
 
 #include "cpu/product.hpp"
 #include "cpu/worker.hpp"
-#include "ops/attention.hpp"
+#include "ops/attention/op.hpp"
 
 namespace fovea::cpu {
 

@@ -1,10 +1,11 @@
-// CpuBackend: prepares weights, and leads its threads through batches.
+// CpuBackend: leads its threads through batches.
 #include "cpu/cpu_backend.hpp"
 
 #include <algorithm>
 #include <exception>
 #include <mutex>
 #include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -14,10 +15,8 @@
 #include "core/wording.hpp"
 #include "cpu/cpu_executor.hpp"
 #include "cpu/isa.hpp"
-#include "cpu/row_kernels.hpp"
 #include "cpu/schedule.hpp"
 #include "ops/operand_types.hpp"
-#include "ops/rounding.hpp"
 
 namespace fovea::cpu {
 namespace {
@@ -51,17 +50,17 @@ Precision choose_precision(Precision asked) {
 
 /// Types of the tensors: what is not an input of an 8-bit product is in bf16 where the CPU
 /// multiplies that, and in fp32 elsewhere.
-ops::TensorTypes types_of(Precision precision) {
+CpuTypes types_of(Precision precision) {
   const ops::OperandTypes& operands = ops::operand_types(precision);
   const DType wide = size_of(operands.normed) > 1 ? operands.normed
                      : has_bf16()                 ? DType::kBF16
                                                   : DType::kF32;
-  return {.stream = DType::kF32,
-          .normed = operands.normed,
-          .qkv = wide,
-          .attended = wide,
-          .inner = operands.inner,
-          .row_scales = operands.row_scales()};
+  return {{.stream = DType::kF32,
+           .normed = operands.normed,
+           .qkv = wide,
+           .attended = wide,
+           .inner = operands.inner,
+           .row_scales = operands.row_scales()}};
 }
 
 class CpuBackend : public ops::Backend {
@@ -87,20 +86,9 @@ class CpuBackend : public ops::Backend {
   [[nodiscard]] int threads() const override { return pool_.threads(); }
   [[nodiscard]] ops::TensorTypes types() const override { return types_; }
 
-  [[nodiscard]] Support can_run(const ops::PatchEmbedProblem& problem) const override {
-    return valid(problem);
+  [[nodiscard]] Support can_run(const ops::AskedProblem& problem) const override {
+    return std::visit([this](const auto& given) { return ops::can_run(given, types_); }, problem);
   }
-  [[nodiscard]] Support can_run(const ops::LinearProblem& problem) const override;
-  [[nodiscard]] Support can_run(const ops::PoolProblem& problem) const override;
-  [[nodiscard]] Support can_run(const ops::ProjectProblem& problem) const override {
-    return valid(problem);
-  }
-
-  [[nodiscard]] ops::PreparedPtr prepare(const ops::PatchEmbedWeights& weights) override;
-  [[nodiscard]] ops::PreparedPtr prepare(const ops::LayerNormWeights& weights) override;
-  [[nodiscard]] ops::PreparedPtr prepare(const ops::LinearWeights& weights) override;
-  [[nodiscard]] ops::PreparedPtr prepare(const ops::PoolWeights& weights) override;
-  [[nodiscard]] ops::PreparedPtr prepare(const ops::ProjectWeights& weights) override;
 
   void for_each(std::size_t count, const std::function<void(std::size_t)>& task) override {
     pool_.parallel_for(count, [&](std::size_t index, int /*worker*/) { task(index); });
@@ -123,106 +111,18 @@ class CpuBackend : public ops::Backend {
   [[nodiscard]] double device_seconds() const override { return 0; }
 
  private:
+  [[nodiscard]] ops::PreparedPtr do_prepare(const ops::Weights& weights) override {
+    return std::visit([this](const auto& given) { return ops::prepare(given, types_); }, weights);
+  }
+
   Precision precision_;
-  ops::TensorTypes types_;
+  CpuTypes types_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::unique_ptr<Team>> teams_;  // kept for batches cut alike
   mutable std::mutex turn_;
   ThreadPool pool_;
   std::string note_;
 };
-
-Support CpuBackend::can_run(const ops::LinearProblem& problem) const {
-  if (Support support = valid(problem); !support) {
-    return support;
-  }
-  if (problem.norm) {
-    return {"norms are operators of their own here"};
-  }
-  if (problem.epilogue == ops::Epilogue::kResidual && problem.output != DType::kF32) {
-    return {"residuals are added in f32 only"};
-  }
-  if (problem.input != types_.normed && problem.input != types_.qkv) {
-    return {fmt::format("this backend was made for {} operands, not {}", to_string(types_.normed),
-                        to_string(problem.input))};
-  }
-  if (problem.row_scales && problem.input != DType::kI8) {
-    return {"only rows of i8 have scales"};
-  }
-  if (problem.output != DType::kF32 && problem.output != types_.qkv &&
-      problem.output != types_.inner) {
-    return {fmt::format("this backend was made for {} outputs, not {}", to_string(types_.qkv),
-                        to_string(problem.output))};
-  }
-  return {};
-}
-
-Support CpuBackend::can_run(const ops::PoolProblem& problem) const {
-  if (problem.norm) {
-    return {"the tokens' layer norm is an operator of its own"};
-  }
-  return problem.input == DType::kF32 ? valid(problem) : Support{"the input must be f32"};
-}
-
-ops::PreparedPtr CpuBackend::prepare(const ops::PatchEmbedWeights& weights) {
-  check_weights(weights);
-  const DType pixels = types_.normed == DType::kI8 ? DType::kU8 : types_.normed;
-  const ops::FoldedPatchEmbed folded = fold_pixels(weights, pixels, weights.projection.in);
-  auto parameters = std::make_unique<PatchEmbedParameters>();
-  parameters->position = AlignedBuffer<float>(folded.position.size());
-  std::ranges::copy(folded.position, parameters->position.data());
-  parameters->prefix = AlignedBuffer<float>(weights.prefix.size());
-  std::ranges::copy(weights.prefix, parameters->prefix.data());
-  parameters->projection = std::make_unique<PackedWeights>(folded.projection(), pixels);
-  return parameters;
-}
-
-ops::PreparedPtr CpuBackend::prepare(const ops::LayerNormWeights& weights) {
-  check_weights(weights);
-  return std::make_unique<NormParameters>(weights);
-}
-
-ops::PreparedPtr CpuBackend::prepare(const ops::LinearWeights& weights) {
-  check_weights(weights);
-  return std::make_unique<PackedWeights>(
-      weights, weights.input.type == DType::kI8 ? DType::kI8 : types_.qkv);
-}
-
-ops::PreparedPtr CpuBackend::prepare(const ops::PoolWeights& weights) {
-  check_weights(weights);
-  const auto pack = [](const ops::LinearWeights& layer) {
-    return std::make_unique<PackedWeights>(layer, DType::kF32);
-  };
-  auto parameters = std::make_unique<PoolParameters>();
-  parameters->keys = AlignedBuffer<float>(weights.key.size());
-  std::ranges::copy(weights.key, parameters->keys.data());
-  const std::int64_t head_dim = weights.value.out / weights.heads;
-  for (std::int64_t head = 0; head < weights.heads; ++head) {
-    const auto first = static_cast<std::size_t>(head * head_dim);
-    const auto rows = static_cast<std::size_t>(head_dim);
-    const auto in = static_cast<std::size_t>(weights.value.in);
-    parameters->values.push_back(
-        pack({.in = weights.value.in,
-              .out = head_dim,
-              .weight = weights.value.weight.subspan(first * in, rows * in),
-              .bias = weights.value.bias.subspan(first, rows)}));
-  }
-  parameters->out = pack(weights.out);
-  parameters->norm = std::make_unique<NormParameters>(weights.norm);
-  parameters->fc1 = pack(weights.fc1);
-  parameters->fc2 = pack(weights.fc2);
-  return parameters;
-}
-
-ops::PreparedPtr CpuBackend::prepare(const ops::ProjectWeights& weights) {
-  check_weights(weights);
-  auto parameters = std::make_unique<ProjectParameters>();
-  parameters->norm = std::make_unique<NormParameters>(weights.norm);
-  if (!weights.linear.weight.empty()) {
-    parameters->linear = std::make_unique<PackedWeights>(weights.linear, DType::kF32);
-  }
-  return parameters;
-}
 
 /// Hands out a batch's slices; holds the first exception of any thread.
 class SliceQueue {

@@ -1,10 +1,12 @@
-// CpuExecutor: the operators as one thread of a team runs them.
+// CpuExecutor: runs operators as one thread of a team, and what operators on the CPU are made of.
 #pragma once
 
-#include <memory>
-#include <span>
-#include <vector>
+#include <algorithm>
+#include <cstdint>
 
+#include "core/buffer.hpp"
+#include "core/divide_up.hpp"
+#include "core/stop.hpp"
 #include "cpu/product.hpp"
 #include "cpu/team.hpp"
 #include "cpu/worker.hpp"
@@ -12,68 +14,10 @@
 
 namespace fovea::cpu {
 
-struct NormParameters;
+/// The types of a backend's tensors, for which operators pack their weights.
+struct CpuTypes : ops::TensorTypes {};
 
-class CpuExecutor : public ops::Executor {
- public:
-  /// Each operator throws Interrupted when `stop` is set.
-  CpuExecutor(Team& team, int rank, Worker& worker, StopFlag stop)
-      : team_(team), rank_(rank), worker_(worker), stop_(stop) {}
-
- private:
-  void do_patch_embed(const ops::PatchEmbedProblem& problem, const ops::Prepared& weights,
-                      const ConstTensorView& patches, const TensorView& tokens,
-                      const ops::ImageShapes& shapes) override;
-  void do_layer_norm(const ops::LayerNormProblem& problem, const ops::Prepared& weights,
-                     const ConstTensorView& input, const TensorView& output,
-                     const TensorView& row_scales) override;
-  void do_linear(const ops::LinearProblem& problem, const ops::Prepared& weights,
-                 const ConstTensorView& input, const TensorView& output,
-                 const ConstTensorView& row_scales) override;
-  void do_attention(const ops::AttentionProblem& problem,
-                    const ops::AttentionOperands& operands) override;
-  void do_pool(const ops::PoolProblem& problem, const ops::Prepared& weights,
-               const ConstTensorView& input, const TensorView& output,
-               const ops::ImageShapes& shapes) override;
-  void do_project(const ops::ProjectProblem& problem, const ops::Prepared& weights,
-                  const ConstTensorView& input, const TensorView& output) override;
-  void do_copy(const ConstTensorView& input, const TensorView& output) override;
-  void do_convert(const ConstTensorView& input, const TensorView& output) override;
-
-  class Timer;
-
-  template <typename Task>
-  void share(std::int64_t count, const Task& task) {
-    team_.for_each(rank_, phase_, count, task);
-  }
-  /// Calls task(first, count) for blocks of rows.
-  template <typename Task>
-  void share_rows(std::int64_t rows, const Task& task);
-
-  /// The layer norm of single rows, whose neighbours are `input_stride` and `output_stride` apart.
-  void norm_rows(const NormParameters& norm, double eps, std::int64_t rows, const float* input,
-                 std::int64_t input_stride, float* output, std::int64_t output_stride);
-
-  /// Rows [first, first + rows) of the position tables of images of different sizes.
-  static void resize_positions(const ops::PatchEmbedProblem& problem, std::span<const float> table,
-                               const ops::ImageShapes& shapes, std::int64_t first,
-                               std::int64_t rows, float* output);
-
-  /// A buffer of the team, of at least `count`: the same for every thread.
-  template <typename T>
-  T* shared(PageBuffer& buffer, std::int64_t count);
-
-  /// All of a product, by the threads of the team.
-  void multiply(const Product& product);
-
-  Team& team_;
-  int rank_;
-  Worker& worker_;
-  StopFlag stop_;
-  unsigned phase_ = 0;
-};
-
-/// Prepared weights of the operators that are no plain linear layer.
+/// Prepared weights of a layer norm, alone or within another operator.
 struct NormParameters : public ops::Prepared {
   AlignedBuffer<float> weight;
   AlignedBuffer<float> bias;
@@ -81,24 +25,55 @@ struct NormParameters : public ops::Prepared {
   explicit NormParameters(const ops::LayerNormWeights& weights);
 };
 
-struct PatchEmbedParameters : public ops::Prepared {
-  std::unique_ptr<PackedWeights> projection;  // of centered pixels, or of pixels in 8 bits
-  AlignedBuffer<float> position;
-  AlignedBuffer<float> prefix;
-};
+class CpuExecutor final : public ops::Executor {
+ public:
+  /// Each operator throws Interrupted when `stop` is set.
+  CpuExecutor(Team& team, int rank, Worker& worker, StopFlag stop)
+      : team_(team), rank_(rank), worker_(worker), stop_(stop) {}
 
-struct ProjectParameters : public ops::Prepared {
-  std::unique_ptr<NormParameters> norm;
-  std::unique_ptr<PackedWeights> linear;  // f32; null without a projection
-};
+  /// Threads of the team, all of which run the same operators.
+  [[nodiscard]] int threads() const { return team_.size(); }
+  [[nodiscard]] Worker& worker() { return worker_; }
 
-struct PoolParameters : public ops::Prepared {
-  AlignedBuffer<float> keys;
-  std::vector<std::unique_ptr<PackedWeights>> values;  // one a head
-  std::unique_ptr<PackedWeights> out;
-  std::unique_ptr<NormParameters> norm;
-  std::unique_ptr<PackedWeights> fc1;
-  std::unique_ptr<PackedWeights> fc2;
+  /// Calls task(index) for [0, count), shared by the threads of the team.
+  template <typename Task>
+  void share(std::int64_t count, const Task& task) {
+    team_.for_each(rank_, phase_, count, task);
+  }
+  /// Calls task(first, count) for blocks of rows.
+  template <typename Task>
+  void share_rows(std::int64_t rows, const Task& task) {
+    if (team_.size() == 1) {
+      task(0, rows);
+      return;
+    }
+    const std::int64_t block = std::max<std::int64_t>(1, rows / (2 * std::int64_t{team_.size()}));
+    share(divide_up(rows, block), [&](std::int64_t index) {
+      const std::int64_t first = index * block;
+      task(first, std::min(block, rows - first));
+    });
+  }
+
+  /// Memory of the team for at least `count` numbers: the same for every thread.
+  [[nodiscard]] float* scratch(std::int64_t count);
+  /// All of a product, by the threads of the team.
+  void multiply(const Product& product);
+  /// The layer norm of single rows, whose neighbours are `input_stride` and `output_stride` apart.
+  void norm_rows(const NormParameters& norm, double eps, std::int64_t rows, const float* input,
+                 std::int64_t input_stride, float* output, std::int64_t output_stride);
+
+ private:
+  void do_run(const ops::Call& call) override;
+
+  /// A buffer of the team, of at least `count`: the same for every thread.
+  template <typename T>
+  T* shared(PageBuffer& buffer, std::int64_t count);
+
+  Team& team_;
+  int rank_;
+  Worker& worker_;
+  StopFlag stop_;
+  unsigned phase_ = 0;
 };
 
 }  // namespace fovea::cpu

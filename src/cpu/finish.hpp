@@ -5,7 +5,7 @@
 
 #include "core/dtype.hpp"
 #include "cpu/tiles/tile_kernel.hpp"
-#include "ops/linear.hpp"
+#include "ops/linear/op.hpp"
 
 namespace fovea::cpu {
 

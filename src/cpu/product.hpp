@@ -10,6 +10,7 @@
 #include "cpu/pack.hpp"
 #include "cpu/page_buffer.hpp"
 #include "cpu/schedule.hpp"
+#include "ops/linear/op.hpp"
 #include "ops/weights.hpp"
 
 namespace fovea::cpu {

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <tuple>
 #include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -18,8 +19,6 @@
 #include "gpu/gpu_executor.hpp"
 #include "gpu/gpu_weights.hpp"
 #include "gpu/launch/attention.hpp"
-#include "gpu/launch/norm.hpp"
-#include "gpu/launch/pool.hpp"
 #include "gpu/page_locked.hpp"
 #include "gpu/slots.hpp"
 #include "ops/operand_types.hpp"
@@ -81,15 +80,6 @@ Precision choose_precision(Precision asked, const DeviceInfo& info) {
   return asked;
 }
 
-/// Pixels as they are, against i8 weights, where norms give i8 as well and the TMA takes rows of
-/// that many bytes; else as bf16, to which positions can be added that are resized for each image.
-DType pixels_of(Precision precision, const ops::PatchEmbedWeights& weights) {
-  constexpr std::int64_t kCopyUnit = 16;
-  const bool integers = ops::operand_types(precision).normed == DType::kI8;
-  const bool fits = weights.position_side == 0 && weights.projection.in % kCopyUnit == 0;
-  return integers && fits ? DType::kU8 : DType::kBF16;
-}
-
 class GpuBackend final : public ops::Backend {
  public:
   GpuBackend(std::unique_ptr<Device> device, const GpuOptions& options)
@@ -101,7 +91,7 @@ class GpuBackend final : public ops::Backend {
         kernels_(*device_),
         planner_(device_->info()),
         cublas_(*device_, notes_),
-        uploader_(*device_),
+        uploader_(*device_, precision_),
         pool_(options.threads > 0 ? options.threads : available_threads()),
         compute_(device_->make_stream()),
         upload_(device_->make_stream()),
@@ -126,45 +116,8 @@ class GpuBackend final : public ops::Backend {
   }
   [[nodiscard]] ops::TensorTypes types() const override { return types_; }
 
-  [[nodiscard]] Support can_run(const ops::PatchEmbedProblem& problem) const override {
-    return gpu::can_run(problem, device_->info());
-  }
-  [[nodiscard]] Support can_run(const ops::LinearProblem& problem) const override {
-    return gpu::can_run(problem, device_->info());
-  }
-  [[nodiscard]] Support can_run(const ops::PoolProblem& problem) const override {
-    return problem.norm
-               ? gpu::can_run(problem, device_->info())
-               : Support{"the pooling head on a GPU has the layer norm of its tokens in it"};
-  }
-  [[nodiscard]] Support can_run(const ops::ProjectProblem& problem) const override {
-    return gpu::can_run(problem, device_->info());
-  }
-
-  [[nodiscard]] ops::PreparedPtr prepare(const ops::PatchEmbedWeights& weights) override {
-    check_weights(weights);
-    const ContextGuard held = device_->hold_context();
-    return on_device(upload(uploader_, pack_patch_embed(weights, pixels_of(precision_, weights))));
-  }
-  [[nodiscard]] ops::PreparedPtr prepare(const ops::LayerNormWeights& weights) override {
-    check_weights(weights);
-    const ContextGuard held = device_->hold_context();
-    return on_device(upload(uploader_, weights));
-  }
-  [[nodiscard]] ops::PreparedPtr prepare(const ops::LinearWeights& weights) override {
-    check_weights(weights);
-    const ContextGuard held = device_->hold_context();
-    return on_device(upload(uploader_, pack_linear(weights)));
-  }
-  [[nodiscard]] ops::PreparedPtr prepare(const ops::PoolWeights& weights) override {
-    check_weights(weights);
-    const ContextGuard held = device_->hold_context();
-    return on_device(upload(uploader_, weights));
-  }
-  [[nodiscard]] ops::PreparedPtr prepare(const ops::ProjectWeights& weights) override {
-    check_weights(weights);
-    const ContextGuard held = device_->hold_context();
-    return on_device(upload(uploader_, weights));
+  [[nodiscard]] Support can_run(const ops::AskedProblem& problem) const override {
+    return std::visit([this](const auto& given) { return ops::can_run(given, *device_); }, problem);
   }
 
   void for_each(std::size_t count, const std::function<void(std::size_t)>& task) override {
@@ -201,9 +154,10 @@ class GpuBackend final : public ops::Backend {
  private:
   using Network = std::function<void(ops::Executor&, const ops::Slice&)>;
 
-  template <typename T>
-  static ops::PreparedPtr on_device(T weights) {
-    return std::make_unique<OnDevice<T>>(std::move(weights));
+  [[nodiscard]] ops::PreparedPtr do_prepare(const ops::Weights& weights) override {
+    const ContextGuard held = device_->hold_context();
+    return std::visit([this](const auto& given) { return ops::prepare(given, uploader_); },
+                      weights);
   }
 
   /// Of an emulated device no memory is the caller's.

@@ -1,4 +1,4 @@
-// GpuExecutor: the operators of one slice, put into a stream in order.
+// GpuExecutor: puts the operators of one slice into a stream in order, and what they are made of.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,6 @@
 
 #include "gpu/device/device.hpp"
 #include "gpu/gpu_weights.hpp"
-#include "gpu/launch/attention.hpp"
 #include "gpu/launch/gemm.hpp"
 #include "gpu/launch/launch.hpp"
 #include "gpu/launch/notes.hpp"
@@ -79,33 +78,27 @@ class GpuExecutor final : public ops::Executor {
 
   [[nodiscard]] std::size_t scratch_needed() const { return needed_; }
 
- private:
-  void do_patch_embed(const ops::PatchEmbedProblem& problem, const ops::Prepared& weights,
-                      const ConstTensorView& patches, const TensorView& tokens,
-                      const ops::ImageShapes& shapes) override;
-  void do_layer_norm(const ops::LayerNormProblem& problem, const ops::Prepared& weights,
-                     const ConstTensorView& input, const TensorView& output,
-                     const TensorView& row_scales) override;
-  void do_linear(const ops::LinearProblem& problem, const ops::Prepared& weights,
-                 const ConstTensorView& input, const TensorView& output,
-                 const ConstTensorView& row_scales) override;
-  void do_attention(const ops::AttentionProblem& problem,
-                    const ops::AttentionOperands& operands) override;
-  void do_pool(const ops::PoolProblem& problem, const ops::Prepared& weights,
-               const ConstTensorView& input, const TensorView& output,
-               const ops::ImageShapes& shapes) override;
-  void do_project(const ops::ProjectProblem& problem, const ops::Prepared& weights,
-                  const ConstTensorView& input, const TensorView& output) override;
-  void do_copy(const ConstTensorView& input, const TensorView& output) override;
-  void do_convert(const ConstTensorView& input, const TensorView& output) override;
+  // What operators are made of.
 
-  /// False, with the bytes noted, when the executor only measures.
-  bool take_scratch(std::size_t bytes);
-  void add_patches(const ops::PatchEmbedProblem& problem, const DevicePatchEmbed& layer,
-                   DevicePtr pixels, const TensorView& tokens, const ops::ImageShapes& shapes);
+  [[nodiscard]] Device& device() const { return context_.device; }
+  [[nodiscard]] Planner& planner() const { return context_.planner; }
+  /// To be called by each operator before it launches anything: false, with the bytes noted, when
+  /// the executor only measures.
+  [[nodiscard]] bool take_scratch(std::size_t bytes);
+  [[nodiscard]] DevicePtr scratch() const { return scratch_.address; }
+
+  void launch(const Launch& launch) { context_.kernels.run(launch, *stream_); }
+  void launch(const std::vector<Launch>& launches);
+  /// A matrix product, of `layer`'s weights.
   void gemm(const GemmProblem& problem, const GemmOperands& operands, const DeviceLinear& layer);
-  void run(const Launch& launch) { context_.kernels.run(launch, *stream_); }
+  void copy_on_device(const TensorView& output, const ConstTensorView& input);
+  /// Notes a choice's notice when it is news.
+  void note(const std::string& notice) { context_.notes.add(context_.planner.news(notice)); }
+  /// Ends the time of a part of an operator; the operator's own ends by itself.
   void done(ops::Place place);
+
+ private:
+  void do_run(const ops::Call& call) override;
 
   ExecutorContext context_;
   Stream* stream_;
@@ -113,5 +106,8 @@ class GpuExecutor final : public ops::Executor {
   Stopwatch* stopwatch_;
   std::size_t needed_ = 0;
 };
+
+/// The scales of a matrix of kMXFP8; 0 of others.
+[[nodiscard]] DevicePtr block_scales(const ConstTensorView& view);
 
 }  // namespace fovea::gpu

@@ -9,7 +9,6 @@
 #include "core/error.hpp"
 #include "core/wording.hpp"
 #include "gpu/launch/gemm.hpp"
-#include "gpu/launch/pool.hpp"
 #include "ops/block_scales.hpp"
 #include "ops/rounding.hpp"
 
@@ -37,12 +36,6 @@ void store_bf16(std::span<const float> from, std::byte* to) {
     std::memcpy(to, &rounded.bits, sizeof(rounded.bits));
     to += sizeof(rounded.bits);
   }
-}
-
-/// A linear layer in bf16 throughout.
-DeviceLinear upload_bf16_linear(Uploader& uploader, ops::LinearWeights layer) {
-  layer.input = layer.output = {.type = DType::kBF16};
-  return upload(uploader, pack_linear(layer));
 }
 
 void pack_i8(const ops::LinearWeights& weights, PackedLinear& packed) {
@@ -203,37 +196,13 @@ DeviceLinear upload(Uploader& uploader, const PackedLinear& packed) {
   return linear;
 }
 
-DevicePatchEmbed upload(Uploader& uploader, const PackedPatchEmbed& packed) {
-  return {.projection = upload(uploader, packed.projection),
-          .depth = packed.depth,
-          .position = packed.is_resized ? uploader.upload(packed.position)
-                                        : uploader.upload_bf16(packed.position)};
+DeviceLinear upload_bf16_linear(Uploader& uploader, ops::LinearWeights layer) {
+  layer.input = layer.output = {.type = DType::kBF16};
+  return upload(uploader, pack_linear(layer));
 }
 
-DevicePool upload(Uploader& uploader, const ops::PoolWeights& weights) {
-  const auto linear = [&](const ops::LinearWeights& layer) {
-    return upload_bf16_linear(uploader, layer);
-  };
-  const std::size_t hidden = weights.input_norm.weight.size();
-  std::vector<float> keys(weights.key.begin(), weights.key.end());
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    keys[i] *= weights.input_norm.weight[i % hidden];
-  }
-  const PackedPoolKeys packed = pack_pool_keys(keys, weights.value.in);
-  ops::LinearWeights value = weights.value;
-  value.norm = weights.input_norm;
-  return {.keys = uploader.upload(std::as_bytes(std::span(packed.keys))),
-          .key_sums = uploader.upload(packed.sums),
-          .norm = upload(uploader, weights.norm),
-          .value = linear(value),
-          .out = linear(weights.out),
-          .fc1 = linear(weights.fc1),
-          .fc2 = linear(weights.fc2)};
-}
-
-DeviceProject upload(Uploader& uploader, const ops::ProjectWeights& weights) {
-  return {.norm = upload(uploader, weights.norm),
-          .linear = upload_bf16_linear(uploader, weights.linear)};
+PoolLinear pool_linear(const DeviceLinear& layer) {
+  return {.weight = layer.weight.address(), .bias = layer.bias.address()};
 }
 
 }  // namespace fovea::gpu

@@ -10,7 +10,12 @@
 #include <vector>
 
 #include "core/dtype.hpp"
+#include "fovea/precision.hpp"
 #include "gpu/device/device.hpp"
+#include "gpu/launch/pool.hpp"
+#include "ops/layer_norm/op.hpp"
+#include "ops/linear/op.hpp"
+#include "ops/patch_embed/op.hpp"
 #include "ops/weights.hpp"
 
 namespace fovea::gpu {
@@ -49,7 +54,11 @@ struct PackedPatchEmbed {
 /// Copies host memory to the device through one stream. Thread-safe.
 class Uploader {
  public:
-  explicit Uploader(Device& device) : device_(device), stream_(device.make_stream()) {}
+  /// `precision` is what the weights are to be computed in.
+  Uploader(Device& device, Precision precision)
+      : device_(device), precision_(precision), stream_(device.make_stream()) {}
+
+  [[nodiscard]] Precision precision() const { return precision_; }
 
   [[nodiscard]] DeviceBuffer upload(std::span<const std::byte> bytes);
   [[nodiscard]] DeviceBuffer upload(std::span<const float> values) {
@@ -59,6 +68,7 @@ class Uploader {
 
  private:
   Device& device_;
+  Precision precision_;
   std::mutex mutex_;
   std::unique_ptr<Stream> stream_;
 };
@@ -79,38 +89,26 @@ struct DeviceLinear {
   DeviceBuffer bias_bf16;  // for the vendor's library, which wants the output's type
 };
 
-struct DevicePatchEmbed {
-  DeviceLinear projection;
-  std::int64_t depth = 0;
-  DeviceBuffer position;  // bf16; f32 when it is resized for each image
-};
-
-struct DeviceProject {
-  DeviceNorm norm;
-  DeviceLinear linear;  // bf16
-};
-
-struct DevicePool {
-  DeviceBuffer keys;
-  DeviceBuffer key_sums;
-  DeviceNorm norm;
-  DeviceLinear value;
-  DeviceLinear out;
-  DeviceLinear fc1;
-  DeviceLinear fc2;
-};
-
 [[nodiscard]] DeviceNorm upload(Uploader& uploader, const ops::LayerNormWeights& weights);
 [[nodiscard]] DeviceLinear upload(Uploader& uploader, const PackedLinear& packed);
-[[nodiscard]] DevicePatchEmbed upload(Uploader& uploader, const PackedPatchEmbed& packed);
-[[nodiscard]] DevicePool upload(Uploader& uploader, const ops::PoolWeights& weights);
-[[nodiscard]] DeviceProject upload(Uploader& uploader, const ops::ProjectWeights& weights);
+/// A linear layer in bf16 throughout.
+[[nodiscard]] DeviceLinear upload_bf16_linear(Uploader& uploader, ops::LinearWeights layer);
+/// Such a layer as the heads' kernels take it.
+[[nodiscard]] PoolLinear pool_linear(const DeviceLinear& layer);
 
-/// One of them as what the network holds.
+/// Weights on the device as what the network holds.
 template <typename T>
 struct OnDevice : ops::Prepared {
   explicit OnDevice(T weights) : value(std::move(weights)) {}
   T value;
 };
+template <typename T>
+[[nodiscard]] ops::PreparedPtr on_device(T weights) {
+  return std::make_unique<OnDevice<T>>(std::move(weights));
+}
+template <typename T>
+[[nodiscard]] const T& uploaded(const ops::Prepared& prepared) {
+  return dynamic_cast<const OnDevice<T>&>(prepared).value;
+}
 
 }  // namespace fovea::gpu

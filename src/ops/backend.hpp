@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "core/dtype.hpp"
@@ -17,7 +18,8 @@
 #include "fovea/precision.hpp"
 #include "fovea/preprocessing.hpp"
 #include "ops/image_shapes.hpp"
-#include "ops/problem.hpp"
+#include "ops/operators.hpp"
+#include "ops/place.hpp"
 #include "ops/weights.hpp"
 
 namespace fovea::ops {
@@ -32,50 +34,48 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  /// `shapes` of the images, when the problem is of different sizes; likewise below.
+  /// Checks the call and runs it.
+  void run(const Call& call) {
+    std::visit([](const auto& given) { check(given); }, call);
+    do_run(call);
+  }
+
   void patch_embed(const PatchEmbedProblem& problem, const Prepared& weights,
                    const ConstTensorView& patches, const TensorView& tokens,
-                   const ImageShapes& shapes = {});
-  /// `output` may be `input` when the types are the same. `row_scales`: f32 [rows], when the
-  /// problem has them; likewise below.
+                   const ImageShapes& shapes = {}) {
+    run(PatchEmbedCall{problem, weights, patches, tokens, shapes});
+  }
   void layer_norm(const LayerNormProblem& problem, const Prepared& weights,
                   const ConstTensorView& input, const TensorView& output,
-                  const TensorView& row_scales = {});
+                  const TensorView& row_scales = {}) {
+    run(LayerNormCall{problem, weights, input, output, row_scales});
+  }
   void linear(const LinearProblem& problem, const Prepared& weights, const ConstTensorView& input,
-              const TensorView& output, const ConstTensorView& row_scales = {});
-  /// Of a packed_attention problem; its operands' shapes are checked.
+              const TensorView& output, const ConstTensorView& row_scales = {}) {
+    run(LinearCall{problem, weights, input, output, row_scales});
+  }
   void attention(const AttentionProblem& problem, const ConstTensorView& qkv,
-                 const TensorView& output, const ImageShapes& shapes = {});
-  void attention(const AttentionProblem& problem, const AttentionOperands& operands);
+                 const TensorView& output, const ImageShapes& shapes = {}) {
+    run(packed_attention_call(problem, qkv, output, shapes));
+  }
   void pool(const PoolProblem& problem, const Prepared& weights, const ConstTensorView& input,
-            const TensorView& output, const ImageShapes& shapes = {});
+            const TensorView& output, const ImageShapes& shapes = {}) {
+    run(PoolCall{problem, weights, input, output, shapes});
+  }
   void project(const ProjectProblem& problem, const Prepared& weights, const ConstTensorView& input,
-               const TensorView& output);
-  /// The same values elsewhere: both [rows, width] of one type.
-  void copy(const ConstTensorView& input, const TensorView& output);
-  /// The same values as f16 or f32, rounded to nearest even: both [rows, width], the input of the
-  /// stream's type or f32. What f16 does not hold becomes infinite.
-  void convert(const ConstTensorView& input, const TensorView& output);
+               const TensorView& output) {
+    run(ProjectCall{problem, weights, input, output});
+  }
+  void copy(const ConstTensorView& input, const TensorView& output) {
+    run(CopyCall{input, output});
+  }
+  void convert(const ConstTensorView& input, const TensorView& output) {
+    run(ConvertCall{input, output});
+  }
 
  private:
-  // Operands are checked.
-  virtual void do_patch_embed(const PatchEmbedProblem& problem, const Prepared& weights,
-                              const ConstTensorView& patches, const TensorView& tokens,
-                              const ImageShapes& shapes) = 0;
-  virtual void do_layer_norm(const LayerNormProblem& problem, const Prepared& weights,
-                             const ConstTensorView& input, const TensorView& output,
-                             const TensorView& row_scales) = 0;
-  virtual void do_linear(const LinearProblem& problem, const Prepared& weights,
-                         const ConstTensorView& input, const TensorView& output,
-                         const ConstTensorView& row_scales) = 0;
-  virtual void do_attention(const AttentionProblem& problem, const AttentionOperands& operands) = 0;
-  virtual void do_pool(const PoolProblem& problem, const Prepared& weights,
-                       const ConstTensorView& input, const TensorView& output,
-                       const ImageShapes& shapes) = 0;
-  virtual void do_project(const ProjectProblem& problem, const Prepared& weights,
-                          const ConstTensorView& input, const TensorView& output) = 0;
-  virtual void do_copy(const ConstTensorView& input, const TensorView& output) = 0;
-  virtual void do_convert(const ConstTensorView& input, const TensorView& output) = 0;
+  /// The call is checked.
+  virtual void do_run(const Call& call) = 0;
 };
 
 /// What Backend::run is to cut into slices. Input and output are host memory, whole images one
@@ -234,17 +234,14 @@ class Backend {
   [[nodiscard]] virtual TensorTypes types() const = 0;
 
   /// Whether this backend runs the problem: whether a layer can have its norm within, say.
-  [[nodiscard]] virtual Support can_run(const PatchEmbedProblem& problem) const = 0;
-  [[nodiscard]] virtual Support can_run(const LinearProblem& problem) const = 0;
-  [[nodiscard]] virtual Support can_run(const PoolProblem& problem) const = 0;
-  [[nodiscard]] virtual Support can_run(const ProjectProblem& problem) const = 0;
+  [[nodiscard]] virtual Support can_run(const AskedProblem& problem) const = 0;
 
-  /// Copy weights into the backend's own form; the host memory may go afterwards. Thread-safe.
-  [[nodiscard]] virtual PreparedPtr prepare(const PatchEmbedWeights& weights) = 0;
-  [[nodiscard]] virtual PreparedPtr prepare(const LayerNormWeights& weights) = 0;
-  [[nodiscard]] virtual PreparedPtr prepare(const LinearWeights& weights) = 0;
-  [[nodiscard]] virtual PreparedPtr prepare(const PoolWeights& weights) = 0;
-  [[nodiscard]] virtual PreparedPtr prepare(const ProjectWeights& weights) = 0;
+  /// Copies weights into the backend's own form; the host memory may go afterwards. Thread-safe.
+  /// Throws fovea::Error when their spans do not fit the shapes.
+  [[nodiscard]] PreparedPtr prepare(const Weights& weights) {
+    std::visit([](const auto& given) { check_weights(given); }, weights);
+    return do_prepare(weights);
+  }
 
   /// Host memory for a Batch's input: where the device copies from such memory of its own accord
   /// (page-locked, on GPUs), `run` takes it as it is. Freed before the backend. Thread-safe.
@@ -268,6 +265,10 @@ class Backend {
   /// Seconds that a device of its own has computed for `run` since reset_profile, without the
   /// copies to and from it; 0 for backends that compute on the host.
   [[nodiscard]] virtual double device_seconds() const = 0;
+
+ private:
+  /// The weights are checked.
+  [[nodiscard]] virtual PreparedPtr do_prepare(const Weights& weights) = 0;
 };
 
 /// OutputMemory of the host, for backends that compute there.

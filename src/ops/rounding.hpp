@@ -6,7 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "ops/weights.hpp"
+#include "ops/linear/op.hpp"
+#include "ops/patch_embed/op.hpp"
 
 namespace fovea::ops {
 

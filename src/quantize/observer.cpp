@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <variant>
 
 #include "core/error.hpp"
 #include "quantize/gram_kernels.hpp"
@@ -18,43 +19,15 @@ class ObservingExecutor final : public ops::Executor {
       : inner_(inner), places_(places), images_(images), observations_(observations) {}
 
  private:
-  void do_patch_embed(const ops::PatchEmbedProblem& problem, const ops::Prepared& weights,
-                      const ConstTensorView& patches, const TensorView& tokens,
-                      const ops::ImageShapes& shapes) override {
-    inner_.patch_embed(problem, weights, patches, tokens, shapes);
-  }
-  void do_layer_norm(const ops::LayerNormProblem& problem, const ops::Prepared& weights,
-                     const ConstTensorView& input, const TensorView& output,
-                     const TensorView& row_scales) override {
-    inner_.layer_norm(problem, weights, input, output, row_scales);
-  }
-  void do_linear(const ops::LinearProblem& problem, const ops::Prepared& weights,
-                 const ConstTensorView& input, const TensorView& output,
-                 const ConstTensorView& row_scales) override {
-    const std::string place(to_string(problem.place));
-    if (std::ranges::find(places_, place) != places_.end()) {
-      observations_.add(place, static_cast<std::size_t>(problem.layer), images_, input);
+  void do_run(const ops::Call& call) override {
+    if (const auto* const linear = std::get_if<ops::LinearCall>(&call)) {
+      const std::string place(to_string(linear->problem.place));
+      if (std::ranges::find(places_, place) != places_.end()) {
+        observations_.add(place, static_cast<std::size_t>(linear->problem.layer), images_,
+                          linear->input);
+      }
     }
-    inner_.linear(problem, weights, input, output, row_scales);
-  }
-  void do_attention(const ops::AttentionProblem& problem,
-                    const ops::AttentionOperands& operands) override {
-    inner_.attention(problem, operands);
-  }
-  void do_pool(const ops::PoolProblem& problem, const ops::Prepared& weights,
-               const ConstTensorView& input, const TensorView& output,
-               const ops::ImageShapes& shapes) override {
-    inner_.pool(problem, weights, input, output, shapes);
-  }
-  void do_project(const ops::ProjectProblem& problem, const ops::Prepared& weights,
-                  const ConstTensorView& input, const TensorView& output) override {
-    inner_.project(problem, weights, input, output);
-  }
-  void do_copy(const ConstTensorView& input, const TensorView& output) override {
-    inner_.copy(input, output);
-  }
-  void do_convert(const ConstTensorView& input, const TensorView& output) override {
-    inner_.convert(input, output);
+    inner_.run(call);
   }
 
   ops::Executor& inner_;
@@ -74,35 +47,11 @@ class ObservingBackend final : public ops::Backend {
   [[nodiscard]] int threads() const override { return inner_->threads(); }
   [[nodiscard]] ops::TensorTypes types() const override { return inner_->types(); }
 
-  [[nodiscard]] Support can_run(const ops::PatchEmbedProblem& problem) const override {
-    return inner_->can_run(problem);
-  }
-  [[nodiscard]] Support can_run(const ops::PoolProblem& problem) const override {
-    return inner_->can_run(problem);
-  }
-  [[nodiscard]] Support can_run(const ops::ProjectProblem& problem) const override {
-    return inner_->can_run(problem);
-  }
-  [[nodiscard]] Support can_run(const ops::LinearProblem& problem) const override {
-    return problem.norm
+  [[nodiscard]] Support can_run(const ops::AskedProblem& problem) const override {
+    const auto* const linear = std::get_if<ops::LinearProblem>(&problem);
+    return linear != nullptr && linear->norm
                ? Support{"the inputs of the layer are observed, so its norm must come before it"}
                : inner_->can_run(problem);
-  }
-
-  [[nodiscard]] ops::PreparedPtr prepare(const ops::PatchEmbedWeights& weights) override {
-    return inner_->prepare(weights);
-  }
-  [[nodiscard]] ops::PreparedPtr prepare(const ops::LayerNormWeights& weights) override {
-    return inner_->prepare(weights);
-  }
-  [[nodiscard]] ops::PreparedPtr prepare(const ops::LinearWeights& weights) override {
-    return inner_->prepare(weights);
-  }
-  [[nodiscard]] ops::PreparedPtr prepare(const ops::PoolWeights& weights) override {
-    return inner_->prepare(weights);
-  }
-  [[nodiscard]] ops::PreparedPtr prepare(const ops::ProjectWeights& weights) override {
-    return inner_->prepare(weights);
   }
 
   [[nodiscard]] HostBuffer allocate_input(std::size_t bytes) override {
@@ -139,6 +88,10 @@ class ObservingBackend final : public ops::Backend {
   [[nodiscard]] double device_seconds() const override { return inner_->device_seconds(); }
 
  private:
+  [[nodiscard]] ops::PreparedPtr do_prepare(const ops::Weights& weights) override {
+    return inner_->prepare(weights);
+  }
+
   std::unique_ptr<ops::Backend> inner_;
   std::vector<std::string> places_;
   Observations& observations_;

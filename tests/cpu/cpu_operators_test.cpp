@@ -54,7 +54,9 @@ TEST_P(OperatorTest, Linear) {
     const Matrix before = random_matrix(random_, problem.output, shape.rows, shape.out);
     Matrix got = residual ? before : poisoned(problem.output, shape.rows, shape.out);
     got.view.data = got.memory.data();
-    run([&](Executor& executor) { executor.linear(problem, *prepared, input.view, got.view); });
+    run([&](Executor& executor) {
+      executor.run(LinearCall{problem, *prepared, input.view, got.view});
+    });
 
     const auto expected = [&](const LinearProblem& asked, const LinearWeights& with) {
       Matrix want(DType::kF64, shape.rows, shape.out);
@@ -63,7 +65,7 @@ TEST_P(OperatorTest, Linear) {
       }
       LinearProblem wide = asked;
       wide.output = DType::kF64;
-      reference::linear(wide, with, input.view, want.view);
+      reference::compute(LinearCall{wide, reference::Kept(with), input.view, want.view});
       return want;
     };
     const Matrix want = expected(problem, weights);
@@ -126,7 +128,7 @@ TEST_P(OperatorTest, ARowHasTheSameBitsInEveryProduct) {
         Matrix got = rows_of(before, first, rows);
         got.view.data = got.memory.data();
         backend.run({.images = 1}, [&](Executor& executor, const Slice&) {
-          executor.linear(problem, *prepared, some.view, got.view);
+          executor.run(LinearCall{problem, *prepared, some.view, got.view});
         });
         return got;
       };
@@ -149,7 +151,8 @@ TEST_P(OperatorTest, AnImageHasTheSameBitsInEveryAttention) {
     const Matrix some = rows_of(qkv, first * kTokens, images * kTokens);
     Matrix got = poisoned(type_, images * kTokens, 72);
     backend.run({.images = 1}, [&](Executor& executor, const Slice&) {
-      executor.attention(packed_attention(images, kTokens, 1, 72, 0.1, type_), some.view, got.view);
+      executor.run(packed_attention_call(packed_attention(images, kTokens, 1, 72, 0.1, type_),
+                                         some.view, got.view));
     });
     return got;
   };
@@ -170,12 +173,12 @@ TEST_P(OperatorTest, LayerNorm) {
       const Matrix input = random_matrix(random_, DType::kF32, rows, width, 0.01, 0.004);
       Matrix got = poisoned(type_, rows, width);
       run([&](Executor& executor) {
-        executor.layer_norm(problem, *prepared, input.view, got.view);
+        executor.run(LayerNormCall{problem, *prepared, input.view, got.view});
       });
 
       const auto expected = [&](const LayerNormProblem& asked, const LayerNormWeights& with) {
         Matrix want(DType::kF64, rows, width);
-        reference::layer_norm(asked, with, input.view, want.view);
+        reference::compute(LayerNormCall{asked, reference::Kept(with), input.view, want.view});
         return want;
       };
       const Matrix want = expected(problem, weights);
@@ -206,7 +209,9 @@ TEST_P(OperatorTest, Attention) {
     // Deviation 2: weights neither flat nor one-hot.
     const Matrix qkv = random_matrix(random_, type_, rows, 3 * problem.hidden(), 0.1, 2.0);
     Matrix got = poisoned(type_, rows, problem.hidden());
-    run([&](Executor& executor) { executor.attention(problem, qkv.view, got.view); });
+    run([&](Executor& executor) {
+      executor.run(packed_attention_call(problem, qkv.view, got.view));
+    });
 
     const auto expected = [&](const AttentionProblem& asked) {
       Matrix want(DType::kF64, rows, problem.hidden());
@@ -216,8 +221,8 @@ TEST_P(OperatorTest, Attention) {
       }
       AttentionProblem in_f64 = asked;
       in_f64.type = DType::kF64;
-      reference::attention(
-          in_f64, packed_operands(in_f64, address_of(wide.view.data), address_of(want.view.data)));
+      reference::compute(AttentionCall{
+          in_f64, packed_operands(in_f64, address_of(wide.view.data), address_of(want.view.data))});
       return want;
     };
     const Matrix want = expected(problem);
@@ -243,7 +248,9 @@ TEST_P(OperatorTest, AttentionOfNanIsNan) {
   const std::int64_t query = static_cast<std::int64_t>(random_() % kTokens);
   reference::store(qkv.view, query * 3 * problem.hidden() + 5, NAN);
   Matrix got(type_, kTokens, problem.hidden());
-  run([&](Executor& executor) { executor.attention(problem, qkv.view, got.view); });
+  run([&](Executor& executor) {
+    executor.run(packed_attention_call(problem, qkv.view, got.view));
+  });
   for (std::int64_t i = 0; i < kTokens * problem.hidden(); ++i) {
     const bool affected = i / problem.hidden() == query && i % problem.hidden() < 64;
     ASSERT_EQ(std::isnan(got.at(i)), affected) << i;
@@ -272,12 +279,12 @@ TEST_P(PatchEmbedOperatorTest, GivesWhatTheLayerDoes) {
   }
   Matrix got = poisoned(DType::kF32, problem.rows(), problem.hidden);
   run([&](Executor& executor) {
-    executor.patch_embed(problem, *prepared, patches.view, got.view);
+    executor.run(PatchEmbedCall{problem, *prepared, patches.view, got.view});
   });
 
   const auto expected = [&](const PatchEmbedWeights& with) {
     Matrix want(DType::kF64, problem.rows(), problem.hidden);
-    reference::patch_embed(problem, with, patches.view, want.view);
+    reference::compute(PatchEmbedCall{problem, reference::Kept(with), patches.view, want.view});
     return want;
   };
   const Matrix want = expected(weights);
@@ -320,11 +327,13 @@ TEST_P(OperatorTest, Pool) {
   const PreparedPtr prepared = backend_->prepare(weights);
   const Matrix input = random_matrix(random_, DType::kF32, problem.rows(), h);
   Matrix got = poisoned(DType::kF32, problem.images, h);
-  run([&](Executor& executor) { executor.pool(problem, *prepared, input.view, got.view); });
+  run([&](Executor& executor) {
+    executor.run(PoolCall{problem, *prepared, input.view, got.view});
+  });
 
   const auto expected = [&](const PoolProblem& asked, const PoolWeights& with) {
     Matrix want(DType::kF64, problem.images, h);
-    reference::pool(asked, with, input.view, want.view);
+    reference::compute(PoolCall{asked, reference::Kept(with), input.view, want.view});
     return want;
   };
   limits_ = DType::kF32;  // the head is computed in fp32 in every precision
@@ -359,11 +368,13 @@ TEST_P(OperatorTest, Project) {
   const PreparedPtr prepared = backend_->prepare(weights);
   const Matrix input = random_matrix(random_, DType::kF32, problem.rows(), problem.hidden);
   Matrix got = poisoned(DType::kF32, problem.sequences, problem.out);
-  run([&](Executor& executor) { executor.project(problem, *prepared, input.view, got.view); });
+  run([&](Executor& executor) {
+    executor.run(ProjectCall{problem, *prepared, input.view, got.view});
+  });
 
   const auto expected = [&](const ProjectProblem& asked, const ProjectWeights& with) {
     Matrix want(DType::kF64, problem.sequences, problem.out);
-    reference::project(asked, with, input.view, want.view);
+    reference::compute(ProjectCall{asked, reference::Kept(with), input.view, want.view});
     return want;
   };
   limits_ = DType::kF32;  // in every precision
@@ -392,7 +403,7 @@ TEST_P(OperatorTest, CopiesAreTheSameBytes) {
   for (const DType type : {DType::kF32, DType::kBF16}) {
     const Matrix input = random_matrix(random_, type, 37, 24);
     Matrix got = poisoned(type, 37, 24);
-    run([&](Executor& executor) { executor.copy(input.view, got.view); });
+    run([&](Executor& executor) { executor.run(CopyCall{input.view, got.view}); });
     EXPECT_EQ(std::memcmp(got.view.data, input.view.data, 37 * 24 * size_of(type)), 0);
   }
 }
@@ -404,7 +415,8 @@ TEST_P(OperatorTest, AnErrorOfOneThreadReachesTheCaller) {
       throw Error("on purpose");
     }
     const Matrix input = poisoned(DType::kF32, 1, 8);
-    executor.attention(packed_attention(1, 1, 1, 8, 1.0, DType::kF32), input.view, input.view);
+    executor.run(packed_attention_call(packed_attention(1, 1, 1, 8, 1.0, DType::kF32), input.view,
+                                       input.view));
   };
   try {
     backend_->run({.images = 1}, failing);

@@ -155,7 +155,7 @@ TEST_P(EightBitsTest, Linear) {
       const ConstTensorView scales =
           shape.row_scales ? ConstTensorView{row_scale.data(), DType::kF32, {shape.rows}}
                            : ConstTensorView{};
-      executor.linear(problem, *prepared, input.view, got.view, scales);
+      executor.run(LinearCall{problem, *prepared, input.view, got.view, scales});
     });
     const Matrix want = exact(input, row_scale, before);
     EXPECT_TRUE(is_rounded(got, want));
@@ -271,11 +271,12 @@ TEST_P(EightBitsTest, LayerNormGivesEachRowItsScale) {
     Matrix got(DType::kI8, kRows, width);
     std::vector<float> scale(kRows, NAN);
     run([&](Executor& executor) {
-      executor.layer_norm(problem, *prepared, input.view, got.view,
-                          {scale.data(), DType::kF32, {kRows}});
+      executor.run(LayerNormCall{
+          problem, *prepared, input.view, got.view, {scale.data(), DType::kF32, {kRows}}});
     });
     Matrix normed(DType::kF64, kRows, width);
-    reference::layer_norm({.rows = kRows, .width = width}, weights, input.view, normed.view);
+    reference::compute(LayerNormCall{
+        {.rows = kRows, .width = width}, reference::Kept(weights), input.view, normed.view});
     Matrix want(DType::kF64, kRows, width);
     for (std::int64_t row = 0; row < kRows; ++row) {
       double peak = 0;
@@ -299,8 +300,11 @@ TEST_P(EightBitsTest, ARowOfZerosHasAScale) {
   Matrix got(DType::kI8, 1, 64);
   float scale = NAN;
   run([&](Executor& executor) {
-    executor.layer_norm({.rows = 1, .width = 64, .output = DType::kI8, .row_scales = true},
-                        *prepared, input.view, got.view, {&scale, DType::kF32, {1}});
+    executor.run(LayerNormCall{{.rows = 1, .width = 64, .output = DType::kI8, .row_scales = true},
+                               *prepared,
+                               input.view,
+                               got.view,
+                               {&scale, DType::kF32, {1}}});
   });
   EXPECT_EQ(scale, 1.0F);
   for (std::int64_t i = 0; i < 64; ++i) {
@@ -328,7 +332,7 @@ TEST_P(EightBitsTest, PatchEmbedIsExactFromPixels) {
   }
   Matrix got = poisoned(DType::kF32, problem.rows(), problem.hidden);
   run([&](Executor& executor) {
-    executor.patch_embed(problem, *prepared, patches.view, got.view);
+    executor.run(PatchEmbedCall{problem, *prepared, patches.view, got.view});
   });
 
   // Of the middle of the pixels' range the layer is as it should be, elsewhere the weights are

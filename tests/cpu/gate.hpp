@@ -14,7 +14,8 @@
 #include "core/dtype.hpp"
 #include "core/tensor_view.hpp"
 #include "ops/reference/judge.hpp"
-#include "ops/reference/operators.hpp"
+#include "ops/reference/reference_backend.hpp"
+#include "ops/reference/tensors.hpp"
 
 namespace fovea::cpu {
 

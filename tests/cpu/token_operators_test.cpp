@@ -40,11 +40,11 @@ TEST_P(TokenOperatorTest, TokensBeforeThePatchesAreThoseOfTheWeights) {
   }
   Matrix got = poisoned(DType::kF32, problem.rows(), problem.hidden);
   run([&](Executor& executor) {
-    executor.patch_embed(problem, *prepared, patches.view, got.view);
+    executor.run(PatchEmbedCall{problem, *prepared, patches.view, got.view});
   });
   const auto expected = [&](const PatchEmbedProblem& asked) {
     Matrix want(DType::kF64, problem.rows(), problem.hidden);
-    reference::patch_embed(asked, weights, patches.view, want.view);
+    reference::compute(PatchEmbedCall{asked, reference::Kept(weights), patches.view, want.view});
     return want;
   };
   FOVEA_EXPECT_PASSES(got, expected(problem));
@@ -67,10 +67,12 @@ TEST_P(TokenOperatorTest, ATokenWithoutAProjectionIsNormalisedAlone) {
   ASSERT_TRUE(backend_->can_run(problem));
   const Matrix input = random_matrix(random_, DType::kF32, problem.rows(), problem.hidden);
   Matrix got = poisoned(DType::kF32, problem.sequences, problem.out);
-  run([&](Executor& executor) { executor.project(problem, *prepared, input.view, got.view); });
+  run([&](Executor& executor) {
+    executor.run(ProjectCall{problem, *prepared, input.view, got.view});
+  });
   const auto expected = [&](const ProjectProblem& asked) {
     Matrix want(DType::kF64, problem.sequences, problem.out);
-    reference::project(asked, weights, input.view, want.view);
+    reference::compute(ProjectCall{asked, reference::Kept(weights), input.view, want.view});
     return want;
   };
   limits_ = DType::kF32;  // in every precision
@@ -81,7 +83,9 @@ TEST_P(TokenOperatorTest, ATokenWithoutAProjectionIsNormalisedAlone) {
   other = problem;
   other.projected = true;
   try {
-    run([&](Executor& executor) { executor.project(other, *prepared, input.view, got.view); });
+    run([&](Executor& executor) {
+      executor.run(ProjectCall{other, *prepared, input.view, got.view});
+    });
     FAIL() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("prepared without a projection"), std::string::npos);
@@ -114,8 +118,10 @@ TEST(GeluErfTest, IsThatOfDoublePrecision) {
   std::vector<float> y(x.size());
   const LinearProblem problem{.rows = kCount, .in = 1, .out = 1, .epilogue = Epilogue::kGeluErf};
   backend->run({.images = 1}, [&](Executor& executor, const Slice&) {
-    executor.linear(problem, *prepared, {x.data(), DType::kF32, {kCount, 1}},
-                    {y.data(), DType::kF32, {kCount, 1}});
+    executor.run(LinearCall{problem,
+                            *prepared,
+                            {x.data(), DType::kF32, {kCount, 1}},
+                            {y.data(), DType::kF32, {kCount, 1}}});
   });
   EXPECT_LE(std::abs(y[0]), 1e-3F);
   EXPECT_EQ(y[1], x[1]);

@@ -73,11 +73,11 @@ class BackendRun : public testing::Test {
     const Shape shape{slice.images, kWidth};
     const ops::LayerNormProblem problem{.rows = slice.images, .width = kWidth};
     const TensorView between{slice.workspace, DType::kF32, shape};
-    executor.layer_norm(problem, *norm_, {slice.input, DType::kF32, shape}, between);
+    executor.run(ops::LayerNormCall{problem, *norm_, {slice.input, DType::kF32, shape}, between});
     if (std::ssize(calls_) == fail_between_) {
       throw std::runtime_error("a layer failed");
     }
-    executor.layer_norm(problem, *norm_, between, {slice.output, DType::kF32, shape});
+    executor.run(ops::LayerNormCall{problem, *norm_, between, {slice.output, DType::kF32, shape}});
   }
 
   void run(std::span<const std::uint8_t> input, std::span<float> output) {
@@ -176,9 +176,10 @@ TEST_F(BackendRun, NetworksHaveGraphsOfTheirOwn) {
                    .network = 1},
                   [&](ops::Executor& executor, const ops::Slice& slice) {
                     const Shape shape{slice.images, kWidth};
-                    executor.layer_norm({.rows = slice.images, .width = kWidth}, *norm_,
-                                        {slice.input, DType::kF32, shape},
-                                        {slice.output, DType::kF32, shape});
+                    executor.run(ops::LayerNormCall{{.rows = slice.images, .width = kWidth},
+                                                    *norm_,
+                                                    {slice.input, DType::kF32, shape},
+                                                    {slice.output, DType::kF32, shape}});
                   });
     return output;
   };
@@ -272,9 +273,10 @@ TEST_F(BackendRun, ImagesOfDifferentSizesLieOneAfterTheOther) {
                   [&](ops::Executor& executor, const ops::Slice& slice) {
                     seen.push_back(slice);
                     const Shape shape{slice.images, kWidth};
-                    executor.layer_norm({.rows = slice.images, .width = kWidth}, *norm_,
-                                        {slice.input, DType::kF32, shape},
-                                        {slice.output, DType::kF32, shape});
+                    executor.run(ops::LayerNormCall{{.rows = slice.images, .width = kWidth},
+                                                    *norm_,
+                                                    {slice.input, DType::kF32, shape},
+                                                    {slice.output, DType::kF32, shape}});
                   });
     std::int64_t first = 0;
     for (const std::int64_t count : slices) {

@@ -87,15 +87,15 @@ TEST(Notes, TellOfALevelThatMissedItsGate) {
   std::vector<double> memory(196 * 3 * 128);
   const TensorView qkv{memory.data(), DType::kBF16, {196, 3 * 128}};
   const TensorView output{memory.data(), DType::kBF16, {196, 128}};
-  executor.attention(problem, qkv, output);
+  executor.run(ops::packed_attention_call(problem, qkv, output));
   EXPECT_EQ(notes.take(),
             "attention runs at level wmma, not mma, which missed its gates on a GPU: too slow");
   // Neither again, nor of another model, which has a planner and notes of its own.
-  executor.attention(problem, qkv, output);
+  executor.run(ops::packed_attention_call(problem, qkv, output));
   Notes others;
   Planner another(idle.info(), record);
   GpuExecutor({idle, kernels, another, cublas, others}, &stream, {}, nullptr)
-      .attention(problem, qkv, output);
+      .run(ops::packed_attention_call(problem, qkv, output));
   EXPECT_EQ(notes.take() + others.take(), "");
 }
 

@@ -9,12 +9,12 @@
 #include "gpu/bare_device.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "gpu/launch/attention.hpp"
-#include "gpu/launch/convert.hpp"
 #include "gpu/launch/gemm.hpp"
 #include "gpu/launch/norm.hpp"
 #include "gpu/launch/pixels.hpp"
 #include "gpu/launch/pool.hpp"
 #include "gpu/launch/search.hpp"
+#include "ops/convert/gpu.hpp"
 
 namespace fovea::gpu {
 namespace {

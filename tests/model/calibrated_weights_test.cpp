@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
@@ -38,27 +39,15 @@ class NotingExecutor final : public ops::Executor {
   std::vector<ops::LayerNormProblem> norms;
 
  private:
-  void do_patch_embed(const ops::PatchEmbedProblem&, const ops::Prepared&, const ConstTensorView&,
-                      const TensorView&, const ops::ImageShapes&) override {}
-  void do_layer_norm(const ops::LayerNormProblem& problem, const ops::Prepared&,
-                     const ConstTensorView& input, const TensorView& output,
-                     const TensorView& row_scales) override {
-    norms.push_back(problem);
-    check({bytes_of(input), bytes_of(output), bytes_of(row_scales)});
+  void do_run(const ops::Call& call) override {
+    if (const auto* const norm = std::get_if<ops::LayerNormCall>(&call)) {
+      norms.push_back(norm->problem);
+      check({bytes_of(norm->input), bytes_of(norm->output), bytes_of(norm->row_scales)});
+    } else if (const auto* const linear = std::get_if<ops::LinearCall>(&call)) {
+      linears.push_back(linear->problem);
+      check({bytes_of(linear->input), bytes_of(linear->output), bytes_of(linear->row_scales)});
+    }
   }
-  void do_linear(const ops::LinearProblem& problem, const ops::Prepared&,
-                 const ConstTensorView& input, const TensorView& output,
-                 const ConstTensorView& row_scales) override {
-    linears.push_back(problem);
-    check({bytes_of(input), bytes_of(output), bytes_of(row_scales)});
-  }
-  void do_attention(const ops::AttentionProblem&, const ops::AttentionOperands&) override {}
-  void do_pool(const ops::PoolProblem&, const ops::Prepared&, const ConstTensorView&,
-               const TensorView&, const ops::ImageShapes&) override {}
-  void do_project(const ops::ProjectProblem&, const ops::Prepared&, const ConstTensorView&,
-                  const TensorView&) override {}
-  void do_copy(const ConstTensorView&, const TensorView&) override {}
-  void do_convert(const ConstTensorView&, const TensorView&) override {}
 
   static std::span<const std::byte> bytes_of(const ConstTensorView& tensor) {
     return {static_cast<const std::byte*>(tensor.data),
@@ -106,32 +95,8 @@ class KeepingBackend final : public ops::Backend {
             .inner = DType::kI8,
             .row_scales = true};
   }
-  [[nodiscard]] Support can_run(const ops::LinearProblem&) const override { return {}; }
-  [[nodiscard]] Support can_run(const ops::PatchEmbedProblem&) const override { return {}; }
-  [[nodiscard]] Support can_run(const ops::PoolProblem&) const override { return {}; }
-  [[nodiscard]] Support can_run(const ops::ProjectProblem&) const override { return {}; }
+  [[nodiscard]] Support can_run(const ops::AskedProblem&) const override { return {}; }
 
-  [[nodiscard]] PreparedPtr prepare(const ops::PatchEmbedWeights&) override { return nothing(); }
-  [[nodiscard]] PreparedPtr prepare(const ops::PoolWeights&) override { return nothing(); }
-  [[nodiscard]] PreparedPtr prepare(const ops::ProjectWeights&) override { return nothing(); }
-  [[nodiscard]] PreparedPtr prepare(const ops::LayerNormWeights& weights) override {
-    norms.push_back({{weights.weight.begin(), weights.weight.end()},
-                     {weights.bias.begin(), weights.bias.end()}});
-    return nothing();
-  }
-  [[nodiscard]] PreparedPtr prepare(const ops::LinearWeights& weights) override {
-    Linear& kept = linears.emplace_back();
-    kept.in = weights.in;
-    kept.input = weights.input;
-    kept.output = weights.output;
-    kept.normed = !weights.norm.weight.empty();
-    kept.bias.assign(weights.bias.begin(), weights.bias.end());
-    for (std::size_t at = 0; at < weights.rounded.size(); ++at) {
-      kept.weight.push_back(static_cast<float>(static_cast<std::int8_t>(weights.rounded[at])) *
-                            weights.rounded_scale[at / static_cast<std::size_t>(weights.in)]);
-    }
-    return nothing();
-  }
   void for_each(std::size_t count, const std::function<void(std::size_t)>& task) override {
     for (std::size_t i = 0; i < count; ++i) {
       task(i);
@@ -165,7 +130,27 @@ class KeepingBackend final : public ops::Backend {
   std::vector<ops::LayerNormProblem> asked_norms;
 
  private:
-  static PreparedPtr nothing() { return std::make_unique<ops::Prepared>(); }
+  [[nodiscard]] PreparedPtr do_prepare(const ops::Weights& weights) override {
+    if (const auto* const norm = std::get_if<ops::LayerNormWeights>(&weights)) {
+      norms.push_back(
+          {{norm->weight.begin(), norm->weight.end()}, {norm->bias.begin(), norm->bias.end()}});
+    } else if (const auto* const linear = std::get_if<ops::LinearWeights>(&weights)) {
+      keep(*linear);
+    }
+    return std::make_unique<ops::Prepared>();
+  }
+  void keep(const ops::LinearWeights& weights) {
+    Linear& kept = linears.emplace_back();
+    kept.in = weights.in;
+    kept.input = weights.input;
+    kept.output = weights.output;
+    kept.normed = !weights.norm.weight.empty();
+    kept.bias.assign(weights.bias.begin(), weights.bias.end());
+    for (std::size_t at = 0; at < weights.rounded.size(); ++at) {
+      kept.weight.push_back(static_cast<float>(static_cast<std::int8_t>(weights.rounded[at])) *
+                            weights.rounded_scale[at / static_cast<std::size_t>(weights.in)]);
+    }
+  }
 };
 
 class CalibratedWeights : public testing::Test {

@@ -14,7 +14,8 @@
 
 #include "fovea/error.hpp"
 #include "ops/reference/judge.hpp"
-#include "ops/reference/operators.hpp"
+#include "ops/reference/reference_backend.hpp"
+#include "ops/reference/tensors.hpp"
 
 namespace fovea::ops {
 namespace {
@@ -215,15 +216,21 @@ class BlockProductTest : public testing::Test {
 
   [[nodiscard]] std::vector<double> product(Matrix& x, Epilogue epilogue) const {
     std::vector<double> y(static_cast<std::size_t>(kRows * kOut));
-    reference::linear({.rows = kRows,
-                       .in = kIn,
-                       .out = kOut,
-                       .epilogue = epilogue,
-                       .input = DType::kMXFP8,
-                       .output = DType::kF64},
-                      {.in = kIn, .out = kOut, .weight = weights_, .bias = bias_}, x.view(),
-                      {y.data(), DType::kF64, {kRows, kOut}});
+    reference::compute(LinearCall{{.rows = kRows,
+                                   .in = kIn,
+                                   .out = kOut,
+                                   .epilogue = epilogue,
+                                   .input = DType::kMXFP8,
+                                   .output = DType::kF64},
+                                  layer(),
+                                  x.view(),
+                                  {y.data(), DType::kF64, {kRows, kOut}}});
     return y;
+  }
+
+  [[nodiscard]] reference::Kept<LinearWeights> layer() const {
+    return reference::Kept<LinearWeights>(
+        {.in = kIn, .out = kOut, .weight = weights_, .bias = bias_});
   }
 
   /// What a right program writes in bf16.
@@ -311,8 +318,7 @@ TEST_F(BlockProductTest, ResultsAreRoundedInBlocks) {
                               .epilogue = Epilogue::kGeluTanh,
                               .input = DType::kMXFP8,
                               .output = DType::kMXFP8};
-  reference::linear(problem, {.in = kIn, .out = kOut, .weight = weights_, .bias = bias_}, x_.view(),
-                    y.view());
+  reference::compute(LinearCall{problem, layer(), x_.view(), y.view()});
   const std::vector<double> exact = product(x_, Epilogue::kGeluTanh);
   const std::vector<float> narrow(exact.begin(), exact.end());
   EXPECT_EQ(y.values(), Matrix(narrow, kRows, kOut).values());

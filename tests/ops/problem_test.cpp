@@ -1,6 +1,4 @@
 // Problems print themselves, refuse nonsense, and operators refuse operands that do not fit.
-#include "ops/problem.hpp"
-
 #include <array>
 #include <cmath>
 #include <vector>
@@ -8,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "fovea/error.hpp"
-#include "ops/reference/operators.hpp"
+#include "ops/operators.hpp"
 #include "ops/reference/reference_backend.hpp"
 
 namespace fovea::ops {
@@ -151,7 +149,7 @@ TEST(LaneTest, ImagesOfDifferentSizesNeedTheirShapes) {
       backend->run({.images = 1, .tokens = 2, .input = input, .output = row},
                    [&](Executor& executor, const Slice& /*slice*/) {
                      problem.varlen = varlen;
-                     executor.attention(problem, qkv, output, shapes);
+                     executor.run(packed_attention_call(problem, qkv, output, shapes));
                    });
     });
   };
@@ -172,7 +170,7 @@ TEST(LaneTest, RefusesOperandsThatDoNotFit) {
   const TensorView output{memory.data(), DType::kF32, {2, 8}};
   const std::string said = message_of([&] {
     backend->run({.images = 1}, [&](Executor& executor, const Slice&) {
-      executor.attention(problem, qkv, output);
+      executor.run(packed_attention_call(problem, qkv, output));
     });
   });
   EXPECT_NE(said.find("qkv is f32 [2, 23], f32 [2, 24] expected"), std::string::npos) << said;
@@ -210,10 +208,12 @@ TEST(ReferenceTest, LayerNorm) {
   const std::vector<float> bias{0, 0, 3, 0};
   std::array<double, 4> x{1, 3, 1, 3};
   std::array<double, 4> y{};
-  reference::layer_norm(
-      {.rows = 1, .width = 4, .eps = 0, .input = DType::kF64, .output = DType::kF64},
-      {.weight = weight, .bias = bias}, TensorView{x.data(), DType::kF64, {1, 4}},
-      {y.data(), DType::kF64, {1, 4}});
+  const reference::Kept<LayerNormWeights> weights({.weight = weight, .bias = bias});
+  reference::compute(
+      LayerNormCall{{.rows = 1, .width = 4, .eps = 0, .input = DType::kF64, .output = DType::kF64},
+                    weights,
+                    TensorView{x.data(), DType::kF64, {1, 4}},
+                    {y.data(), DType::kF64, {1, 4}}});
   EXPECT_EQ(y, (std::array<double, 4>{-1, 2, 2, 1}));
 }
 
@@ -224,19 +224,22 @@ TEST(ReferenceTest, LinearOfALayerNorm) {
   const std::vector<float> bias{5};
   std::array<double, 2> x{1, 3};
   double y = 0;
-  reference::linear({.rows = 1,
-                     .in = 2,
-                     .out = 1,
-                     .input = DType::kF64,
-                     .output = DType::kF64,
-                     .norm = true,
-                     .eps = 0},
-                    {.in = 2,
-                     .out = 1,
-                     .weight = weight,
-                     .bias = bias,
-                     .norm = {.weight = norm_weight, .bias = norm_bias}},
-                    TensorView{x.data(), DType::kF64, {1, 2}}, {&y, DType::kF64, {1, 1}});
+  const reference::Kept<LinearWeights> weights(
+      {.in = 2,
+       .out = 1,
+       .weight = weight,
+       .bias = bias,
+       .norm = {.weight = norm_weight, .bias = norm_bias}});
+  reference::compute(LinearCall{{.rows = 1,
+                                 .in = 2,
+                                 .out = 1,
+                                 .input = DType::kF64,
+                                 .output = DType::kF64,
+                                 .norm = true,
+                                 .eps = 0},
+                                weights,
+                                TensorView{x.data(), DType::kF64, {1, 2}},
+                                {&y, DType::kF64, {1, 1}}});
   EXPECT_EQ(y, -10 + 300 + 5);  // the normalised row is (-1, 3)
 }
 
@@ -245,14 +248,16 @@ TEST(ReferenceTest, Gelu) {
   const std::vector<float> zero{0};
   double x = 1;
   double y = 0;
-  reference::linear({.rows = 1,
-                     .in = 1,
-                     .out = 1,
-                     .epilogue = Epilogue::kGeluTanh,
-                     .input = DType::kF64,
-                     .output = DType::kF64},
-                    {.in = 1, .out = 1, .weight = one, .bias = zero},
-                    TensorView{&x, DType::kF64, {1, 1}}, {&y, DType::kF64, {1, 1}});
+  const reference::Kept<LinearWeights> weights({.in = 1, .out = 1, .weight = one, .bias = zero});
+  reference::compute(LinearCall{{.rows = 1,
+                                 .in = 1,
+                                 .out = 1,
+                                 .epilogue = Epilogue::kGeluTanh,
+                                 .input = DType::kF64,
+                                 .output = DType::kF64},
+                                weights,
+                                TensorView{&x, DType::kF64, {1, 1}},
+                                {&y, DType::kF64, {1, 1}}});
   EXPECT_NEAR(y, 0.8411919906, 1e-9);  // with erf it would be 0.8413447461
 }
 
@@ -261,8 +266,8 @@ TEST(ReferenceTest, Attention) {
   std::array<double, 6> qkv{0, 0, 0, 1, std::log(3.0), 4};
   std::array<double, 2> y{};
   const AttentionProblem problem = packed_attention(1, 2, 1, 1, 1.0, DType::kF64);
-  reference::attention(problem,
-                       packed_operands(problem, address_of(qkv.data()), address_of(y.data())));
+  reference::compute(AttentionCall{
+      problem, packed_operands(problem, address_of(qkv.data()), address_of(y.data()))});
   EXPECT_NEAR(y[0], 2, 1e-12);  // weights 1/2, 1/2
   EXPECT_NEAR(y[1], 3, 1e-12);  // weights 1/4, 3/4
 }

@@ -14,7 +14,7 @@
 #include "gpu/launch/gate_record.hpp"
 #include "gpu/launch/launch.hpp"
 #include "kernels/variants.hpp"
-#include "ops/attention.hpp"
+#include "ops/attention/op.hpp"
 
 namespace fovea::gpu {
 

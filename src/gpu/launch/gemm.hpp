@@ -12,8 +12,8 @@
 #include "gpu/launch/gate_record.hpp"
 #include "gpu/launch/launch.hpp"
 #include "kernels/gemm/gemm_params.hpp"
-#include "ops/linear.hpp"
-#include "ops/patch_embed.hpp"
+#include "ops/linear/op.hpp"
+#include "ops/patch_embed/op.hpp"
 
 namespace fovea::gpu {
 

@@ -7,7 +7,7 @@
 #include "core/dtype.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/launch/launch.hpp"
-#include "ops/layer_norm.hpp"
+#include "ops/layer_norm/op.hpp"
 
 namespace fovea::gpu {
 

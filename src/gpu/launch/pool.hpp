@@ -9,8 +9,8 @@
 #include "core/dtype.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/launch/launch.hpp"
-#include "ops/pool.hpp"
-#include "ops/project.hpp"
+#include "ops/pool/op.hpp"
+#include "ops/project/op.hpp"
 
 namespace fovea::gpu {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "gpu/device/device.hpp"
-#include "ops/attention.hpp"
+#include "ops/attention/op.hpp"
 
 namespace fovea::gpu {
 

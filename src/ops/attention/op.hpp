@@ -8,6 +8,10 @@
 #include "core/address.hpp"
 #include "core/dtype.hpp"
 #include "core/support.hpp"
+#include "core/tensor_view.hpp"
+#include "ops/devices.hpp"
+#include "ops/image_shapes.hpp"
+#include "ops/place.hpp"
 
 namespace fovea::ops {
 
@@ -54,6 +58,13 @@ struct AttentionOperands {
   Address cu_seqlens_k = 0;
 };
 
+struct AttentionCall {
+  AttentionProblem problem;
+  AttentionOperands operands;
+
+  [[nodiscard]] static Place place() { return Place::kAttention; }
+};
+
 /// The problem of the encoder, whose projections are packed: a row of qkv holds all of q, then all
 /// of k, then all of v. qkv [images * tokens, 3 * heads * head_dim] -> [.., heads * head_dim].
 [[nodiscard]] AttentionProblem packed_attention(std::int64_t images, std::int64_t tokens,
@@ -68,5 +79,25 @@ struct AttentionOperands {
 [[nodiscard]] std::string to_string(const AttentionProblem& problem);
 /// Whether the problem makes sense on any device.
 [[nodiscard]] Support valid(const AttentionProblem& problem);
+
+/// The call of a packed_attention problem; throws fovea::Error when it is none or its operands have
+/// other shapes.
+[[nodiscard]] AttentionCall packed_attention_call(const AttentionProblem& problem,
+                                                  const ConstTensorView& qkv,
+                                                  const TensorView& output,
+                                                  const ImageShapes& shapes = {});
+
+/// Throws fovea::Error unless the problem makes sense and the operands fit it.
+void check(const AttentionCall& call);
+
+// Parts for each device; what they get is checked.
+void run(const AttentionCall& call, cpu::CpuExecutor& executor);
+void run(const AttentionCall& call, gpu::GpuExecutor& executor);
+void run(const AttentionCall& call, reference::ReferenceExecutor& executor);
+
+// Parts for tensors that somebody else holds; problems make sense, and operands have memory. On a
+// GPU the caller may force a level (gpu/launch/attention.hpp).
+void run(const AttentionProblem& problem, const AttentionOperands& operands,
+         const cpu::HostThreads& threads);
 
 }  // namespace fovea::ops

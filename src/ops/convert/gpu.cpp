@@ -1,12 +1,14 @@
-// Conversion of results: which kernel takes the types, and its grid.
-#include "gpu/launch/convert.hpp"
+// Results in another type on a GPU: which kernel takes the types, and its grid.
+#include "ops/convert/gpu.hpp"
 
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "gpu/gpu_executor.hpp"
 #include "kernels/convert/convert_params.hpp"
+#include "ops/convert/op.hpp"
 
 namespace fovea::gpu {
 namespace {
@@ -61,3 +63,24 @@ Launch convert_launch(const DeviceInfo& device, const ConvertProblem& problem, D
 }
 
 }  // namespace fovea::gpu
+
+namespace fovea::ops {
+
+void run(const ConvertCall& call, gpu::GpuExecutor& executor) {
+  const ConstTensorView& input = call.input;
+  if (!executor.take_scratch(0)) {
+    return;
+  }
+  if (input.dtype == call.output.dtype) {
+    executor.copy_on_device(call.output, input);
+    return;
+  }
+  executor.launch(convert_launch(executor.device().info(),
+                                 {.rows = input.shape[0],
+                                  .width = input.shape[1],
+                                  .input = input.dtype,
+                                  .output = call.output.dtype},
+                                 address_of(input.data), address_of(call.output.data)));
+}
+
+}  // namespace fovea::ops

@@ -1,0 +1,97 @@
+// One device object a GPU, for all streams of callers.
+#include "gpu/caller_stream.hpp"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "core/error.hpp"
+
+namespace fovea::gpu {
+
+/// What the calls on a GPU share.
+class CallerStream::Gpu {
+ public:
+  explicit Gpu(int index)
+      : device(open_cuda_device(index)), kernels(*device), planner(device->info()) {}
+
+  const std::unique_ptr<Device> device;
+  KernelCache kernels;
+  Planner planner;
+
+  [[nodiscard]] DevicePtr zeros(std::int64_t count) {
+    const std::lock_guard lock(mutex_);
+    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(float);
+    if (zeros_.empty() || zeros_.back().bytes() < bytes) {
+      // Smaller ones stay: kernels under way may be reading them.
+      zeros_.emplace_back(*device, std::max(bytes, kLeastZeros));
+      const std::unique_ptr<Stream> stream = device->make_stream();
+      device->fill(zeros_.back().address(), 0, zeros_.back().bytes(), *stream);
+      stream->synchronize();
+    }
+    return zeros_.back().address();
+  }
+
+ private:
+  static constexpr std::size_t kLeastZeros = std::size_t{64} << 10;
+
+  std::mutex mutex_;
+  std::vector<DeviceBuffer> zeros_;
+};
+
+/// Never closed: when the process ends, the driver may have gone first.
+CallerStream::Gpu& CallerStream::open(int device) {
+  static std::mutex mutex;
+  static auto* const gpus = new std::map<int, std::unique_ptr<Gpu>>;  // NOLINT: see above
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<Gpu>& found = (*gpus)[device];
+  if (!found) {
+    found = std::make_unique<Gpu>(device);
+  }
+  return *found;
+}
+
+CallerStream::CallerStream(int device, void* stream, std::function<void(const std::string&)> tell)
+    : gpu_(open(device)),
+      held_(gpu_.device->hold_context()),
+      stream_(gpu_.device->borrow_stream(stream)),
+      tell_(std::move(tell)) {}
+
+Device& CallerStream::device() const {
+  return *gpu_.device;
+}
+
+Planner& CallerStream::planner() const {
+  return gpu_.planner;
+}
+
+void CallerStream::note(const std::string& notice) const {
+  if (const std::string news = planner().news(notice); !news.empty()) {
+    tell_(news);
+  }
+}
+
+/// A kernel that starts before those ahead of it in the stream have ended may read what the caller
+/// has made just now; and it waits for the one before it alone, while a caller's may not have
+/// waited for the one before that.
+void CallerStream::launch(Launch launch) const {
+  launch.config.dependent = false;
+  gpu_.kernels.run(launch, *stream_);
+}
+
+void CallerStream::gemm(const GemmProblem& problem, const GemmOperands& operands) const {
+  const GemmChoice choice = planner().gemm(problem);
+  if (!choice.support) {
+    throw Error(choice.support.why);
+  }
+  note(choice.notice);
+  launch(gemm_launch(device(), problem, operands, choice.plan));
+}
+
+DevicePtr CallerStream::zeros(std::int64_t count) const {
+  return gpu_.zeros(count);
+}
+
+}  // namespace fovea::gpu

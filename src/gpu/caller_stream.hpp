@@ -1,0 +1,43 @@
+// CallerStream: operators on tensors that somebody else holds, put into a stream of theirs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "gpu/device/device.hpp"
+#include "gpu/launch/gemm.hpp"
+#include "gpu/launch/launch.hpp"
+#include "gpu/launch/planner.hpp"
+
+namespace fovea::gpu {
+
+class CallerStream {
+ public:
+  /// `stream` is a CUstream of GPU `device`, which the first call opens and no call closes. `tell`
+  /// is given what its user should know.
+  CallerStream(int device, void* stream, std::function<void(const std::string&)> tell);
+
+  [[nodiscard]] Device& device() const;
+  [[nodiscard]] Planner& planner() const;
+  /// Tells of a choice's notice when it is news.
+  void note(const std::string& notice) const;
+
+  void launch(Launch launch) const;
+  /// Throws fovea::Error when no kernel of this program runs the product.
+  void gemm(const GemmProblem& problem, const GemmOperands& operands) const;
+  /// At least `count` floats of zero.
+  [[nodiscard]] DevicePtr zeros(std::int64_t count) const;
+
+ private:
+  class Gpu;
+  [[nodiscard]] static Gpu& open(int device);
+
+  Gpu& gpu_;
+  ContextGuard held_;
+  std::unique_ptr<Stream> stream_;
+  std::function<void(const std::string&)> tell_;
+};
+
+}  // namespace fovea::gpu

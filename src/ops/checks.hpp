@@ -1,0 +1,73 @@
+// Checks that operators share: of sizes, types and operands.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "core/dtype.hpp"
+#include "core/error.hpp"
+#include "core/support.hpp"
+#include "core/tensor_view.hpp"
+#include "ops/image_shapes.hpp"
+
+namespace fovea::ops {
+
+/// Whether each number stands for itself.
+[[nodiscard]] bool is_float(DType type);
+/// Whether numbers are in one byte that their rows have scales for, if any.
+[[nodiscard]] bool takes_row_scales(DType type);
+
+/// Whether products of two such sizes can be made.
+[[nodiscard]] bool is_dim(std::int64_t dim);
+[[nodiscard]] Support valid_sizes(std::initializer_list<std::int64_t> sizes);
+[[nodiscard]] Support valid_if(bool holds, std::string_view why);
+/// Whether images of one to the greatest number of tokens can have so many together.
+template <typename Problem>
+[[nodiscard]] Support valid_total(const Problem& problem) {
+  if (problem.total >= problem.images && problem.total <= problem.images * problem.tokens) {
+    return {};
+  }
+  return {fmt::format("{} images of 1 to {} tokens cannot have {} together", problem.images,
+                      problem.tokens, problem.total)};
+}
+
+/// Throws fovea::Error unless `have` is `want`.
+void check_length(std::string_view what, std::size_t have, std::int64_t want);
+/// Throws fovea::Error unless `view` has this type and shape; `problem` and `what` are named.
+void check_operand(const std::string& problem, std::string_view what, const ConstTensorView& view,
+                   DType dtype, std::initializer_list<std::int64_t> shape);
+[[nodiscard]] bool fits(const ConstTensorView& view, DType dtype,
+                        std::initializer_list<std::int64_t> shape);
+
+template <typename Problem>
+void check_problem(const Problem& problem) {
+  if (const Support support = valid(problem); !support) {
+    fail("{}: {}", to_string(problem), support.why);
+  }
+}
+
+/// As check_operand; the message is made only when it is needed, for this runs for every operator
+/// of every slice.
+template <typename Problem>
+void check_tensor(const Problem& problem, std::string_view what, const ConstTensorView& view,
+                  DType dtype, std::initializer_list<std::int64_t> shape) {
+  if (!fits(view, dtype, shape)) {
+    check_operand(to_string(problem), what, view, dtype, shape);
+  }
+}
+
+/// Throws fovea::Error unless images of different sizes, and no others, come with their shapes.
+template <typename Problem>
+void check_shapes(const Problem& problem, bool varlen, const ImageShapes& shapes) {
+  if (varlen != shapes.differ()) {
+    fail("{}: {}", to_string(problem),
+         varlen ? "where its images begin is not said" : "its images are all alike");
+  }
+}
+
+}  // namespace fovea::ops

@@ -1,0 +1,82 @@
+// LayerNorm: (x - mean) / sqrt(variance + eps) * weight + bias over each row.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "core/address.hpp"
+#include "core/dtype.hpp"
+#include "core/support.hpp"
+#include "core/tensor_view.hpp"
+#include "ops/devices.hpp"
+#include "ops/place.hpp"
+#include "ops/weights.hpp"
+
+namespace fovea::ops {
+
+/// [rows, width] -> [rows, width]
+struct LayerNormProblem {
+  std::int64_t rows = 0;
+  std::int64_t width = 0;
+  double eps = 1e-6;
+  DType input = DType::kF32;
+  DType output = DType::kF32;
+  /// One-byte outputs: each row is divided by a scale of its own, [rows] f32.
+  bool row_scales = false;
+
+  friend auto operator<=>(const LayerNormProblem&, const LayerNormProblem&) = default;
+};
+
+struct LayerNormOperands {
+  Address input = 0;      // (rows, width)
+  Address weight = 0;     // f32 (width)
+  Address bias = 0;       // f32 (width)
+  Address output = 0;     // (rows, width); may be the input when the types are the same
+  Address row_scale = 0;  // f32 (rows), when the problem has row scales
+  /// Of an output of kMXFP8: where the scales of its blocks go (ops/block_scales.hpp).
+  Address block_scales = 0;
+};
+
+/// weight [width], bias [width].
+struct LayerNormWeights {
+  std::span<const float> weight{};
+  std::span<const float> bias{};
+};
+
+struct LayerNormCall {
+  LayerNormProblem problem;
+  const Prepared& weights;
+  ConstTensorView input;
+  TensorView output;        // may be `input` when the types are the same
+  TensorView row_scales{};  // f32 [rows], when the problem has them; likewise below
+
+  [[nodiscard]] static Place place() { return Place::kLayerNorm; }
+};
+
+[[nodiscard]] std::string to_string(const LayerNormProblem& problem);
+/// Whether the problem makes sense on any device.
+[[nodiscard]] Support valid(const LayerNormProblem& problem);
+
+/// Throws fovea::Error unless the problem makes sense and the operands fit it.
+void check(const LayerNormCall& call);
+/// Throws fovea::Error when a span's length does not fit the shapes.
+void check_weights(const LayerNormWeights& weights);
+
+// Parts for each device; what they get is checked.
+void run(const LayerNormCall& call, cpu::CpuExecutor& executor);
+void run(const LayerNormCall& call, gpu::GpuExecutor& executor);
+void run(const LayerNormCall& call, reference::ReferenceExecutor& executor);
+[[nodiscard]] PreparedPtr prepare(const LayerNormWeights& weights, const cpu::CpuTypes& types);
+[[nodiscard]] PreparedPtr prepare(const LayerNormWeights& weights, gpu::Uploader& uploader);
+/// Has the spans point to copies in `storage`.
+void keep(LayerNormWeights& weights, reference::Storage& storage);
+
+// Parts for tensors that somebody else holds; problems make sense, and operands have memory.
+void run(const LayerNormProblem& problem, const LayerNormOperands& operands,
+         const cpu::HostThreads& threads);
+void run(const LayerNormProblem& problem, const LayerNormOperands& operands,
+         gpu::CallerStream& stream);
+
+}  // namespace fovea::ops

@@ -1,0 +1,113 @@
+// Linear layers: epilogue(x W^T + bias).
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "core/address.hpp"
+#include "core/dtype.hpp"
+#include "core/support.hpp"
+#include "core/tensor_view.hpp"
+#include "ops/devices.hpp"
+#include "ops/layer_norm/op.hpp"
+#include "ops/place.hpp"
+#include "ops/weights.hpp"
+
+namespace fovea::ops {
+
+/// What `linear` does with y = x W^T + bias before it stores it.
+enum class Epilogue : std::uint8_t {
+  kNone,      // output = y
+  kGeluTanh,  // output = y / 2 * (1 + tanh(sqrt(2 / pi) * (y + 0.044715 y^3)))
+  kGeluErf,   // output = y / 2 * (1 + erf(y / sqrt(2)))
+  kResidual,  // output += y
+};
+
+/// output = epilogue(input W^T + bias).
+///   input [rows, in], W [out, in], bias [out] -> output [rows, out]
+struct LinearProblem {
+  Place place = Place::kOther;
+  std::int64_t layer = 0;  // of the encoder, which has a layer for each place
+  std::int64_t rows = 0;
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+  Epilogue epilogue = Epilogue::kNone;
+  DType input = DType::kF32;
+  DType output = DType::kF32;
+  bool row_scales = false;  // the input has them, see LayerNormProblem
+  /// The input's rows go through the layer norm that the weights came with, with this eps. Asked
+  /// only of backends whose can_run agrees; others do it as an operator of its own.
+  bool norm = false;
+  double eps = 1e-6;
+
+  friend auto operator<=>(const LinearProblem&, const LinearProblem&) = default;
+};
+
+/// Dense, with weights as they are; u8 inputs go with i8 weights.
+struct LinearOperands {
+  Address input = 0;
+  Address weight = 0;
+  Address bias = 0;   // f32 (out), or none
+  Address scale = 0;  // f32 (out) of i8 weights
+  Address output = 0;
+};
+
+/// y = x weight^T + bias: weight [out, in], bias [out].
+struct LinearWeights {
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+  std::span<const float> weight{};
+  std::span<const float> bias{};
+  /// Backends that compute in narrow types take their weights' type from the input's.
+  Stored input{};
+  Stored output{};
+  /// When calibration has rounded the weights to one byte already: [out, in], and a scale for each
+  /// output, weight[o, i] ~ rounded[o, i] * rounded_scale[o]. `bias` is then the corrected one.
+  std::span<const std::uint8_t> rounded{};
+  std::span<const float> rounded_scale{};
+  /// The layer norm that the input goes through first, when LinearProblem::norm says so.
+  LayerNormWeights norm{};
+};
+
+struct LinearCall {
+  LinearProblem problem;
+  const Prepared& weights;
+  ConstTensorView input;
+  TensorView output;
+  ConstTensorView row_scales{};
+
+  [[nodiscard]] Place place() const { return problem.place; }
+};
+
+/// "gelu_tanh".
+[[nodiscard]] std::string_view to_string(Epilogue epilogue);
+/// "linear fc1: [784, 768] bf16 x [3072, 768]^T -> bf16, gelu_tanh".
+[[nodiscard]] std::string to_string(const LinearProblem& problem);
+/// Whether the problem makes sense on any device.
+[[nodiscard]] Support valid(const LinearProblem& problem);
+
+/// Throws fovea::Error unless the problem makes sense and the operands fit it.
+void check(const LinearCall& call);
+/// Throws fovea::Error when a span's length does not fit the shapes.
+void check_weights(const LinearWeights& weights);
+
+// Parts for each device; what they get is checked.
+void run(const LinearCall& call, cpu::CpuExecutor& executor);
+void run(const LinearCall& call, gpu::GpuExecutor& executor);
+void run(const LinearCall& call, reference::ReferenceExecutor& executor);
+[[nodiscard]] PreparedPtr prepare(const LinearWeights& weights, const cpu::CpuTypes& types);
+[[nodiscard]] PreparedPtr prepare(const LinearWeights& weights, gpu::Uploader& uploader);
+/// Has the spans point to copies in `storage`.
+void keep(LinearWeights& weights, reference::Storage& storage);
+/// Whether a backend of the device runs the problem.
+[[nodiscard]] Support can_run(const LinearProblem& problem, const cpu::CpuTypes& types);
+[[nodiscard]] Support can_run(const LinearProblem& problem, const gpu::Device& device);
+
+// Parts for tensors that somebody else holds; problems make sense, and operands have memory.
+void run(const LinearProblem& problem, const LinearOperands& operands,
+         const cpu::HostThreads& threads);
+void run(const LinearProblem& problem, const LinearOperands& operands, gpu::CallerStream& stream);
+
+}  // namespace fovea::ops

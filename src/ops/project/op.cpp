@@ -1,0 +1,55 @@
+// Heads of one token: what they print, and what makes sense.
+#include "ops/project/op.hpp"
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "ops/checks.hpp"
+
+namespace fovea::ops {
+
+std::string to_string(const ProjectProblem& problem) {
+  return fmt::format(
+      "project: token {} of {} in {} sequences, [{}] {}{} -> f32, eps {}", problem.token,
+      problem.tokens, problem.sequences, problem.hidden, to_string(problem.input),
+      problem.projected ? fmt::format(" x [{}, {}]^T", problem.out, problem.hidden) : "",
+      problem.eps);
+}
+
+Support valid(const ProjectProblem& problem) {
+  if (Support sizes = valid_sizes({problem.sequences, problem.tokens, problem.hidden, problem.out});
+      !sizes) {
+    return sizes;
+  }
+  if (Support rows = valid_sizes({problem.rows()}); !rows) {
+    return rows;
+  }
+  if (problem.token < 0 || problem.token >= problem.tokens) {
+    return {fmt::format("there is no token {} in sequences of {}", problem.token, problem.tokens)};
+  }
+  if (!problem.projected && problem.out != problem.hidden) {
+    return {fmt::format("without a projection {} numbers do not become {}", problem.hidden,
+                        problem.out)};
+  }
+  if (!(problem.eps >= 0)) {
+    return {"eps is negative"};
+  }
+  return valid_if(is_float(problem.input), "the input is not a float type");
+}
+
+void check(const ProjectCall& call) {
+  const ProjectProblem& problem = call.problem;
+  check_problem(problem);
+  check_tensor(problem, "input", call.input, problem.input, {problem.rows(), problem.hidden});
+  check_tensor(problem, "output", call.output, DType::kF32, {problem.sequences, problem.out});
+}
+
+void check_weights(const ProjectWeights& weights) {
+  check_weights(weights.norm);
+  if (!weights.linear.weight.empty()) {
+    check_weights(weights.linear);
+    check_length("the norm before a projection", weights.norm.weight.size(), weights.linear.in);
+  }
+}
+
+}  // namespace fovea::ops
