@@ -171,7 +171,8 @@ class GpuBackend final : public ops::Backend {
   [[nodiscard]] std::size_t measure_scratch(const ops::Batch& batch, std::int64_t images,
                                             const Network& network);
   [[nodiscard]] ops::Slice slice_of(const Slot& slot, std::int64_t images) const;
-  void launch(int number, std::size_t slot, const ops::Slice& slice, const Network& network);
+  void launch(const ops::Network& identity, std::size_t slot, const ops::Slice& slice,
+              const Network& network);
   void call(const ops::Slice& slice, const Network& network, Stopwatch* stopwatch);
   void begin(std::size_t slot, const ops::Batch& batch, const ops::BatchRows& rows,
              std::int64_t first, std::int64_t images, bool alone, const Network& network);
@@ -197,13 +198,14 @@ class GpuBackend final : public ops::Backend {
   mutable std::mutex turn_;
   Memory memory_;
   /// The network, and the images of the slice, that the scratch was last measured for.
-  std::pair<int, std::int64_t> measured_for_{};
+  std::pair<ops::Network, std::int64_t> measured_for_{};
   std::size_t measured_scratch_ = 0;
   std::int64_t limit_ = 0;  // images of a slice, once memory has run out
   std::string note_;
   /// Of a network's slices of so many images in a slot, and so many rows where images differ; null
   /// after their first run.
-  LeastRecent<std::tuple<int, std::int64_t, std::int64_t, std::size_t>, std::unique_ptr<Graph>>
+  LeastRecent<std::tuple<ops::Network, std::int64_t, std::int64_t, std::size_t>,
+              std::unique_ptr<Graph>>
       graphs_{kMostGraphs};
   Stopwatch stopwatch_;
   ops::Profile times_;
@@ -291,7 +293,7 @@ void GpuBackend::call(const ops::Slice& slice, const Network& network, Stopwatch
 
 /// The first slice of a size runs operator by operator, which also loads its kernels; the second
 /// is captured, and from then on there is a graph.
-void GpuBackend::launch(int number, std::size_t slot, const ops::Slice& slice,
+void GpuBackend::launch(const ops::Network& identity, std::size_t slot, const ops::Slice& slice,
                         const Network& network) {
   if (options_.profile) {
     stopwatch_.start(*compute_);
@@ -305,10 +307,11 @@ void GpuBackend::launch(int number, std::size_t slot, const ops::Slice& slice,
     return;
   }
   bool is_new = false;
-  std::unique_ptr<Graph>& graph = graphs_.get({number, slice.images, slice.shapes.rows, slot}, [&] {
-    is_new = true;
-    return nullptr;
-  });
+  std::unique_ptr<Graph>& graph =
+      graphs_.get({identity, slice.images, slice.shapes.rows, slot}, [&] {
+        is_new = true;
+        return nullptr;
+      });
   if (is_new) {
     call(slice, network, nullptr);
     return;

@@ -171,15 +171,14 @@ void Encoder::features(const Features& what, std::span<const std::uint8_t> patch
       executor.convert(wide, target);
     }
   };
-  // Kinds, types and layers, as one number.
-  const auto network =
-      static_cast<int>((layers * 2 + (floats ? 0 : 1)) * 4) + static_cast<int>(what.kind);
   run({.images = std::ssize(grids),
        .grids = vision.naflex ? grids : std::span<const PatchGrid>(),
        .input = patches,
        .output = output.bytes,
        .output_stays = output.stays,
-       .network = network,
+       .network = {.layers = layers,
+                   .ending = static_cast<std::uint8_t>(what.kind),
+                   .output = output.type},
        .stop = stop,
        .on_computed = std::move(on_computed)},
       layers, finish);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -78,6 +79,16 @@ class Executor {
   virtual void do_run(const Call& call) = 0;
 };
 
+/// Tells the networks apart that a backend runs: those that are equal make the same calls of
+/// operators for slices of the same size.
+struct Network {
+  std::int64_t layers = 0;
+  std::uint8_t ending = 0;  // what its caller does behind the layers
+  DType output = DType::kF32;
+
+  friend auto operator<=>(const Network&, const Network&) = default;
+};
+
 /// What Backend::run is to cut into slices. Input and output are host memory, whole images one
 /// after the other; a text is an image of which only the input's type differs.
 struct Batch {
@@ -91,9 +102,7 @@ struct Batch {
   /// `output` is memory of Backend::allocate_output, where it stays on the backend's device.
   bool output_stays = false;
   std::size_t workspace_bytes_per_image = 0;
-  /// Tells the networks apart that a backend runs: calls with the same number make the same calls
-  /// of operators for slices of the same size.
-  int network = 0;
+  Network network{};
   /// Each image is a slice of its own, which one host thread walks through the network: what its
   /// executor is given then depends neither on the other images nor on the number of threads.
   bool one_by_one = false;

@@ -173,7 +173,7 @@ TEST_F(BackendRun, NetworksHaveGraphsOfTheirOwn) {
                              values.size() * sizeof(float)},
                    .output = std::as_writable_bytes(std::span(output)),
                    .workspace_bytes_per_image = kWidth * sizeof(float),
-                   .network = 1},
+                   .network = {.layers = 1}},
                   [&](ops::Executor& executor, const ops::Slice& slice) {
                     const Shape shape{slice.images, kWidth};
                     executor.run(ops::LayerNormCall{{.rows = slice.images, .width = kWidth},
