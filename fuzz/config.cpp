@@ -24,8 +24,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   for (const bool naflex : {false, true}) {
     try {
+      const fovea::model::VisionConfig vision =
+          fovea::model::parse_config(naflex ? R"({"model_type":"siglip2_vision_model"})"
+                                            : R"({"model_type":"siglip_vision_model"})");
       const fovea::Preprocessing pixels =
-          fovea::model::parse_preprocessor_config(text, "preprocessor_config.json", naflex);
+          fovea::model::parse_preprocessor_config(text, "preprocessor_config.json", vision);
       const auto [height, width] = fovea::image::target_size(pixels, 3000, 4000);
       if (height < 1 || width < 1 || pixels.keeps_proportions() != naflex ||
           !(pixels.std[0] > 0.0F)) {

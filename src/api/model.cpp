@@ -13,8 +13,8 @@
 #include "model/architecture.hpp"
 #include "model/calibration_place.hpp"
 #include "model/checkpoint.hpp"
+#include "model/family.hpp"
 #include "model/init.hpp"
-#include "model/presets.hpp"
 #include "text/small_tokenizer.hpp"
 
 namespace fovea {

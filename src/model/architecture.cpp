@@ -1,45 +1,10 @@
-// The tensor inventories of SigLIP's towers.
+// The tensors of towers, and what they cost.
 #include "model/architecture.hpp"
 
-#include <utility>
-
-#include <fmt/format.h>
+#include "model/config.hpp"
 
 namespace fovea::model {
 namespace {
-
-class Inventory {
- public:
-  void add(std::string name, Shape shape) {
-    tensors_.push_back({.name = std::move(name), .shape = std::move(shape)});
-  }
-  void norm(const std::string& name, std::int64_t size) {
-    add(name + ".weight", {size});
-    add(name + ".bias", {size});
-  }
-  void linear(const std::string& name, std::int64_t outputs, std::int64_t inputs) {
-    add(name + ".weight", {outputs, inputs});
-    add(name + ".bias", {outputs});
-  }
-  /// Those of all layers.
-  void layers(const TowerConfig& tower) {
-    const std::int64_t h = tower.hidden;
-    for (std::int64_t layer = 0; layer < tower.layers; ++layer) {
-      const std::string prefix = layer_prefix(tower, layer);
-      norm(prefix + "layer_norm1", h);
-      for (const char* projection : {"q_proj", "k_proj", "v_proj", "out_proj"}) {
-        linear(prefix + "self_attn." + projection, h, h);
-      }
-      norm(prefix + "layer_norm2", h);
-      linear(prefix + "mlp.fc1", tower.mlp, h);
-      linear(prefix + "mlp.fc2", h, tower.mlp);
-    }
-  }
-  std::vector<TensorSpec> take() { return std::move(tensors_); }
-
- private:
-  std::vector<TensorSpec> tensors_;
-};
 
 std::int64_t elements_of(const std::vector<TensorSpec>& tensors) {
   std::int64_t count = 0;
@@ -50,7 +15,7 @@ std::int64_t elements_of(const std::vector<TensorSpec>& tensors) {
 }
 
 /// Multiply-accumulates of all layers for one image or text.
-double layer_products(const TowerConfig& tower) {
+double layer_products(const TowerSpec& tower) {
   const auto n = static_cast<double>(tower.tokens);
   const auto h = static_cast<double>(tower.hidden);
   const auto m = static_cast<double>(tower.mlp);
@@ -59,48 +24,61 @@ double layer_products(const TowerConfig& tower) {
   return static_cast<double>(tower.layers) * (projections + attention);
 }
 
-}  // namespace
-
-std::string layer_prefix(const TowerConfig& tower, std::int64_t layer) {
-  return fmt::format("{}encoder.layers.{}.", tower.prefix(), layer);
+/// The dimensions of a weight of the pooling head; none of other parts.
+Dims pool_dims(const VisionConfig& config, Part part) {
+  const std::int64_t h = config.hidden;
+  switch (part) {
+    case Part::kProbe:
+    case Part::kPoolNorm:
+      return {h};
+    case Part::kPoolAttention:
+      return {3 * h, h};
+    case Part::kPoolOut:
+      return {h, h};
+    case Part::kPoolFc1:
+      return {config.mlp, h};
+    case Part::kPoolFc2:
+      return {h, config.mlp};
+    default:
+      return {};
+  }
 }
+
+}  // namespace
 
 std::vector<TensorSpec> vision_tensors(const VisionConfig& config) {
   const std::int64_t h = config.hidden;
-  Inventory inventory;
-  const std::string embeddings = "vision_model.embeddings.";
-  inventory.add(
-      embeddings + "patch_embedding.weight",
-      config.naflex ? Shape{h, config.patch_elements()} : Shape{h, 3, config.patch, config.patch});
-  inventory.add(embeddings + "patch_embedding.bias", {h});
-  inventory.add(embeddings + "position_embedding.weight", {config.patches(), h});
-  inventory.layers(config.tower());
-  inventory.norm("vision_model.post_layernorm", h);
-  if (!config.head) {
-    return inventory.take();
-  }
-  const std::string head = "vision_model.head.";
-  inventory.add(head + "probe", {1, 1, h});
-  inventory.add(head + "attention.in_proj_weight", {3 * h, h});
-  inventory.add(head + "attention.in_proj_bias", {3 * h});
-  inventory.linear(head + "attention.out_proj", h, h);
-  inventory.norm(head + "layernorm", h);
-  inventory.linear(head + "mlp.fc1", config.mlp, h);
-  inventory.linear(head + "mlp.fc2", h, config.mlp);
-  return inventory.take();
+  return tensors_of(config.tower(), [&](Part part) -> Dims {
+    switch (part) {
+      case Part::kPatchEmbed:
+        return config.naflex ? Dims{h, config.patch_elements()}
+                             : Dims{h, 3, config.patch, config.patch};
+      case Part::kClassToken:
+        return {h};
+      case Part::kPosition:
+        return {config.prefix_tokens + config.patches(), h};
+      default:
+        return config.pooling == Pooling::kAttention ? pool_dims(config, part) : Dims();
+    }
+  });
 }
 
 std::vector<TensorSpec> text_tensors(const TextConfig& config) {
-  const std::int64_t h = config.hidden;
-  Inventory inventory;
-  inventory.add(std::string(kTokenTable), {config.vocabulary, h});
-  inventory.add("text_model.embeddings.position_embedding.weight", {config.tokens, h});
-  inventory.layers(config.tower());
-  inventory.norm("text_model.final_layer_norm", h);
-  inventory.linear("text_model.head", config.projection, h);
-  inventory.add(std::string(kLogitScale), {1});
-  inventory.add(std::string(kLogitBias), {1});
-  return inventory.take();
+  return tensors_of(config.tower(), [&](Part part) -> Dims {
+    switch (part) {
+      case Part::kTokenTable:
+        return {config.vocabulary, config.hidden};
+      case Part::kPosition:
+        return {config.tokens, config.hidden};
+      case Part::kProjection:
+        return {config.projection, config.hidden};
+      case Part::kLogitScale:
+      case Part::kLogitBias:
+        return {1};
+      default:
+        return {};
+    }
+  });
 }
 
 std::int64_t parameter_count(const VisionConfig& config) {
@@ -115,9 +93,11 @@ double flop_per_image(const VisionConfig& config) {
   const auto n = static_cast<double>(config.tokens());
   const auto h = static_cast<double>(config.hidden);
   const auto m = static_cast<double>(config.mlp);
-  const double patch_embedding = n * static_cast<double>(config.patch_elements()) * h;
+  const double patch_embedding = static_cast<double>(config.tokens() - config.prefix_tokens) *
+                                 static_cast<double>(config.patch_elements()) * h;
   // One query: Q and output projection once, K and V for every token, then the MLP once.
-  const double head = config.head ? 2 * h * h + 2 * n * h * h + 2 * n * h + 2 * h * m : 0;
+  const double head =
+      config.pooling == Pooling::kAttention ? 2 * h * h + 2 * n * h * h + 2 * n * h + 2 * h * m : 0;
   return 2 * (patch_embedding + layer_products(config.tower()) + head);
 }
 

@@ -12,7 +12,6 @@
 #include "core/error.hpp"
 #include "io/atomic_file.hpp"
 #include "io/text.hpp"
-#include "model/architecture.hpp"
 #include "ops/operand_types.hpp"
 #include "ops/weights.hpp"
 
@@ -55,12 +54,16 @@ SafetensorsFile open(const fs::path& path, const Checkpoint& checkpoint, Precisi
 
 }  // namespace
 
-std::string calibrated_name(const TowerConfig& tower, std::string_view place, std::int64_t layer) {
-  return fmt::format("{}{}{}", layer_prefix(tower, layer), place == "qkv" ? "self_attn." : "mlp.",
-                     place);
+std::string calibrated_name(const TowerSpec& tower, ops::Place place, std::int64_t layer) {
+  if (place != ops::Place::kQkv) {
+    return tower.stem(place == ops::Place::kFc1 ? Part::kFc1 : Part::kFc2, layer);
+  }
+  std::string query = tower.stem(Part::kQuery, layer);  // beside which there is none of all three
+  query.resize(query.rfind('.') + 1);
+  return query.append(to_string(place));
 }
 
-DType calibrated_type(std::string_view place, Precision precision) {
+DType calibrated_type(ops::Place place, Precision precision) {
   const ops::OperandTypes& types = ops::operand_types(precision);
   return place == kPlaceOfStaticInputs ? types.inner : types.normed;
 }
@@ -91,7 +94,7 @@ std::int64_t Calibration::read_bf16_layers(std::int64_t layers) const {
         shown_, found, layers);
   }
   for (std::int64_t layer = 0; layer < found; ++layer) {
-    for (const std::string_view place : kCalibratedPlaces) {
+    for (const ops::Place place : kCalibratedPlaces) {
       if (file_.tensors().contains(calibrated_name(tower_, place, layer) + ".weight")) {
         fail(
             "{}: layer {} is stored in 8 bits, but the first {} layers are in bf16; calibrate the "
@@ -126,7 +129,7 @@ std::vector<float> Calibration::floats(const std::string& name, std::uint64_t co
   return {values.span().begin(), values.span().end()};
 }
 
-CalibratedLayer Calibration::layer(std::string_view place, std::int64_t index, std::int64_t out,
+CalibratedLayer Calibration::layer(ops::Place place, std::int64_t index, std::int64_t out,
                                    std::int64_t in) const {
   const std::string name = calibrated_name(tower_, place, index);
   const auto rows = static_cast<std::uint64_t>(out);
@@ -144,7 +147,7 @@ CalibratedLayer Calibration::layer(std::string_view place, std::int64_t index, s
   return found;
 }
 
-float Calibration::input_scale(std::string_view place, std::int64_t index) const {
+float Calibration::input_scale(ops::Place place, std::int64_t index) const {
   const std::string name = calibrated_name(tower_, place, index);
   const float scale = floats(name + ".input_scale", 1).front();
   if (!std::isfinite(scale) || scale < 0) {
@@ -166,7 +169,7 @@ float Calibration::input_scale(std::string_view place, std::int64_t index) const
   return scale;
 }
 
-std::vector<float> Calibration::divisor(std::string_view place, std::int64_t index,
+std::vector<float> Calibration::divisor(ops::Place place, std::int64_t index,
                                         std::int64_t in) const {
   const std::string name = calibrated_name(tower_, place, index);
   std::vector<float> found = floats(name + ".divisor", static_cast<std::uint64_t>(in));

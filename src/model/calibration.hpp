@@ -30,22 +30,24 @@
 #include "model/calibration_place.hpp"
 #include "model/checkpoint.hpp"
 #include "model/safetensors.hpp"
+#include "ops/place.hpp"
 
 namespace fovea::model {
 
 /// The places in an encoder layer whose weights calibration rounds, in their order.
-inline constexpr std::string_view kCalibratedPlaces[] = {"qkv", "fc1", "fc2"};
+inline constexpr ops::Place kCalibratedPlaces[] = {ops::Place::kQkv, ops::Place::kFc1,
+                                                   ops::Place::kFc2};
 
 /// The place whose inputs have one scale for all rows, with which the layer before it writes them;
 /// norms give the inputs of the others a scale per row.
-inline constexpr std::string_view kPlaceOfStaticInputs = "fc2";
+inline constexpr ops::Place kPlaceOfStaticInputs = ops::Place::kFc2;
 
 /// The type to which the weights of a place and their inputs are rounded.
 /// `precision`: one that is calibrated.
-[[nodiscard]] DType calibrated_type(std::string_view place, Precision precision);
+[[nodiscard]] DType calibrated_type(ops::Place place, Precision precision);
 
 /// The name of a layer in the file: "vision_model.encoder.layers.3.mlp.fc1".
-[[nodiscard]] std::string calibrated_name(const TowerConfig& tower, std::string_view place,
+[[nodiscard]] std::string calibrated_name(const TowerSpec& tower, ops::Place place,
                                           std::int64_t layer);
 
 /// One layer.
@@ -69,14 +71,14 @@ class Calibration {
 
   /// Throws fovea::Error when the file lacks the layer, or holds it in another shape or with
   /// invalid scales or biases.
-  [[nodiscard]] CalibratedLayer layer(std::string_view place, std::int64_t index, std::int64_t out,
+  [[nodiscard]] CalibratedLayer layer(ops::Place place, std::int64_t index, std::int64_t out,
                                       std::int64_t in) const;
 
   /// Only CalibratedLayer::input_scale of the layer. Throws as layer() does.
-  [[nodiscard]] float input_scale(std::string_view place, std::int64_t index) const;
+  [[nodiscard]] float input_scale(ops::Place place, std::int64_t index) const;
 
   /// The divisors of the results [in] of the norm before a layer. Throws as layer() does.
-  [[nodiscard]] std::vector<float> divisor(std::string_view place, std::int64_t index,
+  [[nodiscard]] std::vector<float> divisor(ops::Place place, std::int64_t index,
                                            std::int64_t in) const;
 
  private:
@@ -89,7 +91,7 @@ class Calibration {
 
   std::filesystem::path path_;
   std::string shown_;
-  TowerConfig tower_;
+  TowerSpec tower_;
   Precision precision_;
   StopFlag stop_;
   SafetensorsFile file_;

@@ -19,22 +19,9 @@
 namespace fovea::model {
 namespace {
 
-constexpr std::string_view kVisionPrefix = "vision_model.";
-// The beginnings of names in a vision tower that was saved on its own.
-constexpr std::array<std::string_view, 4> kBareParts{"embeddings.", "encoder.", "post_layernorm.",
-                                                     "head."};
-
-bool is_bare_vision(std::string_view name) {
-  return std::ranges::any_of(kBareParts,
-                             [&](std::string_view part) { return name.starts_with(part); });
-}
-
-/// Whether a tensor is of the tower; `bare`: names lack the vision tower's prefix.
-bool belongs(std::string_view name, Tower tower, bool bare) {
-  if (tower == Tower::kText) {
-    return name.starts_with("text_model.") || name == kLogitScale || name == kLogitBias;
-  }
-  return bare ? is_bare_vision(name) : name.starts_with(kVisionPrefix);
+/// The first component of a name: "encoder." of "encoder.layers.0.mlp.fc1.weight".
+std::string_view first_component(std::string_view name) {
+  return name.substr(0, name.find('.') + 1);
 }
 
 bool same_shape(const Shape& expected, std::span<const std::uint64_t> found) {
@@ -111,13 +98,13 @@ void widen(std::span<const std::uint16_t> halves, DType dtype, float* out) {
 
 WeightFiles::WeightFiles(const std::filesystem::path& folder, const VisionConfig& config,
                          StopFlag stop)
-    : WeightFiles(folder, Tower::kVision, vision_tensors(config), stop) {}
+    : WeightFiles(folder, config.tower(), vision_tensors(config), stop) {}
 
 WeightFiles::WeightFiles(const std::filesystem::path& folder, const TextConfig& config,
                          StopFlag stop)
-    : WeightFiles(folder, Tower::kText, text_tensors(config), stop) {}
+    : WeightFiles(folder, config.tower(), text_tensors(config), stop) {}
 
-WeightFiles::WeightFiles(const std::filesystem::path& folder, Tower tower,
+WeightFiles::WeightFiles(const std::filesystem::path& folder, const TowerSpec& tower,
                          const std::vector<TensorSpec>& wanted, StopFlag stop)
     : tower_(tower) {
   const std::filesystem::path single = folder / "model.safetensors";
@@ -147,16 +134,16 @@ WeightFiles::Inventory WeightFiles::open_single(const std::filesystem::path& pat
 
 WeightFiles::Inventory WeightFiles::open_shards(const std::filesystem::path& index, StopFlag stop) {
   const auto shards = read_weight_map(index);
-  const bool bare = std::ranges::none_of(shards, [&](const auto& shard) {
-    return std::ranges::any_of(shard.second,
-                               [&](const auto& name) { return belongs(name, tower_, false); });
-  });
+  const bool bare =
+      tower_.tower == Tower::kVision && std::ranges::none_of(shards, [&](const auto& shard) {
+        return std::ranges::any_of(shard.second,
+                                   [&](const auto& name) { return belongs(name, false); });
+      });
   files_.reserve(shards.size());  // pointers to its elements are kept
   Inventory inventory;
   for (const auto& [file, names] : shards) {
     // Shards that hold only the other tower are not opened, and need not exist.
-    if (std::ranges::none_of(names,
-                             [&](const auto& name) { return belongs(name, tower_, bare); })) {
+    if (std::ranges::none_of(names, [&](const auto& name) { return belongs(name, bare); })) {
       continue;
     }
     files_.emplace_back(index.parent_path() / file, stop);
@@ -173,15 +160,29 @@ WeightFiles::Inventory WeightFiles::open_shards(const std::filesystem::path& ind
   return inventory;
 }
 
+bool WeightFiles::belongs(std::string_view name, bool bare) const {
+  const std::string_view prefix = tower_.names->prefix;
+  if (name.starts_with(prefix) && !bare) {
+    return true;
+  }
+  // Names without the prefix: those of logits, and where all lack it, whatever begins as they do.
+  return std::ranges::any_of(tower_.names->parts, [&](const PartName& part) {
+    if (!part.stem.starts_with(prefix)) {
+      return name == part.stem;
+    }
+    return bare && name.starts_with(first_component(part.stem.substr(prefix.size())));
+  });
+}
+
 void WeightFiles::match(const Inventory& stored, const std::vector<TensorSpec>& wanted) {
   const bool bare =
-      tower_ == Tower::kVision && std::ranges::none_of(stored, [&](const auto& entry) {
-        return belongs(entry.first, tower_, false);
-      });
+      tower_.tower == Tower::kVision &&
+      std::ranges::none_of(stored, [&](const auto& entry) { return belongs(entry.first, false); });
   std::set<std::string, std::less<>> used;
   for (const TensorSpec& spec : wanted) {
-    const std::string_view name = bare ? std::string_view(spec.name).substr(kVisionPrefix.size())
-                                       : std::string_view(spec.name);
+    const std::string_view name =
+        bare ? std::string_view(spec.name).substr(tower_.names->prefix.size())
+             : std::string_view(spec.name);
     const auto found = stored.find(name);
     if (found == stored.end()) {
       missing_.emplace_back(name);
@@ -201,19 +202,19 @@ void WeightFiles::match(const Inventory& stored, const std::vector<TensorSpec>& 
     }
   }
   for (const auto& [name, located] : stored) {
-    if (belongs(name, tower_, bare) && !used.contains(name)) {
+    if (belongs(name, bare) && !used.contains(name)) {
       unused_.push_back(io::escape(name));
     }
   }
 }
 
 Checkpoint::Checkpoint(const std::filesystem::path& folder, StopFlag stop, Tower tower,
-                       std::filesystem::path calibrations)
+                       std::filesystem::path calibrations, Families among)
     : folder_(folder),
       calibrations_(std::move(calibrations)),
       tower_(tower),
-      config_(read_model_config(folder)),
-      text_(tower == Tower::kText ? read_text_config(folder) : TextConfig{}),
+      config_(read_model_config(folder, among)),
+      text_(tower == Tower::kText ? read_text_config(folder, among) : TextConfig{}),
       stop_(stop),
       weights_(tower == Tower::kText ? WeightFiles(folder, text_, stop)
                                      : WeightFiles(folder, config_.vision, stop)) {

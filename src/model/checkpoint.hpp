@@ -51,13 +51,15 @@ class WeightFiles {
   };
   using Inventory = std::map<std::string, Located, std::less<>>;
 
-  WeightFiles(const std::filesystem::path& folder, Tower tower,
+  WeightFiles(const std::filesystem::path& folder, const TowerSpec& tower,
               const std::vector<TensorSpec>& wanted, StopFlag stop);
   Inventory open_single(const std::filesystem::path& path, StopFlag stop);
   Inventory open_shards(const std::filesystem::path& index, StopFlag stop);
   void match(const Inventory& stored, const std::vector<TensorSpec>& wanted);
+  /// Whether a tensor is of the tower; `bare`: names lack the tower's prefix.
+  [[nodiscard]] bool belongs(std::string_view name, bool bare) const;
 
-  Tower tower_;
+  TowerSpec tower_;
   std::vector<SafetensorsFile> files_;
   std::map<std::string, Tensor, std::less<>> tensors_;
   std::vector<std::string> missing_;
@@ -68,15 +70,16 @@ class WeightFiles {
 /// One tower of a folder with config.json, preprocessor_config.json and model.safetensors, or
 /// model.safetensors.index.json with its shards. Opening checks that every tensor of the tower is
 /// there with its exact shape as F32, F16 or BF16; the other tower is ignored.
-/// Names of a vision tower may lack the prefix "vision_model.", as in what transformers 5 saves of
-/// a SiglipVisionModel. Safe to use from several threads. Setting `stop` ends reads of the weights:
-/// opening and load() then throw Interrupted.
+/// Names of a vision tower may lack their prefix, "vision_model." of SigLIP, as in what
+/// transformers 5 saves of a SiglipVisionModel. Safe to use from several threads. Setting `stop`
+/// ends reads of the weights: opening and load() then throw Interrupted.
 class Checkpoint {
  public:
   /// `calibrations`: the folder of its calibrations, when somebody named one
-  /// (model/calibration_place.hpp).
+  /// (model/calibration_place.hpp). `among`: the families that it may be of.
   explicit Checkpoint(const std::filesystem::path& folder, StopFlag stop = {},
-                      Tower tower = Tower::kVision, std::filesystem::path calibrations = {});
+                      Tower tower = Tower::kVision, std::filesystem::path calibrations = {},
+                      Families among = families());
 
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
   [[nodiscard]] const ModelConfig& config() const { return config_; }
@@ -84,7 +87,7 @@ class Checkpoint {
   /// The default when the tower is not the text tower.
   [[nodiscard]] const TextConfig& text() const { return text_; }
   /// What the tower's layers need to know.
-  [[nodiscard]] TowerConfig tower() const {
+  [[nodiscard]] TowerSpec tower() const {
     return tower_ == Tower::kVision ? config_.vision.tower() : text_.tower();
   }
   [[nodiscard]] StopFlag stop() const { return stop_; }

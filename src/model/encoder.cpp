@@ -14,15 +14,11 @@ namespace {
 
 void patch_embed(const VisionConfig& vision, const ops::PreparedPtr& weights,
                  ops::Executor& executor, const ops::Slice& slice, const TensorView& x) {
-  executor.patch_embed({.images = slice.images,
-                        .tokens = vision.tokens(),
-                        .patch_elements = vision.patch_elements(),
-                        .hidden = vision.hidden,
-                        .output = x.dtype,
-                        .position_side = vision.naflex ? vision.grid() : 0,
-                        .total = slice.shapes.rows},
-                       *weights, {slice.input, DType::kU8, {x.shape[0], vision.patch_elements()}},
-                       x, slice.shapes);
+  const ops::PatchEmbedProblem problem =
+      patch_embed_problem(vision, x.dtype, slice.images, slice.shapes.rows);
+  executor.patch_embed(problem, *weights,
+                       {slice.input, DType::kU8, {problem.patches(), problem.patch_elements}}, x,
+                       slice.shapes);
 }
 
 /// The pooling head over `images` of `tokens` each, which reads the stream's layer norm.
@@ -62,8 +58,16 @@ void pool_tokens(const VisionConfig& vision, const VisionWeights& weights, ops::
             {output, DType::kF32, {rows, vision.hidden}});
 }
 
-/// A batch's results; where the images of a NaFlex model differ, rows are those of `grids`.
-std::int64_t rows_of(const VisionConfig& vision, std::span<const PatchGrid> grids) {
+/// The first token of each image, normalised.
+void take_token(const VisionConfig& vision, const VisionWeights& weights, ops::Executor& executor,
+                const ops::Slice& slice, Forward& forward, void* output) {
+  const TensorView& x = forward.x().values;
+  executor.project(token_problem(vision, x.dtype, slice.images), *weights.pool, x,
+                   {output, DType::kF32, {slice.images, vision.hidden}});
+}
+
+/// A batch's patches; where the images of a NaFlex model differ, those of `grids`.
+std::int64_t patches_of(const VisionConfig& vision, std::span<const PatchGrid> grids) {
   if (!vision.naflex) {
     return std::ssize(grids) * vision.patches();
   }
@@ -114,13 +118,21 @@ void Encoder::encode(std::span<const std::uint8_t> patches, std::span<const Patc
 }
 
 void require(const VisionConfig& vision, const Features& what) {
-  if (what.needs_head() && !vision.head) {
+  using Kind = Features::Kind;
+  if (what.kind == Kind::kPatches && vision.pooling == Pooling::kToken) {
+    fail(
+        "the model has no pooling head that attends to patches, so they have no embeddings; for "
+        "features of its patches, use {}",
+        feature_words());
+  }
+  if ((what.kind == Kind::kPooled || what.kind == Kind::kPatches) &&
+      vision.pooling == Pooling::kNone) {
     fail(
         "the model has no pooling head (vision_use_head is false), so it gives no embedding of an "
         "image; for features of its patches, use {}",
         feature_words());
   }
-  if (what.kind == Features::Kind::kHidden && (what.layers < 0 || what.layers > vision.layers)) {
+  if (what.kind == Kind::kHidden && (what.layers < 0 || what.layers > vision.layers)) {
     fail("there is no output after {} layers; the model has {}", what.layers, vision.layers);
   }
 }
@@ -135,12 +147,15 @@ void Encoder::features(const Features& what, std::span<const std::uint8_t> patch
     fail("images of a NaFlex model have different numbers of tokens; {} came at once",
          grids.size());
   }
-  const std::int64_t rows = rows_of(vision, grids);
-  const std::int64_t results = what.of_tokens() ? rows : std::ssize(grids);
+  const std::int64_t count_of_patches = patches_of(vision, grids);
+  const std::int64_t results = what.of_tokens()
+                                   ? count_of_patches + std::ssize(grids) * vision.prefix_tokens
+                                   : std::ssize(grids);
   const std::size_t bytes = count(results * vision.hidden) * size_of(output.type);
-  if (patches.size() != count(rows * vision.patch_elements()) || output.bytes.size() != bytes) {
+  const std::size_t pixels = count(count_of_patches * vision.patch_elements());
+  if (patches.size() != pixels || output.bytes.size() != bytes) {
     fail("{} images need {} bytes of patches and {} of results, but got {} and {}", grids.size(),
-         rows * vision.patch_elements(), bytes, patches.size(), output.bytes.size());
+         pixels, bytes, patches.size(), output.bytes.size());
   }
   if (grids.empty()) {
     return;
@@ -161,7 +176,8 @@ void Encoder::features(const Features& what, std::span<const std::uint8_t> patch
         forward.layer_norm(weights_->post_norm, {.values = wide});
         break;
       case Kind::kPooled:
-        pool_images(vision, *weights_, executor, slice, forward, wide.data);
+        (vision.pooling == Pooling::kToken ? take_token : pool_images)(vision, *weights_, executor,
+                                                                       slice, forward, wide.data);
         break;
       case Kind::kPatches:
         pool_tokens(vision, *weights_, executor, forward, wide.data);
@@ -186,7 +202,7 @@ void Encoder::features(const Features& what, std::span<const std::uint8_t> patch
 
 void Encoder::run(ops::Batch batch, std::int64_t layer_count, const Finish& finish) {
   const VisionConfig& vision = config_.vision;
-  const TowerConfig tower = vision.tower();
+  const TowerSpec tower = vision.tower();
   const DType stream = backend_->types().stream;
   const std::vector<LayerWeights>& layers = weights_->tower().layers();
   batch.tokens = tower.tokens;

@@ -28,7 +28,6 @@ struct Features {
   std::int64_t layers = 0;  // of kHidden
 
   [[nodiscard]] bool of_tokens() const { return kind != Kind::kPooled; }
-  [[nodiscard]] bool needs_head() const { return kind == Kind::kPooled || kind == Kind::kPatches; }
 };
 
 /// Throws fovea::Error when a model does not give these features.

@@ -22,7 +22,7 @@ std::size_t padded_bytes(std::int64_t rows, std::int64_t width, DType type) {
 
 }  // namespace
 
-Forward::Layout::Layout(const TowerConfig& tower, std::int64_t rows, DType stream,
+Forward::Layout::Layout(const TowerSpec& tower, std::int64_t rows, DType stream,
                         std::span<const LayerWeights> layers) {
   std::size_t largest_normed = 0;
   std::size_t largest_inner = padded_bytes(rows, tower.hidden, DType::kF32);  // floats()
@@ -39,12 +39,12 @@ Forward::Layout::Layout(const TowerConfig& tower, std::int64_t rows, DType strea
   bytes = inner + largest_inner;
 }
 
-std::size_t Forward::workspace_bytes(const TowerConfig& tower, DType stream,
+std::size_t Forward::workspace_bytes(const TowerSpec& tower, DType stream,
                                      std::span<const LayerWeights> layers) {
   return Layout(tower, tower.tokens, stream, layers).bytes;
 }
 
-Forward::Forward(const TowerConfig& tower, DType stream, std::span<const LayerWeights> layers,
+Forward::Forward(const TowerSpec& tower, DType stream, std::span<const LayerWeights> layers,
                  ops::Executor& executor, const ops::Slice& slice)
     : tower_(tower),
       layers_(layers),
@@ -78,7 +78,7 @@ void Forward::run_layers(std::size_t count) {
     attention(qkv, attended);
     linear(Place::kOut, index, layer.out, attended, x_, Epilogue::kResidual);
 
-    norm_linear(Place::kFc1, index, layer.norm2, layer.fc1, normed, inner, Epilogue::kGeluTanh);
+    norm_linear(Place::kFc1, index, layer.norm2, layer.fc1, normed, inner, tower_.activation);
     linear(Place::kFc2, index, layer.fc2, inner, x_, Epilogue::kResidual);
     ++index;
   }

@@ -24,10 +24,10 @@ struct ScaledTensor {
 class Forward {
  public:
   /// Bytes that the activations of one image or text, the largest one, take.
-  [[nodiscard]] static std::size_t workspace_bytes(const TowerConfig& tower, DType stream,
+  [[nodiscard]] static std::size_t workspace_bytes(const TowerSpec& tower, DType stream,
                                                    std::span<const LayerWeights> layers);
 
-  Forward(const TowerConfig& tower, DType stream, std::span<const LayerWeights> layers,
+  Forward(const TowerSpec& tower, DType stream, std::span<const LayerWeights> layers,
           ops::Executor& executor, const ops::Slice& slice);
 
   /// The residual stream [rows, hidden].
@@ -53,7 +53,7 @@ class Forward {
     std::size_t inner = 0;   // [rows, mlp], and `qkv` [rows, 3 * hidden], for the same reason
     std::size_t bytes = 0;   // for one image; n times as many hold n, since padding does not grow
 
-    Layout(const TowerConfig& tower, std::int64_t rows, DType stream,
+    Layout(const TowerSpec& tower, std::int64_t rows, DType stream,
            std::span<const LayerWeights> layers);
   };
   /// The activations of a layer.
@@ -75,7 +75,7 @@ class Forward {
                    const ScaledTensor& output, ops::Epilogue epilogue = ops::Epilogue::kNone);
   void attention(const ScaledTensor& qkv, const ScaledTensor& output);
 
-  TowerConfig tower_;
+  TowerSpec tower_;
   std::span<const LayerWeights> layers_;
   ops::Executor& executor_;
   const ops::Slice& slice_;

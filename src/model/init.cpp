@@ -17,7 +17,7 @@
 #include "io/atomic_file.hpp"
 #include "io/text.hpp"
 #include "model/architecture.hpp"
-#include "model/presets.hpp"
+#include "model/family.hpp"
 #include "model/safetensors.hpp"
 #include "model/synthetic.hpp"
 
@@ -78,7 +78,7 @@ struct Recipes {
   SyntheticWeights text;
 
   [[nodiscard]] SyntheticTensor make(const TensorSpec& spec) const {
-    return (spec.name.starts_with("vision_model.") ? vision : text).make(spec);
+    return (spec.tower == Tower::kVision ? vision : text).make(spec);
   }
 };
 
@@ -117,98 +117,6 @@ void write_weights(const std::filesystem::path& path, const std::vector<TensorSp
     }
   }
   file.commit();
-}
-
-/// As on the hub: fields that have transformers' default values are left out.
-class ConfigFields {
- public:
-  void add(std::string_view name, std::int64_t value, std::int64_t usual) {
-    if (value != usual) {
-      add(name, std::to_string(value));
-    }
-  }
-  void add(std::string_view name, std::string_view json) {
-    fields_ += fmt::format("{}    \"{}\": {}", fields_.empty() ? "" : ",\n", name, json);
-  }
-  [[nodiscard]] const std::string& text() const { return fields_; }
-
- private:
-  std::string fields_;
-};
-
-/// What both towers have.
-template <typename Config>
-void add_layers(ConfigFields& fields, const Config& config) {
-  const Config defaults;
-  fields.add("hidden_size", config.hidden, defaults.hidden);
-  fields.add("intermediate_size", config.mlp, defaults.mlp);
-  fields.add("num_attention_heads", config.heads, defaults.heads);
-  fields.add("num_hidden_layers", config.layers, defaults.layers);
-}
-
-std::string config_json(const VisionConfig& vision, const TextConfig& text) {
-  ConfigFields vision_fields;
-  add_layers(vision_fields, vision);
-  const std::string_view type = vision.naflex ? "siglip2" : "siglip";
-  if (vision.naflex) {
-    vision_fields.add("num_patches", vision.num_patches, VisionConfig().num_patches);
-  } else {
-    vision_fields.add("image_size", vision.image_size, VisionConfig().image_size);
-  }
-  vision_fields.add("model_type", fmt::format("\"{}_vision_model\"", type));
-  vision_fields.add("patch_size", vision.patch, VisionConfig().patch);
-  ConfigFields text_fields;
-  add_layers(text_fields, text);
-  text_fields.add("max_position_embeddings", text.tokens, TextConfig().tokens);
-  text_fields.add("model_type", fmt::format("\"{}_text_model\"", type));
-  text_fields.add("projection_size", text.projection, text.hidden);
-  text_fields.add("vocab_size", text.vocabulary, TextConfig().vocabulary);
-  return fmt::format(R"({{
-  "initializer_factor": 1.0,
-  "model_type": "{}",
-  "text_config": {{
-{}
-  }},
-  "vision_config": {{
-{}
-  }}
-}}
-)",
-                     type, text_fields.text(), vision_fields.text());
-}
-
-std::string preprocessor_json(const VisionConfig& config) {
-  const std::string size = config.naflex ? fmt::format(R"(  "max_num_patches": {},
-  "patch_size": {})",
-                                                       config.max_patches, config.patch)
-                                         : fmt::format(R"(  "size": {{
-    "height": {0},
-    "width": {0}
-  }})",
-                                                       config.image_size);
-  return fmt::format(R"({{
-  "do_convert_rgb": null,
-  "do_normalize": true,
-  "do_rescale": true,
-  "do_resize": true,
-  "image_mean": [
-    0.5,
-    0.5,
-    0.5
-  ],
-  "image_processor_type": "{0}ImageProcessor",
-  "image_std": [
-    0.5,
-    0.5,
-    0.5
-  ],
-  "processor_class": "{0}Processor",
-  "resample": 2,
-  "rescale_factor": 0.00392156862745098,
-{1}
-}}
-)",
-                     config.naflex ? "Siglip2" : "Siglip", size);
 }
 
 bool is_weight_file(const std::string& name) {
@@ -303,11 +211,13 @@ void write_checkpoint(const InitOptions& options, const std::optional<NewTokeniz
             "  }}\n}}\n",
             total, weight_map));
   }
-  io::write_file_atomically(options.folder / "preprocessor_config.json", preprocessor_json(vision));
+  io::write_file_atomically(options.folder / "preprocessor_config.json",
+                            vision.family->preprocessor_json(vision));
   if (tokenizer) {
     tokenizer->write(options.folder);
   }
-  io::write_file_atomically(options.folder / "config.json", config_json(vision, text));
+  io::write_file_atomically(options.folder / "config.json",
+                            vision.family->config_json(vision, text));
 }
 
 }  // namespace fovea::model

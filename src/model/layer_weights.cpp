@@ -8,18 +8,15 @@
 #include <fmt/format.h>
 
 #include "io/text.hpp"
-#include "model/architecture.hpp"
 
 namespace fovea::model {
 namespace {
 
 using ops::LayerNormWeights;
 using ops::LinearWeights;
+using ops::Place;
 using ops::PreparedPtr;
 using ops::Stored;
-
-constexpr std::string_view kNorm1 = "layer_norm1";
-constexpr std::string_view kNorm2 = "layer_norm2";
 
 /// Prepares one layer of a tower for the types of its tensors.
 class LayerPreparer {
@@ -37,20 +34,20 @@ class LayerPreparer {
                    : backend.types()) {
     norms_folded_ = size_of(types_.normed) > 1 &&
                     folds_norm(3 * tower_.hidden, ops::Epilogue::kNone, types_.qkv) &&
-                    folds_norm(tower_.mlp, ops::Epilogue::kGeluTanh, types_.inner);
+                    folds_norm(tower_.mlp, tower_.activation, types_.inner);
   }
 
   [[nodiscard]] const ops::TensorTypes& types() const { return types_; }
 
   /// Null when the linear layer after it includes it.
-  [[nodiscard]] PreparedPtr norm(std::string_view name) const {
+  [[nodiscard]] PreparedPtr norm(Part part) const {
     if (norms_folded_) {
       return nullptr;
     }
-    LayerParameters parameters = load(name);
+    LayerParameters parameters = load(part);
     if (calibration_ != nullptr) {
       const std::vector<float> divisor =
-          calibration_->divisor(name == kNorm1 ? "qkv" : "fc1", index_,
+          calibration_->divisor(part == Part::kNorm1 ? Place::kQkv : Place::kFc1, index_,
                                 static_cast<std::int64_t>(parameters.bias.size()));
       for (std::size_t i = 0; i < divisor.size(); ++i) {
         parameters.weight[i] /= divisor[i];
@@ -60,10 +57,10 @@ class LayerPreparer {
     return backend_.prepare(norm_weights(parameters));
   }
   [[nodiscard]] PreparedPtr qkv() const {
-    return prepare("qkv", {.type = types_.normed}, {.type = types_.qkv}, kNorm1);
+    return prepare(Place::kQkv, {.type = types_.normed}, {.type = types_.qkv}, Part::kNorm1);
   }
   [[nodiscard]] PreparedPtr out() const {
-    const LayerParameters parameters = load("self_attn.out_proj");
+    const LayerParameters parameters = load(Part::kOut);
     LinearWeights weights = linear_weights(parameters);
     weights.input = {.type = types_.attended};
     weights.output = {.type = types_.stream};
@@ -74,10 +71,10 @@ class LayerPreparer {
     if (calibration_ != nullptr) {  // fc1 writes what fc2 reads
       inner.scale = calibration_->input_scale(kPlaceOfStaticInputs, index_);
     }
-    return prepare("fc1", {.type = types_.normed}, inner, kNorm2);
+    return prepare(Place::kFc1, {.type = types_.normed}, inner, Part::kNorm2);
   }
   [[nodiscard]] PreparedPtr fc2() const {
-    return prepare("fc2", inner_type(), {.type = types_.stream});
+    return prepare(Place::kFc2, inner_type(), {.type = types_.stream});
   }
 
  private:
@@ -96,20 +93,20 @@ class LayerPreparer {
                                                     .norm = true,
                                                     .eps = tower_.layer_norm_eps}));
   }
-  [[nodiscard]] LayerParameters load(std::string_view name) const {
-    return load_parameters(checkpoint_, layer_prefix(tower_, index_) + std::string(name));
+  [[nodiscard]] LayerParameters load(Part part) const {
+    return load_parameters(checkpoint_, part, index_);
   }
 
-  /// `norm`: the parameters of the layer norm before it, if any.
-  [[nodiscard]] PreparedPtr prepare(std::string_view place, Stored input, const Stored& output,
-                                    std::string_view norm = {}) const {
+  /// `norm`: the layer norm before it, if any.
+  [[nodiscard]] PreparedPtr prepare(Place place, Stored input, const Stored& output,
+                                    std::optional<Part> norm = {}) const {
     const LayerParameters parameters = load_layer(checkpoint_, place, index_);
     LinearWeights weights = linear_weights(parameters);
     weights.input = input;
     weights.output = output;
     LayerParameters folded;
-    if (norms_folded_ && !norm.empty()) {
-      folded = load(norm);
+    if (norms_folded_ && norm) {
+      folded = load(*norm);
       weights.norm = norm_weights(folded);
       weights.input = {.type = types_.stream};
     }
@@ -127,7 +124,7 @@ class LayerPreparer {
   }
 
   const Checkpoint& checkpoint_;
-  TowerConfig tower_;
+  TowerSpec tower_;
   ops::Backend& backend_;
   std::int64_t index_;
   const Calibration* calibration_;
@@ -137,8 +134,10 @@ class LayerPreparer {
 
 }  // namespace
 
-LayerParameters load_parameters(const Checkpoint& checkpoint, const std::string& name) {
-  return {checkpoint.load(name + ".weight"), checkpoint.load(name + ".bias")};
+LayerParameters load_parameters(const Checkpoint& checkpoint, Part part, std::int64_t layer) {
+  const TowerSpec tower = checkpoint.tower();
+  return {checkpoint.load(tower.weight_name(part, layer)),
+          checkpoint.load(tower.bias_name(part, layer))};
 }
 
 LinearWeights linear_weights(const LayerParameters& parameters) {
@@ -153,16 +152,14 @@ LayerNormWeights norm_weights(const LayerParameters& parameters) {
   return {.weight = parameters.weight.span(), .bias = parameters.bias.span()};
 }
 
-LayerParameters load_layer(const Checkpoint& checkpoint, std::string_view place,
-                           std::int64_t index) {
-  const std::string layer = layer_prefix(checkpoint.tower(), index);
-  if (place != "qkv") {
-    return load_parameters(checkpoint, layer + "mlp." + std::string(place));
+LayerParameters load_layer(const Checkpoint& checkpoint, Place place, std::int64_t index) {
+  if (place != Place::kQkv) {
+    return load_parameters(checkpoint, place == Place::kFc1 ? Part::kFc1 : Part::kFc2, index);
   }
   LayerParameters all;
   std::size_t part = 0;
-  for (const char* name : {"q_proj", "k_proj", "v_proj"}) {
-    const LayerParameters one = load_parameters(checkpoint, layer + "self_attn." + name);
+  for (const Part projection : {Part::kQuery, Part::kKey, Part::kValue}) {
+    const LayerParameters one = load_parameters(checkpoint, projection, index);
     if (part == 0) {
       all.weight = AlignedBuffer<float>(3 * one.weight.size());
       all.bias = AlignedBuffer<float>(3 * one.bias.size());
@@ -177,6 +174,16 @@ LayerParameters load_layer(const Checkpoint& checkpoint, std::string_view place,
 TowerWeights::TowerWeights(const Checkpoint& checkpoint, ops::Backend& backend,
                            std::vector<std::function<void()>> others)
     : layers_(count(checkpoint.tower().layers)) {
+  const TowerSpec tower = checkpoint.tower();
+  const ops::TensorTypes types = backend.types();
+  require_support(backend, ops::LinearProblem{.place = Place::kFc1,
+                                              .rows = tower.tokens,
+                                              .in = tower.hidden,
+                                              .out = tower.mlp,
+                                              .epilogue = tower.activation,
+                                              .input = types.normed,
+                                              .output = types.inner,
+                                              .row_scales = types.row_scales});
   std::optional<Calibration> calibration;
   if (info_of(backend.precision()).calibrated) {
     calibration.emplace(checkpoint, backend.precision());
@@ -193,8 +200,8 @@ TowerWeights::TowerWeights(const Checkpoint& checkpoint, ops::Backend& backend,
                                  calibration && index >= bf16_layers_ ? &*calibration : nullptr);
     LayerWeights& layer = layers_[i];
     layer.types = preparer.types();
-    tasks.emplace_back([&layer, preparer] { layer.norm1 = preparer.norm(kNorm1); });
-    tasks.emplace_back([&layer, preparer] { layer.norm2 = preparer.norm(kNorm2); });
+    tasks.emplace_back([&layer, preparer] { layer.norm1 = preparer.norm(Part::kNorm1); });
+    tasks.emplace_back([&layer, preparer] { layer.norm2 = preparer.norm(Part::kNorm2); });
     tasks.emplace_back([&layer, preparer] { layer.qkv = preparer.qkv(); });
     tasks.emplace_back([&layer, preparer] { layer.out = preparer.out(); });
     tasks.emplace_back([&layer, preparer] { layer.fc1 = preparer.fc1(); });

@@ -8,10 +8,11 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/buffer.hpp"
+#include "core/error.hpp"
+#include "core/support.hpp"
 #include "model/calibration.hpp"
 #include "model/checkpoint.hpp"
 #include "ops/backend.hpp"
@@ -29,15 +30,16 @@ struct LayerParameters {
   AlignedBuffer<float> bias;    // [out]
 };
 
-/// "<name>.weight" and "<name>.bias", held while a backend prepares them.
-[[nodiscard]] LayerParameters load_parameters(const Checkpoint& checkpoint,
-                                              const std::string& name);
+/// The weight and the bias of a part, held while a backend prepares them.
+[[nodiscard]] LayerParameters load_parameters(const Checkpoint& checkpoint, Part part,
+                                              std::int64_t layer = 0);
 /// Views of them.
 [[nodiscard]] ops::LinearWeights linear_weights(const LayerParameters& parameters);
 [[nodiscard]] ops::LayerNormWeights norm_weights(const LayerParameters& parameters);
 
-/// The layer "qkv" (q_proj, k_proj and v_proj as one), "fc1" or "fc2" of layer `index`.
-[[nodiscard]] LayerParameters load_layer(const Checkpoint& checkpoint, std::string_view place,
+/// The linear layer at one of kCalibratedPlaces in layer `index`: kQkv is query, key and value as
+/// one.
+[[nodiscard]] LayerParameters load_layer(const Checkpoint& checkpoint, ops::Place place,
                                          std::int64_t index);
 
 /// Norms are null where the backend normalises as the next linear layer reads (its can_run
@@ -51,6 +53,15 @@ struct LayerWeights {
   ops::PreparedPtr fc1;
   ops::PreparedPtr fc2;
 };
+
+/// Throws fovea::Error with the reason when the backend does not run an operator of the network.
+template <typename Problem>
+void require_support(const ops::Backend& backend, const Problem& problem) {
+  if (const Support support = backend.can_run(problem); !support) {
+    fail("{} cannot run this model: {}: {}", backend.description(), to_string(problem),
+         support.why);
+  }
+}
 
 /// All layers of the checkpoint's tower.
 class TowerWeights {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <numbers>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -71,8 +71,8 @@ double uniform(std::uint64_t key, std::uint64_t counter) {
 }
 
 /// The weight or the bias of a norm.
-SyntheticTensor norm_tensor(auto channels, std::string_view part) {
-  return SyntheticTensor(std::move(part.ends_with("weight") ? channels.gamma : channels.beta));
+SyntheticTensor norm_tensor(auto channels, bool is_bias) {
+  return SyntheticTensor(std::move(is_bias ? channels.beta : channels.gamma));
 }
 
 }  // namespace
@@ -114,7 +114,7 @@ SyntheticWeights::SyntheticWeights(const VisionConfig& config, std::uint64_t see
 SyntheticWeights::SyntheticWeights(const TextConfig& config, std::uint64_t seed)
     : SyntheticWeights(config.tower(), seed) {}
 
-SyntheticWeights::SyntheticWeights(const TowerConfig& tower, std::uint64_t seed)
+SyntheticWeights::SyntheticWeights(const TowerSpec& tower, std::uint64_t seed)
     : tower_(tower), seed_(seed), typical_share_(1.0) {
   const std::int64_t count = std::max<std::int64_t>(1, tower.hidden / kChannelsAnOutlier);
   const std::uint64_t places = key("outliers");
@@ -162,7 +162,9 @@ std::vector<float> SyntheticWeights::noise_table(std::string_view name, std::siz
   return table;
 }
 
-SyntheticWeights::Channels SyntheticWeights::norm(std::string_view name, bool outliers) const {
+SyntheticWeights::Channels SyntheticWeights::norm(Part part, std::int64_t layer) const {
+  const std::string name = tower_.stem(part, layer);
+  const bool outliers = part != Part::kPoolNorm;
   const auto size = static_cast<std::size_t>(tower_.hidden);
   const double input = outliers ? typical_share_ : 1.0;
   const double typical = outliers ? kGamma : 1.0;
@@ -219,88 +221,91 @@ std::vector<float> SyntheticWeights::branch_bias(std::string_view name, std::int
   return bias;
 }
 
-SyntheticTensor SyntheticWeights::layer_tensor(const TensorSpec& tensor, std::int64_t layer,
-                                               std::string_view part) const {
+SyntheticTensor SyntheticWeights::layer_tensor(const TensorSpec& tensor) const {
   const std::string& name = tensor.name;
-  const std::string prefix = layer_prefix(tower_, layer);
+  const std::int64_t layer = tensor.layer;
   const std::int64_t h = tower_.hidden;
   const std::int64_t m = tower_.mlp;
   const auto size = static_cast<std::size_t>(tensor.shape[0]);
   const double root_h = std::sqrt(static_cast<double>(h));
-  if (part.starts_with("layer_norm")) {
-    return norm_tensor(norm(prefix + std::string(part.substr(0, part.find('.'))), true), part);
+  // A matrix that reads the results of a norm.
+  const auto reading = [&](Part part, double deviation) {
+    return matrix(name, tensor.shape[0], h, deviation / (norm(part, layer).output_rms * root_h),
+                  false);
+  };
+  switch (tensor.part) {
+    case Part::kNorm1:
+    case Part::kNorm2:
+      return norm_tensor(norm(tensor.part, layer), tensor.is_bias);
+    case Part::kOut: {
+      if (tensor.is_bias) {
+        return SyntheticTensor(branch_bias(name, layer));
+      }
+      const double progress = static_cast<double>(layer) / static_cast<double>(tower_.layers);
+      const double output = std::lerp(kFirstAttentionOutput, kLastAttentionOutput, progress);
+      return matrix(name, h, h, branch_rms(layer) / (output * root_h), false, kOutlierNoise);
+    }
+    case Part::kFc2:
+      if (tensor.is_bias) {
+        return SyntheticTensor(branch_bias(name, layer));
+      }
+      return matrix(name, h, m,
+                    branch_rms(layer) / (kGeluOutput * std::sqrt(static_cast<double>(m))), true,
+                    kOutlierNoise);
+    case Part::kFc1:
+      return tensor.is_bias ? SyntheticTensor(noise_table(name, size, kGeluBias, 0.3))
+                            : reading(Part::kNorm2, kGeluDeviation);
+    default:
+      break;
   }
-  if (part == "self_attn.out_proj.weight") {
-    const double progress = static_cast<double>(layer) / static_cast<double>(tower_.layers);
-    const double output = std::lerp(kFirstAttentionOutput, kLastAttentionOutput, progress);
-    return matrix(name, h, h, branch_rms(layer) / (output * root_h), false, kOutlierNoise);
-  }
-  if (part == "mlp.fc2.weight") {
-    return matrix(name, h, m, branch_rms(layer) / (kGeluOutput * std::sqrt(static_cast<double>(m))),
-                  true, kOutlierNoise);
-  }
-  if (part == "self_attn.out_proj.bias" || part == "mlp.fc2.bias") {
-    return SyntheticTensor(branch_bias(name, layer));
-  }
-  if (part == "mlp.fc1.bias") {
-    return SyntheticTensor(noise_table(name, size, kGeluBias, 0.3));
-  }
-  if (part.ends_with("bias")) {
+  if (tensor.is_bias) {
     return SyntheticTensor(noise_table(name, size, 0.0, kSmallBias));
   }
-  const bool is_mlp = part.starts_with("mlp");
-  const double input = norm(prefix + (is_mlp ? "layer_norm2" : "layer_norm1"), true).output_rms;
-  double deviation = 1.0;
-  if (part.starts_with("self_attn.q")) {
-    deviation = kQueryDeviation;
-  } else if (part.starts_with("self_attn.k")) {
-    deviation = kKeyDeviation;
-  } else if (is_mlp) {
-    deviation = kGeluDeviation;
-  }
-  return matrix(name, tensor.shape[0], h, deviation / (input * root_h), false);
+  return reading(Part::kNorm1, tensor.part == Part::kQuery ? kQueryDeviation
+                               : tensor.part == Part::kKey ? kKeyDeviation
+                                                           : 1.0);
 }
 
-SyntheticTensor SyntheticWeights::head_tensor(const TensorSpec& tensor,
-                                              std::string_view part) const {
+SyntheticTensor SyntheticWeights::head_tensor(const TensorSpec& tensor) const {
   const std::string& name = tensor.name;
   const std::int64_t h = tower_.hidden;
   const auto size = static_cast<std::size_t>(tensor.shape.elements());
   const double root_h = std::sqrt(static_cast<double>(h));
-  if (part == "probe") {
-    return SyntheticTensor(noise_table(name, size, 0.0, 1.0));
+  if (tensor.part == Part::kPoolNorm) {
+    return norm_tensor(norm(Part::kPoolNorm), tensor.is_bias);
   }
-  if (part == "attention.in_proj_weight") {
-    const double input = norm("vision_model.post_layernorm", true).output_rms;
-    SyntheticTensor::Matrix matrix{
-        .key = key(name), .columns = static_cast<std::size_t>(h), .row_gain = {}, .centred = false};
-    for (std::int64_t row = 0; row < 3 * h; ++row) {
-      const double deviation = row < h       ? kQueryDeviation / root_h
-                               : row < 2 * h ? kHeadKeyDeviation / (input * root_h)
-                                             : 1.0 / (input * root_h);
-      matrix.row_gain.push_back(static_cast<float>(deviation));
+  if (tensor.is_bias) {
+    return SyntheticTensor(tensor.part == Part::kPoolFc1
+                               ? noise_table(name, size, kGeluBias, 0.3)
+                               : noise_table(name, size, 0.0, kSmallBias));
+  }
+  switch (tensor.part) {
+    case Part::kPoolAttention: {
+      const double input = norm(Part::kFinalNorm).output_rms;
+      SyntheticTensor::Matrix matrix{.key = key(name),
+                                     .columns = static_cast<std::size_t>(h),
+                                     .row_gain = {},
+                                     .centred = false};
+      for (std::int64_t row = 0; row < 3 * h; ++row) {
+        const double deviation = row < h       ? kQueryDeviation / root_h
+                                 : row < 2 * h ? kHeadKeyDeviation / (input * root_h)
+                                               : 1.0 / (input * root_h);
+        matrix.row_gain.push_back(static_cast<float>(deviation));
+      }
+      return SyntheticTensor(std::move(matrix));
     }
-    return SyntheticTensor(std::move(matrix));
+    case Part::kPoolOut:
+      return matrix(name, h, h, 0.35 / (kLastAttentionOutput * root_h), false, kHeadOutlierGain);
+    case Part::kPoolFc1:
+      return matrix(name, tower_.mlp, h,
+                    kGeluDeviation / (norm(Part::kPoolNorm).output_rms * root_h), false);
+    case Part::kPoolFc2:
+      return matrix(name, h, tower_.mlp,
+                    1.0 / (kGeluOutput * std::sqrt(static_cast<double>(tower_.mlp))), true,
+                    kHeadOutlierGain);
+    default:
+      return SyntheticTensor(noise_table(name, size, 0.0, 1.0));  // the probe
   }
-  if (part == "attention.out_proj.weight") {
-    return matrix(name, h, h, 0.35 / (kLastAttentionOutput * root_h), false, kHeadOutlierGain);
-  }
-  if (part.starts_with("layernorm")) {
-    return norm_tensor(norm("vision_model.head.layernorm", false), part);
-  }
-  if (part == "mlp.fc1.weight") {
-    const double input = norm("vision_model.head.layernorm", false).output_rms;
-    return matrix(name, tower_.mlp, h, kGeluDeviation / (input * root_h), false);
-  }
-  if (part == "mlp.fc1.bias") {
-    return SyntheticTensor(noise_table(name, size, kGeluBias, 0.3));
-  }
-  if (part == "mlp.fc2.weight") {
-    return matrix(name, h, tower_.mlp,
-                  1.0 / (kGeluOutput * std::sqrt(static_cast<double>(tower_.mlp))), true,
-                  kHeadOutlierGain);
-  }
-  return SyntheticTensor(noise_table(name, size, 0.0, kSmallBias));
 }
 
 std::vector<float> SyntheticWeights::patch_filters(const TensorSpec& tensor) const {
@@ -351,7 +356,7 @@ std::vector<float> SyntheticWeights::patch_filters(const TensorSpec& tensor) con
   return filters;
 }
 
-std::vector<float> SyntheticWeights::position_table(const TensorSpec& tensor) const {
+std::vector<float> SyntheticWeights::image_positions(const TensorSpec& tensor) const {
   const auto grid = static_cast<std::size_t>(vision_.grid());
   const auto h = static_cast<std::size_t>(tower_.hidden);
   const std::uint64_t stream = key(tensor.name);
@@ -377,79 +382,61 @@ std::vector<float> SyntheticWeights::position_table(const TensorSpec& tensor) co
   return table;
 }
 
+std::vector<float> SyntheticWeights::text_positions(const TensorSpec& tensor) const {
+  std::vector<float> table =
+      noise_table(tensor.name, static_cast<std::size_t>(tensor.shape.elements()), 0.0,
+                  kFirstResidual * std::sqrt(kPositionShare));
+  const auto h = static_cast<std::size_t>(tower_.hidden);
+  for (std::size_t at = 0; at < table.size(); at += h) {
+    set_outliers(std::span(table).subspan(at, h));
+  }
+  return table;
+}
+
 SyntheticTensor SyntheticWeights::make(const TensorSpec& tensor) const {
-  std::string_view part = tensor.name;
-  const auto strip = [&](std::string_view prefix) {
-    const bool matches = part.starts_with(prefix);
-    part.remove_prefix(matches ? prefix.size() : 0);
-    return matches;
-  };
-  strip(tower_.prefix());
-  if (strip("encoder.layers.")) {
-    std::int64_t layer = 0;
-    const auto parsed = std::from_chars(part.data(), part.data() + part.size(), layer);
-    part.remove_prefix(static_cast<std::size_t>(parsed.ptr - part.data()) + 1);
-    return layer_tensor(tensor, layer, part);
-  }
-  return tower_.tower == Tower::kVision ? vision_tensor(tensor, part) : text_tensor(tensor, part);
-}
-
-SyntheticTensor SyntheticWeights::vision_tensor(const TensorSpec& tensor,
-                                                std::string_view part) const {
-  if (part.starts_with("head.")) {
-    return head_tensor(tensor, part.substr(part.find('.') + 1));
-  }
-  if (part.starts_with("post_layernorm.")) {
-    return norm_tensor(norm("vision_model.post_layernorm", true), part);
-  }
-  if (part == "embeddings.patch_embedding.weight") {
-    return SyntheticTensor(patch_filters(tensor));
-  }
-  if (part == "embeddings.position_embedding.weight") {
-    return SyntheticTensor(position_table(tensor));
-  }
-  if (part == "embeddings.patch_embedding.bias") {
-    std::vector<float> bias = noise_table(tensor.name, static_cast<std::size_t>(tower_.hidden), 0.0,
-                                          kSmallBias * kFirstResidual);
-    set_outliers(bias);
-    return SyntheticTensor(std::move(bias));
-  }
-  fail("there is no recipe for tensor \"{}\"", tensor.name);
-}
-
-SyntheticTensor SyntheticWeights::text_tensor(const TensorSpec& tensor,
-                                              std::string_view part) const {
   const std::int64_t h = tower_.hidden;
-  if (tensor.name == kTokenTable) {
-    return matrix(tensor.name, tensor.shape[0], h, kFirstResidual * std::sqrt(1.0 - kPositionShare),
-                  false);
-  }
-  if (part == "embeddings.position_embedding.weight") {
-    std::vector<float> table =
-        noise_table(tensor.name, static_cast<std::size_t>(tensor.shape.elements()), 0.0,
-                    kFirstResidual * std::sqrt(kPositionShare));
-    for (std::size_t at = 0; at < table.size(); at += static_cast<std::size_t>(h)) {
-      set_outliers(std::span(table).subspan(at, static_cast<std::size_t>(h)));
+  switch (tensor.part) {
+    case Part::kPatchEmbed: {
+      if (!tensor.is_bias) {
+        return SyntheticTensor(patch_filters(tensor));
+      }
+      std::vector<float> bias =
+          noise_table(tensor.name, static_cast<std::size_t>(h), 0.0, kSmallBias * kFirstResidual);
+      set_outliers(bias);
+      return SyntheticTensor(std::move(bias));
     }
-    return SyntheticTensor(std::move(table));
+    case Part::kTokenTable:
+      return matrix(tensor.name, tensor.shape[0], h,
+                    kFirstResidual * std::sqrt(1.0 - kPositionShare), false);
+    case Part::kPosition:
+      return SyntheticTensor(tensor.tower == Tower::kVision ? image_positions(tensor)
+                                                            : text_positions(tensor));
+    case Part::kFinalNorm:
+      return norm_tensor(norm(Part::kFinalNorm), tensor.is_bias);
+    case Part::kProbe:
+    case Part::kPoolAttention:
+    case Part::kPoolOut:
+    case Part::kPoolNorm:
+    case Part::kPoolFc1:
+    case Part::kPoolFc2:
+      return head_tensor(tensor);
+    case Part::kProjection:
+      if (tensor.is_bias) {
+        return SyntheticTensor(
+            noise_table(tensor.name, static_cast<std::size_t>(tensor.shape[0]), 0.0, kSmallBias));
+      }
+      return matrix(tensor.name, tensor.shape[0], h,
+                    1.0 / (norm(Part::kFinalNorm).output_rms * std::sqrt(static_cast<double>(h))),
+                    false);
+    case Part::kLogitScale:
+      return SyntheticTensor(std::vector{kLogitScaleValue});
+    case Part::kLogitBias:
+      return SyntheticTensor(std::vector{kLogitBiasValue});
+    case Part::kClassToken:
+      fail("there is no recipe for tensor \"{}\"", tensor.name);
+    default:
+      return layer_tensor(tensor);
   }
-  if (part.starts_with("final_layer_norm.")) {
-    return norm_tensor(norm("text_model.final_layer_norm", true), part);
-  }
-  if (part == "head.weight") {
-    const double input = norm("text_model.final_layer_norm", true).output_rms;
-    return matrix(tensor.name, tensor.shape[0], h,
-                  1.0 / (input * std::sqrt(static_cast<double>(h))), false);
-  }
-  if (part == "head.bias") {
-    return SyntheticTensor(
-        noise_table(tensor.name, static_cast<std::size_t>(tensor.shape[0]), 0.0, kSmallBias));
-  }
-  if (tensor.name == kLogitScale || tensor.name == kLogitBias) {
-    return SyntheticTensor(
-        std::vector{tensor.name == kLogitScale ? kLogitScaleValue : kLogitBiasValue});
-  }
-  fail("there is no recipe for tensor \"{}\"", tensor.name);
 }
 
 void SyntheticWeights::set_outliers(std::span<float> first_residual) const {

@@ -48,7 +48,7 @@ class SyntheticWeights {
   [[nodiscard]] SyntheticTensor make(const TensorSpec& tensor) const;
 
  private:
-  SyntheticWeights(const TowerConfig& tower, std::uint64_t seed);
+  SyntheticWeights(const TowerSpec& tower, std::uint64_t seed);
 
   struct Channels {
     std::vector<float> gamma;
@@ -59,31 +59,28 @@ class SyntheticWeights {
   [[nodiscard]] std::uint64_t key(std::string_view name) const;
   [[nodiscard]] double residual_rms(std::int64_t layer) const;
   [[nodiscard]] double branch_rms(std::int64_t layer) const;
-  [[nodiscard]] Channels norm(std::string_view name, bool outliers) const;
+  /// A norm: those of the stream damp its outlier channels.
+  [[nodiscard]] Channels norm(Part part, std::int64_t layer = 0) const;
   [[nodiscard]] std::vector<float> noise_table(std::string_view name, std::size_t count,
                                                double mean, double deviation) const;
   [[nodiscard]] SyntheticTensor matrix(std::string_view name, std::int64_t rows,
                                        std::int64_t columns, double deviation, bool centred,
                                        double outlier_gain = 1.0) const;
   [[nodiscard]] std::vector<float> branch_bias(std::string_view name, std::int64_t layer) const;
-  [[nodiscard]] SyntheticTensor layer_tensor(const TensorSpec& tensor, std::int64_t layer,
-                                             std::string_view part) const;
-  [[nodiscard]] SyntheticTensor head_tensor(const TensorSpec& tensor, std::string_view part) const;
+  [[nodiscard]] SyntheticTensor layer_tensor(const TensorSpec& tensor) const;
+  [[nodiscard]] SyntheticTensor head_tensor(const TensorSpec& tensor) const;
   [[nodiscard]] std::vector<float> patch_filters(const TensorSpec& tensor) const;
-  [[nodiscard]] std::vector<float> position_table(const TensorSpec& tensor) const;
+  [[nodiscard]] std::vector<float> image_positions(const TensorSpec& tensor) const;
+  [[nodiscard]] std::vector<float> text_positions(const TensorSpec& tensor) const;
 
   struct Outlier {
     std::size_t channel;
     double gain;  // signed: its value over that of a typical channel
   };
-  [[nodiscard]] SyntheticTensor vision_tensor(const TensorSpec& tensor,
-                                              std::string_view part) const;
-  [[nodiscard]] SyntheticTensor text_tensor(const TensorSpec& tensor, std::string_view part) const;
-
   /// Gives the outlier channels of a first residual [hidden] their values.
   void set_outliers(std::span<float> first_residual) const;
 
-  TowerConfig tower_;
+  TowerSpec tower_;
   VisionConfig vision_{};  // of the vision tower
   std::uint64_t seed_;
   std::vector<Outlier> outliers_;

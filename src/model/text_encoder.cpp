@@ -50,16 +50,14 @@ struct TextWeights {
   TowerWeights tower;  // the last: its constructor fills the others
 
   TextWeights(const Checkpoint& checkpoint, ops::Backend& backend)
-      : tower(
-            checkpoint, backend,
-            {[&] { position = checkpoint.load("text_model.embeddings.position_embedding.weight"); },
-             [&] {
-               const LayerParameters norm =
-                   load_parameters(checkpoint, "text_model.final_layer_norm");
-               const LayerParameters linear = load_parameters(checkpoint, "text_model.head");
-               head = backend.prepare(ops::ProjectWeights{.norm = norm_weights(norm),
-                                                          .linear = linear_weights(linear)});
-             }}) {}
+      : tower(checkpoint, backend,
+              {[&] { position = checkpoint.load(checkpoint.tower().weight_name(Part::kPosition)); },
+               [&] {
+                 const LayerParameters norm = load_parameters(checkpoint, Part::kFinalNorm);
+                 const LayerParameters linear = load_parameters(checkpoint, Part::kProjection);
+                 head = backend.prepare(ops::ProjectWeights{.norm = norm_weights(norm),
+                                                            .linear = linear_weights(linear)});
+               }}) {}
 };
 
 TextEncoder::TextEncoder(std::unique_ptr<Checkpoint> checkpoint,
@@ -72,8 +70,11 @@ TextEncoder::TextEncoder(std::unique_ptr<Checkpoint> checkpoint,
          of_images);
   }
   weights_ = std::make_unique<TextWeights>(*checkpoint_, *backend_);
-  logit_factor_ = std::exp(double{checkpoint_->load(kLogitScale)[0]});
-  logit_bias_ = checkpoint_->load(kLogitBias)[0];
+  const auto logit = [&](Part part) {
+    return double{checkpoint_->load(checkpoint_->tower().weight_name(part))[0]};
+  };
+  logit_factor_ = std::exp(logit(Part::kLogitScale));
+  logit_bias_ = logit(Part::kLogitBias);
 }
 
 TextEncoder::~TextEncoder() = default;
@@ -92,7 +93,8 @@ void TextEncoder::encode(std::span<const std::int32_t> ids, std::int64_t texts,
     fail("{} texts need {} tokens and {} numbers of embeddings, but got {} and {}", texts,
          texts * text.tokens, texts * text.projection, ids.size(), embeddings.size());
   }
-  const TowerConfig tower = text.tower();
+  const TowerSpec tower = text.tower();
+  const std::string table = tower.weight_name(Part::kTokenTable);
   const DType stream = backend_->types().stream;
   const std::vector<LayerWeights>& layers = weights_->tower.layers();
   const std::size_t hidden = count(text.hidden);
@@ -109,7 +111,7 @@ void TextEncoder::encode(std::span<const std::int32_t> ids, std::int64_t texts,
       if (row.empty()) {
         stop.poll();
         row.resize(hidden);
-        checkpoint_->load_row(kTokenTable, id, row);
+        checkpoint_->load_row(table, id, row);
       }
     }
     backend_->for_each(count(part), [&](std::size_t index) {

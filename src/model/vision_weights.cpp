@@ -13,9 +13,6 @@ namespace {
 using ops::LayerNormWeights;
 using ops::PreparedPtr;
 
-constexpr std::string_view kEmbeddings = "vision_model.embeddings.";
-constexpr std::string_view kHead = "vision_model.head.";
-
 /// The convolution's weight [hidden, 3, p, p] in the order of patches, [hidden, p, p, 3].
 AlignedBuffer<float> channels_last(const AlignedBuffer<float>& weight, std::int64_t hidden,
                                    std::int64_t patch) {
@@ -31,19 +28,34 @@ AlignedBuffer<float> channels_last(const AlignedBuffer<float>& weight, std::int6
   return out;
 }
 
+/// The tokens before the patches, with their positions, which are the first of the table.
+AlignedBuffer<float> prefix_tokens(const Checkpoint& checkpoint, std::span<const float> position) {
+  if (checkpoint.config().vision.prefix_tokens == 0) {
+    return {};
+  }
+  AlignedBuffer<float> tokens = checkpoint.load(checkpoint.tower().weight_name(Part::kClassToken));
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    tokens[i] += position[i];
+  }
+  return tokens;
+}
+
 PreparedPtr prepare_patch_embed(const Checkpoint& checkpoint, ops::Backend& backend) {
   const VisionConfig& vision = checkpoint.config().vision;
+  require_support(backend, patch_embed_problem(vision, backend.types().stream, 1, vision.tokens()));
   const Preprocessing& preprocessing = checkpoint.config().preprocessing;
-  const LayerParameters conv =
-      load_parameters(checkpoint, std::string(kEmbeddings) + "patch_embedding");
+  const LayerParameters conv = load_parameters(checkpoint, Part::kPatchEmbed);
   // A NaFlex model's is a linear layer, whose inputs are in the order of patches already.
   const auto reordered = vision.naflex ? AlignedBuffer<float>()
                                        : channels_last(conv.weight, vision.hidden, vision.patch);
-  const auto position = checkpoint.load(std::string(kEmbeddings) + "position_embedding.weight");
+  const TowerSpec tower = checkpoint.tower();
+  const auto position = checkpoint.load(tower.weight_name(Part::kPosition));
+  const auto prefix = prefix_tokens(checkpoint, position.span());
   ops::PatchEmbedWeights weights;
   weights.projection = linear_weights(conv);
   weights.projection.weight = vision.naflex ? conv.weight.span() : reordered.span();
-  weights.position = position.span();
+  weights.position = position.span().subspan(prefix.size());
+  weights.prefix = prefix.span();
   weights.position_side = vision.naflex ? vision.grid() : 0;
   for (std::size_t channel = 0; channel < 3; ++channel) {
     const double deviation = preprocessing.std[channel];
@@ -99,23 +111,21 @@ PreparedPtr prepare_pool(const Checkpoint& checkpoint, ops::Backend& backend,
                          const LayerNormWeights& post_norm) {
   const VisionConfig& vision = checkpoint.config().vision;
   const std::size_t hidden = count(vision.hidden);
-  const std::string head(kHead);
-  const auto probe = checkpoint.load(head + "probe");
-  const auto in_weight = checkpoint.load(head + "attention.in_proj_weight");
-  const auto in_bias = checkpoint.load(head + "attention.in_proj_bias");
-  const auto key = fold_probe(probe.span(), in_weight.span(), in_bias.span(), vision);
-  const LayerParameters out = load_parameters(checkpoint, head + "attention.out_proj");
-  const LayerParameters norm = load_parameters(checkpoint, head + "layernorm");
-  const LayerParameters fc1 = load_parameters(checkpoint, head + "mlp.fc1");
-  const LayerParameters fc2 = load_parameters(checkpoint, head + "mlp.fc2");
+  const auto probe = checkpoint.load(checkpoint.tower().weight_name(Part::kProbe));
+  const LayerParameters in = load_parameters(checkpoint, Part::kPoolAttention);
+  const auto key = fold_probe(probe.span(), in.weight.span(), in.bias.span(), vision);
+  const LayerParameters out = load_parameters(checkpoint, Part::kPoolOut);
+  const LayerParameters norm = load_parameters(checkpoint, Part::kPoolNorm);
+  const LayerParameters fc1 = load_parameters(checkpoint, Part::kPoolFc1);
+  const LayerParameters fc2 = load_parameters(checkpoint, Part::kPoolFc2);
   return backend.prepare(ops::PoolWeights{
       .heads = vision.heads,
       .key = key.span(),
       .input_norm = post_norm,
       .value = {.in = vision.hidden,
                 .out = vision.hidden,
-                .weight = in_weight.span().subspan(2 * hidden * hidden),
-                .bias = in_bias.span().subspan(2 * hidden)},
+                .weight = in.weight.span().subspan(2 * hidden * hidden),
+                .bias = in.bias.span().subspan(2 * hidden)},
       .out = linear_weights(out),
       .norm = norm_weights(norm),
       .fc1 = linear_weights(fc1),
@@ -125,18 +135,42 @@ PreparedPtr prepare_pool(const Checkpoint& checkpoint, ops::Backend& backend,
 
 }  // namespace
 
+ops::PatchEmbedProblem patch_embed_problem(const VisionConfig& vision, DType stream,
+                                           std::int64_t images, std::int64_t total) {
+  return {.images = images,
+          .tokens = vision.tokens() - vision.prefix_tokens,
+          .patch_elements = vision.patch_elements(),
+          .hidden = vision.hidden,
+          .prefix = vision.prefix_tokens,
+          .output = stream,
+          .position_side = vision.naflex ? vision.grid() : 0,
+          .total = total};
+}
+
+ops::ProjectProblem token_problem(const VisionConfig& vision, DType stream, std::int64_t images) {
+  return {.sequences = images,
+          .tokens = vision.tokens(),
+          .hidden = vision.hidden,
+          .out = vision.hidden,
+          .projected = false,
+          .eps = vision.layer_norm_eps,
+          .input = stream};
+}
+
 VisionWeights::VisionWeights(const Checkpoint& checkpoint, ops::Backend& backend)
     : tower_(checkpoint, backend,
              {[&] { patch_embed = prepare_patch_embed(checkpoint, backend); },
               [&] {
-                const LayerParameters norm =
-                    load_parameters(checkpoint, "vision_model.post_layernorm");
+                const LayerParameters norm = load_parameters(checkpoint, Part::kFinalNorm);
                 post_norm = backend.prepare(norm_weights(norm));
                 const VisionConfig& vision = checkpoint.config().vision;
-                if (vision.head) {
+                if (vision.pooling == Pooling::kAttention) {
                   pool_has_norm = folds_post_norm(vision, backend);
                   pool = prepare_pool(checkpoint, backend,
                                       pool_has_norm ? norm_weights(norm) : LayerNormWeights{});
+                } else if (vision.pooling == Pooling::kToken) {
+                  require_support(backend, token_problem(vision, backend.types().stream, 1));
+                  pool = backend.prepare(ops::ProjectWeights{.norm = norm_weights(norm)});
                 }
               }}) {}
 

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <atomic>
 #include <iterator>
-#include <string>
 #include <vector>
 
 #include "core/dtype.hpp"
 #include "model/calibration.hpp"
 #include "model/layer_weights.hpp"
+#include "ops/place.hpp"
 #include "ops/weights.hpp"
 
 namespace fovea::quantize {
@@ -46,11 +46,10 @@ std::filesystem::path round_and_write(
   pool.parallel_for(rounded.size(), [&](std::size_t task, int /*worker*/) {
     const std::size_t index = task % count;
     const std::size_t place = kPlaces - 1 - task / count;
-    const std::string_view name = model::kCalibratedPlaces[place];
+    const ops::Place name = model::kCalibratedPlaces[place];
     const std::int64_t layer = bf16_layers + static_cast<std::int64_t>(index);
     model::LayerParameters parameters = model::load_layer(checkpoint, name, layer);
-    const InputStatistics& inputs =
-        observations.at(std::string(name), static_cast<std::size_t>(layer));
+    const InputStatistics& inputs = observations.at(name, static_cast<std::size_t>(layer));
     const DType numbers = model::calibrated_type(name, precision);
     const std::size_t number = index * kPlaces + place;
     layers[number] = {.name = model::calibrated_name(checkpoint.tower(), name, layer),

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <utility>
 #include <variant>
 
@@ -14,16 +15,16 @@ namespace {
 
 class ObservingExecutor final : public ops::Executor {
  public:
-  ObservingExecutor(ops::Executor& inner, const std::vector<std::string>& places, ImageRange images,
+  ObservingExecutor(ops::Executor& inner, std::span<const ops::Place> places, ImageRange images,
                     Observations& observations)
       : inner_(inner), places_(places), images_(images), observations_(observations) {}
 
  private:
   void do_run(const ops::Call& call) override {
     if (const auto* const linear = std::get_if<ops::LinearCall>(&call)) {
-      const std::string place(to_string(linear->problem.place));
-      if (std::ranges::find(places_, place) != places_.end()) {
-        observations_.add(place, static_cast<std::size_t>(linear->problem.layer), images_,
+      const ops::LinearProblem& problem = linear->problem;
+      if (std::ranges::find(places_, problem.place) != places_.end()) {
+        observations_.add(problem.place, static_cast<std::size_t>(problem.layer), images_,
                           linear->input);
       }
     }
@@ -31,14 +32,14 @@ class ObservingExecutor final : public ops::Executor {
   }
 
   ops::Executor& inner_;
-  const std::vector<std::string>& places_;
+  std::span<const ops::Place> places_;
   ImageRange images_;
   Observations& observations_;
 };
 
 class ObservingBackend final : public ops::Backend {
  public:
-  ObservingBackend(std::unique_ptr<ops::Backend> inner, std::vector<std::string> places,
+  ObservingBackend(std::unique_ptr<ops::Backend> inner, std::vector<ops::Place> places,
                    Observations& observations)
       : inner_(std::move(inner)), places_(std::move(places)), observations_(observations) {}
 
@@ -93,7 +94,7 @@ class ObservingBackend final : public ops::Backend {
   }
 
   std::unique_ptr<ops::Backend> inner_;
-  std::vector<std::string> places_;
+  std::vector<ops::Place> places_;
   Observations& observations_;
   std::mutex turn_;
   std::int64_t images_ = 0;  // of the batches before
@@ -101,10 +102,11 @@ class ObservingBackend final : public ops::Backend {
 
 }  // namespace
 
-void Observations::add(const std::string& place, std::size_t layer, const ImageRange& images,
+void Observations::add(ops::Place place, std::size_t layer, const ImageRange& images,
                        const ConstTensorView& input) {
   if (input.dtype != DType::kF32) {
-    fail("calibration needs f32 activations, but {} reads {}", place, to_string(input.dtype));
+    fail("calibration needs f32 activations, but {} reads {}", to_string(place),
+         to_string(input.dtype));
   }
   const auto rows = static_cast<std::size_t>(input.shape[0]);
   const auto width = static_cast<std::size_t>(input.shape[1]);
@@ -116,7 +118,8 @@ void Observations::add(const std::string& place, std::size_t layer, const ImageR
     std::rethrow_exception(given_up_);
   }
   if (target.images > images.first) {
-    fail("calibration: image {} was seen twice by {} in layer {}", images.first, place, layer);
+    fail("calibration: image {} was seen twice by {} in layer {}", images.first, to_string(place),
+         layer);
   }
   lock.unlock();
   InputStatistics& statistics = target.statistics;
@@ -149,18 +152,18 @@ void Observations::give_up(std::exception_ptr reason) {
   turn_.notify_all();
 }
 
-const InputStatistics& Observations::at(const std::string& place, std::size_t layer) const {
+const InputStatistics& Observations::at(ops::Place place, std::size_t layer) const {
   const std::lock_guard lock(mutex_);
   if (const auto found = entries_.find(place); found != entries_.end()) {
     if (const auto entry = found->second.find(layer); entry != found->second.end()) {
       return entry->second.statistics;
     }
   }
-  fail("calibration: no inputs of {} in layer {} were observed", place, layer);
+  fail("calibration: no inputs of {} in layer {} were observed", to_string(place), layer);
 }
 
 std::unique_ptr<ops::Backend> observe(std::unique_ptr<ops::Backend> inner,
-                                      std::vector<std::string> places, Observations& observations) {
+                                      std::vector<ops::Place> places, Observations& observations) {
   return std::make_unique<ObservingBackend>(std::move(inner), std::move(places), observations);
 }
 

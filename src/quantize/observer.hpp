@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <vector>
 
 #include "ops/backend.hpp"
@@ -22,19 +21,19 @@ struct ImageRange {
   std::int64_t count = 1;
 };
 
-/// Statistics by place ("qkv", "fc1", "fc2") and then layer. A sum depends on the order in which
+/// Statistics by place and then layer. A sum depends on the order in which
 /// numbers are added, so images are added in the order of their numbers, whichever thread is first.
 class Observations {
  public:
   /// Adds the rows of `images` to layer `layer` of `place`, after those of all images before them,
   /// for which this waits. Thread-safe. Rethrows what `give_up` was given.
-  void add(const std::string& place, std::size_t layer, const ImageRange& images,
+  void add(ops::Place place, std::size_t layer, const ImageRange& images,
            const ConstTensorView& input);
   /// Call this when images will not be added: threads that wait for them get `reason`, or the
   /// reason of an earlier call.
   void give_up(std::exception_ptr reason);
   /// Throws fovea::Error when that layer was never seen.
-  [[nodiscard]] const InputStatistics& at(const std::string& place, std::size_t layer) const;
+  [[nodiscard]] const InputStatistics& at(ops::Place place, std::size_t layer) const;
 
  private:
   struct Entry {
@@ -45,12 +44,12 @@ class Observations {
   mutable std::mutex mutex_;
   std::condition_variable turn_;
   std::exception_ptr given_up_;
-  std::map<std::string, std::map<std::size_t, Entry>> entries_;
+  std::map<ops::Place, std::map<std::size_t, Entry>> entries_;
 };
 
 /// `inner` must keep its tensors as f32 in host memory. `observations` must outlive the backend.
 [[nodiscard]] std::unique_ptr<ops::Backend> observe(std::unique_ptr<ops::Backend> inner,
-                                                    std::vector<std::string> places,
+                                                    std::vector<ops::Place> places,
                                                     Observations& observations);
 
 }  // namespace fovea::quantize

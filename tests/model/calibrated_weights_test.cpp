@@ -168,9 +168,10 @@ class CalibratedWeights : public testing::Test {
     std::minstd_rand random(5);
     std::ranges::generate(pixels, [&] { return static_cast<std::uint8_t>(random() >> 9); });
     quantize::Observations observations;
-    Encoder encoder(*checkpoint_,
-                    quantize::observe(make_backend({.precision = Precision::kFp32, .threads = 2}),
-                                      {"qkv", "fc1", "fc2"}, observations));
+    Encoder encoder(
+        *checkpoint_,
+        quantize::observe(make_backend({.precision = Precision::kFp32, .threads = 2}),
+                          {ops::Place::kQkv, ops::Place::kFc1, ops::Place::kFc2}, observations));
     std::vector<float> embeddings(static_cast<std::size_t>(kImages * vision.hidden));
     encoder.encode(pixels, kImages, embeddings);
     ThreadPool pool(2);
@@ -195,7 +196,8 @@ TEST_F(CalibratedWeights, NormsAndLayersMakeTheModelsProducts) {
                                (first ? ".layer_norm1" : ".layer_norm2");
       const auto gamma = checkpoint.load(name + ".weight");
       const auto beta = checkpoint.load(name + ".bias");
-      const LayerParameters exact = load_layer(checkpoint, first ? "qkv" : "fc1", layer);
+      const LayerParameters exact =
+          load_layer(checkpoint, first ? ops::Place::kQkv : ops::Place::kFc1, layer);
       const auto index = static_cast<std::size_t>(layer);
       const KeepingBackend::Norm& norm = kept.norms.at(1 + 2 * index + (first ? 0 : 1));
       const KeepingBackend::Linear& linear = kept.linears.at(4 * index + (first ? 0 : 2));

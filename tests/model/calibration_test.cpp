@@ -51,7 +51,7 @@ class CalibrationTest : public testing::Test {
     checkpoint_ = std::make_unique<Checkpoint>(model_);
   }
 
-  void write(std::string_view place, float input_scale, Precision precision = Precision::kInt8,
+  void write(ops::Place place, float input_scale, Precision precision = Precision::kInt8,
              std::int64_t bf16_layers = 0) const {
     std::vector<LayerToStore> layers = {{.name = calibrated_name(checkpoint_->tower(), place, 1),
                                          .out = kOut,
@@ -75,30 +75,31 @@ class CalibrationTest : public testing::Test {
 
 TEST_F(CalibrationTest, IsReadBackAsWritten) {
   for (const Precision precision : {Precision::kInt8, Precision::kFp8}) {
-    write("fc2", 0.25F, precision);
+    write(ops::Place::kFc2, 0.25F, precision);
     const Calibration calibration(*checkpoint_, precision);
-    const CalibratedLayer layer = calibration.layer("fc2", 1, kOut, kIn);
+    const CalibratedLayer layer = calibration.layer(ops::Place::kFc2, 1, kOut, kIn);
     EXPECT_TRUE(std::ranges::equal(layer.rounded.span(), numbers_.rounded));
     EXPECT_EQ(layer.scale, numbers_.scale);
     EXPECT_EQ(layer.bias, numbers_.bias);
     EXPECT_EQ(layer.input_scale, 0.25F);
-    EXPECT_TRUE(contains(error_of([&] { (void)calibration.divisor("fc2", 1, kIn); }), "missing"));
+    EXPECT_TRUE(contains(error_of([&] { (void)calibration.divisor(ops::Place::kFc2, 1, kIn); }),
+                         "missing"));
   }
 }
 
 TEST_F(CalibrationTest, LayersBehindNormsHaveDivisors) {
-  write("fc1", 0.0F);
+  write(ops::Place::kFc1, 0.0F);
   const Calibration calibration(*checkpoint_, Precision::kInt8);
-  EXPECT_EQ(calibration.divisor("fc1", 1, kIn), numbers_.divisor);
-  EXPECT_EQ(calibration.layer("fc1", 1, kOut, kIn).input_scale, 0.0F);
+  EXPECT_EQ(calibration.divisor(ops::Place::kFc1, 1, kIn), numbers_.divisor);
+  EXPECT_EQ(calibration.layer(ops::Place::kFc1, 1, kOut, kIn).input_scale, 0.0F);
 }
 
 // e4m3 is for what one scale has to reach; rows with scales of their own are more exact in int8.
 TEST_F(CalibrationTest, OnlyInputsWithOneScaleAreE4M3) {
-  EXPECT_EQ(calibrated_type("fc2", Precision::kFp8), DType::kE4M3);
-  EXPECT_EQ(calibrated_type("qkv", Precision::kFp8), DType::kI8);
-  EXPECT_EQ(calibrated_type("fc1", Precision::kFp8), DType::kI8);
-  EXPECT_EQ(calibrated_type("fc2", Precision::kInt8), DType::kI8);
+  EXPECT_EQ(calibrated_type(ops::Place::kFc2, Precision::kFp8), DType::kE4M3);
+  EXPECT_EQ(calibrated_type(ops::Place::kQkv, Precision::kFp8), DType::kI8);
+  EXPECT_EQ(calibrated_type(ops::Place::kFc1, Precision::kFp8), DType::kI8);
+  EXPECT_EQ(calibrated_type(ops::Place::kFc2, Precision::kInt8), DType::kI8);
 }
 
 TEST_F(CalibrationTest, WithoutItTheMessageNamesTheCommand) {
@@ -108,7 +109,7 @@ TEST_F(CalibrationTest, WithoutItTheMessageNamesTheCommand) {
 }
 
 TEST_F(CalibrationTest, OfADamagedFileTheMessageNamesTheCommandToo) {
-  write("fc2", 0.25F);
+  write(ops::Place::kFc2, 0.25F);
   const std::filesystem::path path = find_calibration(*checkpoint_, Precision::kInt8);
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
   const std::string message = error_of([&] { Calibration(*checkpoint_, Precision::kInt8); });
@@ -124,19 +125,19 @@ TEST_F(CalibrationTest, APipeIsRefusedAtOnce) {
 }
 
 TEST_F(CalibrationTest, CutOffWhileItIsReadIsNamed) {
-  write("fc1", 0.0F);
+  write(ops::Place::kFc1, 0.0F);
   const Calibration calibration(*checkpoint_, Precision::kInt8);
   const std::filesystem::path path = find_calibration(*checkpoint_, Precision::kInt8);
   std::filesystem::resize_file(path, 500);
   for (const std::string& message :
-       {error_of([&] { (void)calibration.layer("fc1", 1, kOut, kIn); }),
-        error_of([&] { (void)calibration.divisor("fc1", 1, kIn); })}) {
+       {error_of([&] { (void)calibration.layer(ops::Place::kFc1, 1, kOut, kIn); }),
+        error_of([&] { (void)calibration.divisor(ops::Place::kFc1, 1, kIn); })}) {
     EXPECT_TRUE(contains(message, path.native() + ": shrank to 500 bytes")) << message;
   }
 }
 
 TEST_F(CalibrationTest, OfOtherWeightsIsRefused) {
-  write("fc2", 0.25F);
+  write(ops::Place::kFc2, 0.25F);
   const std::filesystem::path other = folder_.path() / "other";
   init_checkpoint({.preset = "tiny", .folder = other, .seed = 1, .threads = 1});
   std::filesystem::copy(find_calibration(*checkpoint_, Precision::kInt8), other);
@@ -147,45 +148,46 @@ TEST_F(CalibrationTest, OfOtherWeightsIsRefused) {
 }
 
 TEST_F(CalibrationTest, LayersThatLackOrHaveOtherShapesAreRefused) {
-  write("fc2", 0.25F);
+  write(ops::Place::kFc2, 0.25F);
   const Calibration calibration(*checkpoint_, Precision::kInt8);
-  const auto message = [&](std::string_view place, std::int64_t layer, std::int64_t in) {
+  const auto message = [&](ops::Place place, std::int64_t layer, std::int64_t in) {
     return error_of([&] { (void)calibration.layer(place, layer, kOut, in); });
   };
-  EXPECT_TRUE(contains(message("fc2", 0, kIn), "layers.0.mlp.fc2.weight\" is missing"));
-  EXPECT_TRUE(contains(message("qkv", 1, kIn), "self_attn.qkv"));
-  EXPECT_TRUE(contains(message("fc2", 1, kIn + 1), "expected I8 [6, 5]"));
+  EXPECT_TRUE(contains(message(ops::Place::kFc2, 0, kIn), "layers.0.mlp.fc2.weight\" is missing"));
+  EXPECT_TRUE(contains(message(ops::Place::kQkv, 1, kIn), "self_attn.qkv"));
+  EXPECT_TRUE(contains(message(ops::Place::kFc2, 1, kIn + 1), "expected I8 [6, 5]"));
 }
 
 TEST_F(CalibrationTest, SaysHowManyOfTheFirstLayersAreInBf16) {
   for (const std::int64_t layers : {0, 1}) {
-    write("fc2", 0.25F, Precision::kInt8, layers);
+    write(ops::Place::kFc2, 0.25F, Precision::kInt8, layers);
     const Calibration calibration(*checkpoint_, Precision::kInt8);
     EXPECT_EQ(calibration.bf16_layers(), layers);
-    EXPECT_EQ(calibration.layer("fc2", 1, kOut, kIn).bias, numbers_.bias);
+    EXPECT_EQ(calibration.layer(ops::Place::kFc2, 1, kOut, kIn).bias, numbers_.bias);
   }
 }
 
 // Files from before there were any do not say it, nor do those that have none.
 TEST_F(CalibrationTest, LayersOfWhichNothingIsSaidAreMissing) {
-  write("fc2", 0.25F);
+  write(ops::Place::kFc2, 0.25F);
   EXPECT_FALSE(
       contains(read_text(find_calibration(*checkpoint_, Precision::kInt8)), "bf16_layers"));
   const Calibration calibration(*checkpoint_, Precision::kInt8);
   EXPECT_EQ(calibration.bf16_layers(), 0);
-  EXPECT_TRUE(contains(error_of([&] { (void)calibration.layer("qkv", 0, kOut, kIn); }), "missing"));
+  EXPECT_TRUE(contains(error_of([&] { (void)calibration.layer(ops::Place::kQkv, 0, kOut, kIn); }),
+                       "missing"));
 }
 
 TEST_F(CalibrationTest, LayersInBf16ThatCannotBeAreRefused) {
   const auto message = [&](std::int64_t layers) {
-    write("fc2", 0.25F, Precision::kInt8, layers);
+    write(ops::Place::kFc2, 0.25F, Precision::kInt8, layers);
     return error_of([&] { Calibration(*checkpoint_, Precision::kInt8); });
   };
   EXPECT_TRUE(contains(message(4), "4 of the model's 3 layers")) << message(4);
   EXPECT_TRUE(contains(message(2), "layers.1.mlp.fc2 is stored in 8 bits")) << message(2);
   // A count that no file is written with.
   const std::filesystem::path path = find_calibration(*checkpoint_, Precision::kInt8);
-  write("fc2", 0.25F, Precision::kInt8, 1);
+  write(ops::Place::kFc2, 0.25F, Precision::kInt8, 1);
   std::string file = read_text(path);
   const std::size_t data = 8 + header_length(file);
   file[data + 2 * sizeof(std::int64_t) + 7] = '\xff';  // behind the fingerprint and the images
@@ -196,25 +198,25 @@ TEST_F(CalibrationTest, LayersInBf16ThatCannotBeAreRefused) {
 
 // Kernels would turn them into numbers, which would go unnoticed.
 TEST_F(CalibrationTest, InvalidNumbersAreRefused) {
-  const auto message = [&](std::string_view place, float input_scale) {
+  const auto message = [&](ops::Place place, float input_scale) {
     write(place, input_scale);
     const Calibration calibration(*checkpoint_, Precision::kInt8);
     return error_of([&] { (void)calibration.layer(place, 1, kOut, kIn); });
   };
-  EXPECT_TRUE(contains(message("fc2", 0.0F), "no scale for its inputs"));
-  EXPECT_TRUE(contains(message("fc2", -1.0F), "invalid scale"));
-  EXPECT_TRUE(contains(message("fc2", 0.001F), "a scale for other 8-bit numbers"));
-  EXPECT_TRUE(contains(message("qkv", std::nanf("")), "invalid scale"));
+  EXPECT_TRUE(contains(message(ops::Place::kFc2, 0.0F), "no scale for its inputs"));
+  EXPECT_TRUE(contains(message(ops::Place::kFc2, -1.0F), "invalid scale"));
+  EXPECT_TRUE(contains(message(ops::Place::kFc2, 0.001F), "a scale for other 8-bit numbers"));
+  EXPECT_TRUE(contains(message(ops::Place::kQkv, std::nanf("")), "invalid scale"));
   const auto of_divisor = [&](float value) {
     numbers_.divisor[1] = value;
-    write("qkv", 0.0F);
+    write(ops::Place::kQkv, 0.0F);
     const Calibration calibration(*checkpoint_, Precision::kInt8);
-    return error_of([&] { (void)calibration.divisor("qkv", 1, kIn); });
+    return error_of([&] { (void)calibration.divisor(ops::Place::kQkv, 1, kIn); });
   };
   EXPECT_TRUE(contains(of_divisor(0.0F), "an invalid divisor"));
   EXPECT_TRUE(contains(of_divisor(std::nanf("")), "an invalid divisor"));
   numbers_.scale[2] = std::numeric_limits<float>::infinity();
-  EXPECT_TRUE(contains(message("qkv", 0.0F), "invalid scale"));
+  EXPECT_TRUE(contains(message(ops::Place::kQkv, 0.0F), "invalid scale"));
 }
 
 }  // namespace

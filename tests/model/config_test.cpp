@@ -61,15 +61,15 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{R"({"model_type":"siglip2"})", "no vision_config"},
         Refusal{R"({"model_type":"siglip2_text_model"})", "text tower alone"},
         Refusal{R"({"model_type":"siglip2","vision_config":{"model_type":"siglip_vision_model"}})",
-                "\"siglip_vision_model\" is not supported"},
+                "vision_config.model_type is \"siglip_vision_model\": expected"},
         Refusal{R"({"model_type":"siglip","vision_config":{"model_type":"siglip2_vision_model"}})",
-                "\"siglip2_vision_model\" is not supported"},
+                "expected \"siglip_vision_model\" within \"siglip\""},
         Refusal{R"({"model_type":"siglip2_vision_model","num_patches":255})", "not a square"},
         Refusal{R"({"model_type":"siglip2_vision_model","num_patches":0})", "expected 1 to"},
         Refusal{R"({"model_type":"siglip_text_model"})", "text tower alone"},
         Refusal{R"({"model_type":"siglip","text_config":{}})", "no vision_config"},
         Refusal{R"({"model_type":"siglip","vision_config":{"model_type":"clip_vision_model"}})",
-                "CLIP"},
+                "vision_config.model_type is \"clip_vision_model\""},
         Refusal{R"({"model_type":"vit"})", "\"vit\" is not supported"},
         Refusal{R"({"model_type":3})", "model_type is 3: expected a string"},
         Refusal{R"({"vision_config":{}})", "no model_type"}, Refusal{R"({})", "no model_type"},
@@ -131,7 +131,8 @@ TEST(PreprocessorTest, ReadsTheHubsFile) {
 
 TEST(PreprocessorTest, ReadsThatOfANaflexModel) {
   const auto parse = [](std::string_view text) {
-    return parse_preprocessor_config(text, "p", true);
+    return parse_preprocessor_config(text, "p",
+                                     parse_config(R"({"model_type":"siglip2_vision_model"})"));
   };
   const Preprocessing plain = parse("{}");  // Siglip2ImageProcessor's defaults
   EXPECT_EQ(plain.resample, Resample::kBilinear);

@@ -130,11 +130,11 @@ TEST_F(EncoderTest, EmbeddingsThatAreNotFiniteAreRefused) {
 TEST_F(EncoderTest, ObservingEndsWhenAThreadFails) {
   quantize::Observations observations;
   const std::vector<float> row(width_);
-  observations.add("fc1", 0, {.first = 0},
+  observations.add(ops::Place::kFc1, 0, {.first = 0},
                    {row.data(), DType::kF32, {1, checkpoint_->config().vision.hidden}});
   Encoder observed(*checkpoint_,
                    quantize::observe(make_backend({.precision = Precision::kFp32, .threads = 4}),
-                                     {"fc1", "fc2"}, observations));
+                                     {ops::Place::kFc1, ops::Place::kFc2}, observations));
   EXPECT_NE(error_of([&] { encode(observed, 0, 9); }).find("image 0 was seen twice"),
             std::string::npos);
 }

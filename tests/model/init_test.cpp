@@ -6,7 +6,7 @@
 #include "files.hpp"
 #include "model/architecture.hpp"
 #include "model/checkpoint.hpp"
-#include "model/presets.hpp"
+#include "model/family.hpp"
 #include "model/synthetic.hpp"
 
 namespace fovea::model {

@@ -32,12 +32,12 @@ std::vector<float> inputs_of(std::int64_t image) {
 
 void observe_image(Observations& observations, std::int64_t image, std::size_t layer = 0) {
   std::vector<float> row = inputs_of(image);
-  observations.add("fc2", layer, {.first = image},
+  observations.add(ops::Place::kFc2, layer, {.first = image},
                    TensorView{row.data(), DType::kF32, {1, kObservedWidth}});
 }
 
 std::vector<float> lower_triangle(const Observations& observations) {
-  const InputStatistics& statistics = observations.at("fc2", 0);
+  const InputStatistics& statistics = observations.at(ops::Place::kFc2, 0);
   std::vector<float> elements;
   for (std::size_t i = 0; i < kObservedWidth; ++i) {
     for (std::size_t j = 0; j <= i; ++j) {
@@ -60,15 +60,15 @@ TEST(Observations, SumsInTheOrderOfTheImagesWhicheverThreadIsFirst) {
     }
   }
   EXPECT_EQ(lower_triangle(in_order), lower_triangle(at_once));
-  EXPECT_EQ(in_order.at("fc2", 0).sum, at_once.at("fc2", 0).sum);
-  EXPECT_EQ(at_once.at("fc2", 0).rows, static_cast<std::size_t>(kObservedImages));
+  EXPECT_EQ(in_order.at(ops::Place::kFc2, 0).sum, at_once.at(ops::Place::kFc2, 0).sum);
+  EXPECT_EQ(at_once.at(ops::Place::kFc2, 0).rows, static_cast<std::size_t>(kObservedImages));
 
   // The inputs are such that another order would show.
   float backwards = 0;
   for (std::int64_t image = kObservedImages; image-- > 0;) {
     backwards += inputs_of(image)[0] * inputs_of(image)[0];
   }
-  EXPECT_NE(backwards, in_order.at("fc2", 0).gram[0]);
+  EXPECT_NE(backwards, in_order.at(ops::Place::kFc2, 0).gram[0]);
 }
 
 TEST(Observations, WhoWaitsForAnImageThatFailedGetsItsReason) {

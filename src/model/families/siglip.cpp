@@ -1,0 +1,327 @@
+// SigLIP and SigLIP 2 of fixed resolution, and SigLIP 2 NaFlex: what their files say, how they are
+// named, and the published architectures.
+#include <array>
+#include <optional>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "model/family.hpp"
+
+namespace fovea::model {
+
+extern const Family kSiglipNaflex;
+
+namespace {
+
+/// huggingface/transformers@1c51a62 models/siglip/modeling_siglip.py, and of a NaFlex model
+/// models/siglip2/modeling_siglip2.py, where the patch embedding is a linear layer.
+constexpr std::array kVisionParts{
+    PartName{Part::kPatchEmbed, "vision_model.embeddings.patch_embedding"},
+    PartName{Part::kPosition, "vision_model.embeddings.position_embedding", Ending::kWeight},
+    PartName{Part::kNorm1, "vision_model.encoder.layers.{}.layer_norm1"},
+    PartName{Part::kQuery, "vision_model.encoder.layers.{}.self_attn.q_proj"},
+    PartName{Part::kKey, "vision_model.encoder.layers.{}.self_attn.k_proj"},
+    PartName{Part::kValue, "vision_model.encoder.layers.{}.self_attn.v_proj"},
+    PartName{Part::kOut, "vision_model.encoder.layers.{}.self_attn.out_proj"},
+    PartName{Part::kNorm2, "vision_model.encoder.layers.{}.layer_norm2"},
+    PartName{Part::kFc1, "vision_model.encoder.layers.{}.mlp.fc1"},
+    PartName{Part::kFc2, "vision_model.encoder.layers.{}.mlp.fc2"},
+    PartName{Part::kFinalNorm, "vision_model.post_layernorm"},
+    PartName{Part::kProbe, "vision_model.head.probe", Ending::kNone, 2},
+    PartName{Part::kPoolAttention, "vision_model.head.attention.in_proj", Ending::kInProjection},
+    PartName{Part::kPoolOut, "vision_model.head.attention.out_proj"},
+    PartName{Part::kPoolNorm, "vision_model.head.layernorm"},
+    PartName{Part::kPoolFc1, "vision_model.head.mlp.fc1"},
+    PartName{Part::kPoolFc2, "vision_model.head.mlp.fc2"}};
+constexpr std::array kTextParts{
+    PartName{Part::kTokenTable, "text_model.embeddings.token_embedding", Ending::kWeight},
+    PartName{Part::kPosition, "text_model.embeddings.position_embedding", Ending::kWeight},
+    PartName{Part::kNorm1, "text_model.encoder.layers.{}.layer_norm1"},
+    PartName{Part::kQuery, "text_model.encoder.layers.{}.self_attn.q_proj"},
+    PartName{Part::kKey, "text_model.encoder.layers.{}.self_attn.k_proj"},
+    PartName{Part::kValue, "text_model.encoder.layers.{}.self_attn.v_proj"},
+    PartName{Part::kOut, "text_model.encoder.layers.{}.self_attn.out_proj"},
+    PartName{Part::kNorm2, "text_model.encoder.layers.{}.layer_norm2"},
+    PartName{Part::kFc1, "text_model.encoder.layers.{}.mlp.fc1"},
+    PartName{Part::kFc2, "text_model.encoder.layers.{}.mlp.fc2"},
+    PartName{Part::kFinalNorm, "text_model.final_layer_norm"},
+    PartName{Part::kProjection, "text_model.head"},
+    PartName{Part::kLogitScale, "logit_scale", Ending::kNone},
+    PartName{Part::kLogitBias, "logit_bias", Ending::kNone}};
+
+constexpr std::string_view kActivation = "gelu_pytorch_tanh";
+
+std::optional<VisionConfig> vision_of(const Fields& root, bool naflex) {
+  const std::string type = naflex ? "siglip2" : "siglip";
+  const std::optional<Fields> fields = vision_fields(root, type, type + "_vision_model");
+  if (!fields) {
+    return std::nullopt;
+  }
+  VisionConfig config{.naflex = naflex};
+  read_layers(*fields, kActivation, config);
+  if (fields->integer("num_channels", 3, kMaxHidden) != 3) {
+    fields->refuse("num_channels", "only RGB images are supported");
+  }
+  config.pooling = fields->boolean("vision_use_head", true) ? Pooling::kAttention : Pooling::kNone;
+  if (!naflex) {
+    read_grid(*fields, config);
+    return config;
+  }
+  config.image_size = 0;
+  config.patch = fields->square("patch_size", config.patch, kMaxPatch);
+  config.num_patches = fields->integer("num_patches", config.num_patches, kMaxPatches);
+  if (config.patches() != config.num_patches) {
+    fields->refuse_value(
+        "num_patches {} is not a square: the position table has as many rows as columns",
+        config.num_patches);
+  }
+  return config;
+}
+
+std::optional<TextConfig> text_of(const Fields& root, bool naflex) {
+  if (root.string("model_type", "") != (naflex ? "siglip2" : "siglip")) {
+    return std::nullopt;
+  }
+  TextConfig config;
+  const std::optional<Fields> fields = root.object("text_config");
+  if (!fields) {
+    return config;
+  }
+  const std::string type = fields->string("model_type", "siglip_text_model");
+  if (type != "siglip_text_model" && type != "siglip2_text_model") {
+    fields->refuse("model_type", "only SigLIP's and SigLIP 2's text towers are supported");
+  }
+  read_layers(*fields, kActivation, config);
+  config.vocabulary = fields->integer("vocab_size", config.vocabulary, kMaxVocabulary);
+  config.tokens = fields->integer("max_position_embeddings", config.tokens, kMaxTokens);
+  config.projection = fields->integer("projection_size", config.hidden, kMaxHidden);
+  return config;
+}
+
+/// What a NaFlex model's processor has in place of a size.
+void read_patches(const Fields& fields, Preprocessing& result) {
+  constexpr std::int64_t kDefaultPatch = 16;
+  constexpr std::int64_t kDefaultMost = 256;
+  result.height = 0;
+  result.width = 0;
+  result.patch = static_cast<int>(fields.square("patch_size", kDefaultPatch, kMaxPatch));
+  result.max_patches =
+      static_cast<int>(fields.integer("max_num_patches", kDefaultMost, kMaxPatches));
+}
+
+Preprocessing preprocessing_of(const Fields& fields, bool naflex) {
+  const std::string expected = naflex ? "Siglip2ImageProcessor" : "SiglipImageProcessor";
+  if (!fields.string("image_processor_type", expected).starts_with(expected)) {
+    fields.refuse("image_processor_type",
+                  fmt::format("expected {} for {}", expected,
+                              naflex ? "a NaFlex model" : "a model of fixed resolution"));
+  }
+  for (const char* step : {"do_center_crop", "do_pad"}) {
+    if (fields.boolean(step, false)) {
+      fields.refuse(step, "SigLIP's processors do neither of the two");
+    }
+  }
+  // The classes' defaults: transformers 5.23 models/siglip/image_processing_siglip.py and
+  // models/siglip2/image_processing_siglip2.py.
+  Preprocessing result = read_pixels(fields, naflex ? Resample::kBilinear : Resample::kBicubic);
+  if (naflex) {
+    read_patches(fields, result);
+  } else {
+    read_size(fields, result);
+  }
+  return result;
+}
+
+/// As on the hub: fields that have transformers' default values are left out.
+class ConfigFields {
+ public:
+  void add(std::string_view name, std::int64_t value, std::int64_t usual) {
+    if (value != usual) {
+      add(name, std::to_string(value));
+    }
+  }
+  void add(std::string_view name, std::string_view json) {
+    fields_ += fmt::format("{}    \"{}\": {}", fields_.empty() ? "" : ",\n", name, json);
+  }
+  [[nodiscard]] const std::string& text() const { return fields_; }
+
+ private:
+  std::string fields_;
+};
+
+/// What both towers have.
+template <typename Config>
+void add_layers(ConfigFields& fields, const Config& config) {
+  const Config defaults;
+  fields.add("hidden_size", config.hidden, defaults.hidden);
+  fields.add("intermediate_size", config.mlp, defaults.mlp);
+  fields.add("num_attention_heads", config.heads, defaults.heads);
+  fields.add("num_hidden_layers", config.layers, defaults.layers);
+}
+
+std::string config_json(const VisionConfig& vision, const TextConfig& text) {
+  ConfigFields vision_fields;
+  add_layers(vision_fields, vision);
+  const std::string_view type = vision.naflex ? "siglip2" : "siglip";
+  if (vision.naflex) {
+    vision_fields.add("num_patches", vision.num_patches, VisionConfig().num_patches);
+  } else {
+    vision_fields.add("image_size", vision.image_size, VisionConfig().image_size);
+  }
+  vision_fields.add("model_type", fmt::format("\"{}_vision_model\"", type));
+  vision_fields.add("patch_size", vision.patch, VisionConfig().patch);
+  ConfigFields text_fields;
+  add_layers(text_fields, text);
+  text_fields.add("max_position_embeddings", text.tokens, TextConfig().tokens);
+  text_fields.add("model_type", fmt::format("\"{}_text_model\"", type));
+  text_fields.add("projection_size", text.projection, text.hidden);
+  text_fields.add("vocab_size", text.vocabulary, TextConfig().vocabulary);
+  return fmt::format(R"({{
+  "initializer_factor": 1.0,
+  "model_type": "{}",
+  "text_config": {{
+{}
+  }},
+  "vision_config": {{
+{}
+  }}
+}}
+)",
+                     type, text_fields.text(), vision_fields.text());
+}
+
+std::string preprocessor_json(const VisionConfig& config) {
+  const std::string size = config.naflex ? fmt::format(R"(  "max_num_patches": {},
+  "patch_size": {})",
+                                                       config.max_patches, config.patch)
+                                         : fmt::format(R"(  "size": {{
+    "height": {0},
+    "width": {0}
+  }})",
+                                                       config.image_size);
+  return fmt::format(R"({{
+  "do_convert_rgb": null,
+  "do_normalize": true,
+  "do_rescale": true,
+  "do_resize": true,
+  "image_mean": [
+    0.5,
+    0.5,
+    0.5
+  ],
+  "image_processor_type": "{0}ImageProcessor",
+  "image_std": [
+    0.5,
+    0.5,
+    0.5
+  ],
+  "processor_class": "{0}Processor",
+  "resample": 2,
+  "rescale_factor": 0.00392156862745098,
+{1}
+}}
+)",
+                     config.naflex ? "Siglip2" : "Siglip", size);
+}
+
+// Architectures from huggingface/transformers@283d692 models/siglip/convert_siglip_to_hf.py.
+constexpr VisionConfig kBase{.hidden = 768, .mlp = 3072, .layers = 12, .heads = 12};
+constexpr VisionConfig kLarge{.hidden = 1024, .mlp = 4096, .layers = 24, .heads = 16};
+constexpr VisionConfig kSo400m{.hidden = 1152, .mlp = 4304, .layers = 27, .heads = 16};
+constexpr VisionConfig kGiant{.hidden = 1536, .mlp = 6144, .layers = 40, .heads = 16};
+// A small model that still has several heads of a real head dimension, and an MLP and a grid that
+// are not square powers of each other.
+constexpr VisionConfig kTiny{.hidden = 128, .mlp = 384, .layers = 3, .heads = 4};
+
+// The published text towers read 64 tokens of Gemma's vocabulary.
+constexpr std::int64_t kGemmaVocabulary = 256000;
+constexpr TextConfig text(const VisionConfig& like, std::int64_t projection) {
+  return {.hidden = like.hidden,
+          .mlp = like.mlp,
+          .layers = like.layers,
+          .heads = like.heads,
+          .vocabulary = kGemmaVocabulary,
+          .tokens = 64,
+          .projection = projection};
+}
+constexpr TextConfig kTinyText{.hidden = 96,
+                               .mlp = 256,
+                               .layers = 2,
+                               .heads = 3,
+                               .vocabulary = kGemmaVocabulary,
+                               .tokens = 64,
+                               .projection = 128};
+
+constexpr Preset with_text(std::string_view name, const VisionConfig& vision) {
+  // The giant's text tower is that of so400m.
+  const TextConfig beside = vision.hidden == kTiny.hidden    ? kTinyText
+                            : vision.hidden == kGiant.hidden ? text(kSo400m, kGiant.hidden)
+                                                             : text(vision, vision.hidden);
+  return {.name = name, .vision = vision, .text = beside};
+}
+
+constexpr Preset preset(std::string_view name, VisionConfig vision, std::int64_t patch,
+                        std::int64_t image_size) {
+  vision.patch = patch;
+  vision.image_size = image_size;
+  return with_text(name, vision);
+}
+
+constexpr Preset naflex_preset(std::string_view name, VisionConfig vision, std::int64_t patch,
+                               std::int64_t num_patches) {
+  vision.patch = patch;
+  vision.image_size = 0;
+  vision.naflex = true;
+  vision.family = &kSiglipNaflex;
+  vision.num_patches = vision.max_patches = num_patches;
+  return with_text(name, vision);
+}
+
+constexpr std::array kPresets{
+    preset("tiny", kTiny, 16, 64),
+    naflex_preset("tiny-naflex", kTiny, 16, 64),
+    preset("base-patch32-256", kBase, 32, 256),
+    preset("base-patch16-224", kBase, 16, 224),
+    preset("base-patch16-256", kBase, 16, 256),
+    preset("base-patch16-384", kBase, 16, 384),
+    preset("base-patch16-512", kBase, 16, 512),
+    naflex_preset("base-patch16-naflex", kBase, 16, 256),
+    preset("large-patch16-256", kLarge, 16, 256),
+    preset("large-patch16-384", kLarge, 16, 384),
+    preset("large-patch16-512", kLarge, 16, 512),
+    preset("so400m-patch14-224", kSo400m, 14, 224),
+    preset("so400m-patch14-384", kSo400m, 14, 384),
+    preset("so400m-patch16-256", kSo400m, 16, 256),
+    preset("so400m-patch16-384", kSo400m, 16, 384),
+    preset("so400m-patch16-512", kSo400m, 16, 512),
+    naflex_preset("so400m-patch16-naflex", kSo400m, 16, 256),
+    preset("giant-opt-patch16-256", kGiant, 16, 256),
+    preset("giant-opt-patch16-384", kGiant, 16, 384),
+};
+
+}  // namespace
+
+const Family kSiglip{
+    .description = "SigLIP and SigLIP 2 (model_type \"siglip\")",
+    .vision_names = {"vision_model.", kVisionParts},
+    .text_names = {"text_model.", kTextParts},
+    .vision = [](const Fields& config) { return vision_of(config, false); },
+    .text = [](const Fields& config) { return text_of(config, false); },
+    .preprocessing = [](const Fields& fields) { return preprocessing_of(fields, false); },
+    .presets = kPresets,
+    .config_json = config_json,
+    .preprocessor_json = preprocessor_json};
+
+/// Its presets are among SigLIP's.
+const Family kSiglipNaflex{
+    .description = "NaFlex models of SigLIP 2 (\"siglip2\")",
+    .vision_names = {"vision_model.", kVisionParts},
+    .text_names = {"text_model.", kTextParts},
+    .vision = [](const Fields& config) { return vision_of(config, true); },
+    .text = [](const Fields& config) { return text_of(config, true); },
+    .preprocessing = [](const Fields& fields) { return preprocessing_of(fields, true); },
+    .config_json = config_json,
+    .preprocessor_json = preprocessor_json};
+
+}  // namespace fovea::model

@@ -1,0 +1,96 @@
+// Fields of Hugging Face's JSON files as families read them: defaults filled, everything else
+// checked or refused, with the file and the field in the message.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "fovea/preprocessing.hpp"
+#include "model/config.hpp"
+
+namespace fovea::model {
+
+// Bounds far above every published model (giant: 1536, 6144, 40, 16, 384), low enough that no
+// product of them overflows and that a wrong file cannot ask for absurd memory.
+inline constexpr std::int64_t kMaxHidden = 1 << 14;
+inline constexpr std::int64_t kMaxMlp = 1 << 17;
+inline constexpr std::int64_t kMaxLayers = 512;
+inline constexpr std::int64_t kMaxImageSize = 1 << 13;
+inline constexpr std::int64_t kMaxPatch = 512;
+inline constexpr std::int64_t kMaxPatches = 1 << 16;
+inline constexpr std::int64_t kMaxVocabulary = 1 << 24;
+inline constexpr std::int64_t kMaxTokens = 1 << 13;
+
+/// The fields of one JSON object, which outlives this.
+class Fields {
+ public:
+  using json = nlohmann::json;
+
+  Fields(const json& object, std::string_view file, std::string prefix)
+      : object_(object), file_(file), prefix_(std::move(prefix)) {}
+
+  /// The field's value; null when absent or null, which Hugging Face's files use alike.
+  [[nodiscard]] const json* find(const char* name) const;
+
+  [[nodiscard]] std::int64_t integer(const char* name, std::int64_t fallback,
+                                     std::int64_t max) const;
+  /// An integer, or a list of two equal ones (height and width).
+  [[nodiscard]] std::int64_t square(const char* name, std::int64_t fallback,
+                                    std::int64_t max) const;
+  [[nodiscard]] double number(const char* name, double fallback) const;
+  [[nodiscard]] bool boolean(const char* name, bool fallback) const;
+  [[nodiscard]] std::string string(const char* name, std::string fallback) const;
+  /// The fields of an object within; none when absent.
+  [[nodiscard]] std::optional<Fields> object(const char* name) const;
+
+  [[noreturn]] void refuse(const char* name, std::string_view reason) const {
+    refuse(name, *find(name), reason);
+  }
+  [[noreturn]] void refuse(const char* name, const json& value, std::string_view reason) const;
+  /// "FILE: vision_config.hidden_size 770 ...": `words` begin with a field's name.
+  template <typename... Args>
+  [[noreturn]] void refuse_value(fmt::format_string<Args...> words, Args&&... args) const {
+    fail("{}: {}{}", file_, prefix_, fmt::format(words, std::forward<Args>(args)...));
+  }
+
+  [[nodiscard]] std::int64_t checked_integer(const json& value, const char* name,
+                                             std::int64_t max) const;
+  [[nodiscard]] std::string_view file() const { return file_; }
+
+ private:
+  template <typename T>
+  [[nodiscard]] T typed(const char* name, T fallback, bool (json::*is_right)() const noexcept,
+                        std::string_view reason) const;
+
+  const json& object_;
+  std::string_view file_;
+  std::string prefix_;
+};
+
+/// Reads what all towers of transformers have, over the defaults that are there. `activation`: the
+/// hidden_act that the family computes, and its default.
+void read_layers(const Fields& fields, std::string_view activation, VisionConfig& config);
+void read_layers(const Fields& fields, std::string_view activation, TextConfig& config);
+/// Reads the size of images and of their patches, and checks that they fit.
+void read_grid(const Fields& fields, VisionConfig& config);
+
+/// The fields of a tower in config.json, for a family whose model_type is `model` and, in a file of
+/// the tower alone, `tower`. None when model_type is another. Throws fovea::Error when the model
+/// has no such tower, or that of another family.
+[[nodiscard]] std::optional<Fields> vision_fields(const Fields& config, std::string_view model,
+                                                  const std::string& tower);
+
+/// The numbers of preprocessor_config.json that turn bytes into what the tower reads, and the
+/// filter that resizes; a step that is left out is refused.
+[[nodiscard]] Preprocessing read_pixels(const Fields& fields, Resample usual);
+/// Reads `size`, into which images are squashed.
+void read_size(const Fields& fields, Preprocessing& result);
+
+}  // namespace fovea::model
