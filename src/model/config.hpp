@@ -9,7 +9,7 @@
 
 #include "fovea/preprocessing.hpp"
 #include "model/tower_spec.hpp"
-#include "ops/linear.hpp"
+#include "ops/linear/op.hpp"
 
 namespace fovea::model {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/tensor_view.hpp"
-#include "ops/linear.hpp"
+#include "ops/linear/op.hpp"
 
 namespace fovea::model {
 
