@@ -29,8 +29,8 @@ struct BenchOptions : CardOptions {
   std::string against;  // earlier results, which times are compared with; empty: committed ones
 };
 
-std::string share(double value, double of) {
-  return of > 0 ? fmt::format("{:.1f}%", 100 * value / of) : std::string("-");
+std::string share(double value, double whole) {
+  return whole > 0 ? fmt::format("{:.1f}%", 100 * value / whole) : std::string("-");
 }
 
 void print_timing(const lab::Timing& timing) {

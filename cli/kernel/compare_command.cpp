@@ -66,8 +66,8 @@ Side side_of(const CompareOptions& options, bool is_b) {
   const lab::CaseSpec& launch = options.launch;
   Side side;
   side.letter = is_b ? "B" : "A";
-  const auto chosen = [&](const std::string& ours, const std::string& theirs) {
-    return is_b && !theirs.empty() ? theirs : ours;
+  const auto chosen = [&](const std::string& value_a, const std::string& value_b) {
+    return is_b && !value_b.empty() ? value_b : value_a;
   };
   const std::string program = chosen(options.program, options.with_program);
   side.program = program.empty()                          ? own_program()
@@ -210,24 +210,24 @@ int compare_files(const CompareOptions& options) {
       lab::compare_texts(a, of_a, b, of_b, threshold_of(options, lab::kFilesThreshold));
   Csv csv;
   Json times = Json::array();
-  for (const lab::MovedTime& one : result.times) {
-    const std::string verdict(to_string(one.verdict.speed));
-    if (options.json.leaves_text() && one.verdict.speed != lab::Speed::kSame) {
+  for (const lab::MovedTime& time : result.times) {
+    const std::string verdict(to_string(time.verdict.speed));
+    if (options.json.leaves_text() && time.verdict.speed != lab::Speed::kSame) {
       std::cout << fmt::format("{:<9} {:.3f}: {:.4f} ms to {:.4f} ms, {}\n", verdict,
-                               one.verdict.ratio, one.a * 1e3, one.b * 1e3,
-                               io::printable(one.name));
+                               time.verdict.ratio, time.a * 1e3, time.b * 1e3,
+                               io::printable(time.name));
     }
-    csv.add(one.name, one.a, one.b, verdict);
-    times.push_back({{"name", one.name}, {"a", one.a}, {"b", one.b}});
-    times.back().update(to_json(one.verdict));
+    csv.add(time.name, time.a, time.b, verdict);
+    times.push_back({{"name", time.name}, {"a", time.a}, {"b", time.b}});
+    times.back().update(to_json(time.verdict));
   }
   csv.add(result.figures);
   if (options.json.leaves_text()) {
     if (result.is_profile) {
       print_figures(result.figures);
     }
-    for (const std::string& one : result.unmatched) {
-      std::cout << io::printable(one) << '\n';
+    for (const std::string& name : result.unmatched) {
+      std::cout << io::printable(name) << '\n';
     }
     std::cout << to_string(result.speed) << ':';
     for (const lab::Speed speed :

@@ -66,7 +66,7 @@ void add_first_kernel(CLI::App& command, std::string& name);
 
 /// Values of tuning parameters by name.
 using Parameters = std::map<std::string, int>;
-/// Those of a JSON object; none unless it is one of whole numbers.
+/// Parameters of a JSON object; nullopt unless it is one of whole numbers.
 [[nodiscard]] std::optional<Parameters> parameters_in(const nlohmann::json& json);
 void add_parameters_option(CLI::App& command, Parameters& parameters);
 /// An option that takes tuning parameters as JSON.

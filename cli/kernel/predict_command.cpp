@@ -55,18 +55,18 @@ std::vector<lab::Case> cases_to_predict(const lab::Card& card, const std::string
     return {lab::find_case(card, name)};
   }
   std::vector<lab::Case> cases;
-  for (const lab::Case& one : card.cases) {
-    if (one.bench) {
-      cases.push_back(one);
+  for (const lab::Case& candidate : card.cases) {
+    if (candidate.bench) {
+      cases.push_back(candidate);
     }
   }
   return cases;
 }
 
 /// `name`: the kernel; empty: the launcher's choice.
-nlohmann::ordered_json counts_of(const lab::Card& card, const lab::Case& one,
+nlohmann::ordered_json counts_of(const lab::Card& card, const lab::Case& workload_case,
                                  const lab::GpuRates& rates, const std::string& name) {
-  const std::unique_ptr<lab::Workload> workload = one.make(1);
+  const std::unique_ptr<lab::Workload> workload = workload_case.make(1);
   const std::string kernel = name.empty() ? lab::launched_kernel(card, *workload, rates) : name;
   const auto units =
       lab::count_units(card, lab::work_of(*workload, kernel, rates.sms), kernel, rates.arch);
@@ -75,7 +75,7 @@ nlohmann::ordered_json counts_of(const lab::Card& card, const lab::Case& one,
     counts[std::string(member_name)] = {units[0].*member, units[1].*member};
   }
   return {{"card", card.name},
-          {"case", one.name},
+          {"case", workload_case.name},
           {"kernel", kernel},
           {"code", lab::code_of(kernel, rates.arch)},
           {"counts", std::move(counts)}};
@@ -85,24 +85,25 @@ int run_predict(const PredictOptions& options) {
   const lab::GpuRates& rates = lab::gpu_rates_of(options.gpu);
   auto json = nlohmann::ordered_json::array();
   for (const lab::Card* const card : cards_with_level(options.cards, options.case_name, "")) {
-    for (const lab::Case& one : cases_to_predict(*card, options.case_name)) {
+    for (const lab::Case& workload_case : cases_to_predict(*card, options.case_name)) {
       try {
         if (options.counts) {
-          json.push_back(counts_of(*card, one, rates, options.kernel));
+          json.push_back(counts_of(*card, workload_case, rates, options.kernel));
           continue;
         }
-        const lab::Prediction prediction = lab::predict(*card, one.name, rates, options.kernel);
+        const lab::Prediction prediction =
+            lab::predict(*card, workload_case.name, rates, options.kernel);
         json.push_back(nlohmann::ordered_json::parse(lab::to_json(prediction)));
         if (options.json.leaves_text()) {
           print_prediction(prediction);
         }
       } catch (const Error& error) {
-        // Of all cards some have no kernel for this GPU, and some several, of which there is no
+        // Some cards have no kernel for this GPU, and some have several, of which there is no
         // model: they are named, and the others are predicted.
         if (!options.cards.empty()) {
           throw;
         }
-        say(fmt::format("{} {}: {}", card->name, one.name, error.what()));
+        say(fmt::format("{} {}: {}", card->name, workload_case.name, error.what()));
       }
     }
   }

@@ -37,7 +37,7 @@ namespace {
 
 using CardGate = std::pair<const lab::Card*, const lab::ProfileGate*>;
 
-/// Those of the named cards, of --level and of --case.
+/// Gates of the named cards, of --level and of --case.
 std::vector<CardGate> gates_asked_for(const ProfileOptions& options) {
   std::vector<CardGate> gates;
   std::vector<std::string> known;
@@ -67,8 +67,8 @@ lab::Ceilings ceilings_of(gpu::Device& device) {
   std::vector<std::string> missing;
   const lab::Ceilings ceilings =
       lab::measure_ceilings(device, lab::Nvml(device.info().pci_bus_id), version, missing);
-  for (const std::string& one : missing) {
-    say("not measured: " + one);
+  for (const std::string& reason : missing) {
+    say("not measured: " + reason);
   }
   return ceilings;
 }
@@ -134,7 +134,7 @@ class GateRun {
     }
   }
 
-  /// Those that have gates of their own on this case are measured by them.
+  /// Measures the levels without gates on this case; gates measure the others.
   void measure_other_levels(const lab::Card& card, const lab::ProfileGate& gate,
                             const lab::Workload& workload, std::size_t first) {
     for (const lab::ProfileGate& other : lab::levels_without_gates(card, gate)) {
@@ -181,7 +181,7 @@ class GateRun {
     }
   }
 
-  /// Of the files of --output; empty without it.
+  /// Stem of the names of the files of --output; empty without it.
   [[nodiscard]] std::string stem_of(const lab::Card& card, const lab::ProfileGate& gate,
                                     const std::string& plan) const {
     if (options_.output.empty()) {

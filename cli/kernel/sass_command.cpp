@@ -86,19 +86,20 @@ int run_sass(const SassOptions& options) {
   }
   std::size_t wrong = 0;
   auto json = nlohmann::ordered_json::array();
-  const auto report = [&](const lab::ImageReport& one) {
-    wrong += one.faults.empty() ? 0 : 1;
-    json.push_back(nlohmann::ordered_json::parse(lab::to_json(one)));
+  const auto report = [&](const lab::ImageReport& image_report) {
+    wrong += image_report.faults.empty() ? 0 : 1;
+    json.push_back(nlohmann::ordered_json::parse(lab::to_json(image_report)));
     if (options.dump) {
-      json.back()["machine_code"] = lab::disassemble(*one.image);
+      json.back()["machine_code"] = lab::disassemble(*image_report.image);
     }
     if (!options.json.leaves_text()) {
       return;
     }
-    std::cout << fmt::format("{:<50} sm_{:<2} {:>7} instructions\n{}", one.image->name,
-                             one.image->arch, one.instructions, over_limits(one.faults));
-    if (one.lined != nullptr) {
-      print_regions(one);
+    std::cout << fmt::format("{:<50} sm_{:<2} {:>7} instructions\n{}", image_report.image->name,
+                             image_report.image->arch, image_report.instructions,
+                             over_limits(image_report.faults));
+    if (image_report.lined != nullptr) {
+      print_regions(image_report);
     }
     if (options.dump) {
       std::cout << json.back()["machine_code"].get_ref<const std::string&>() << '\n';

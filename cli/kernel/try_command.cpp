@@ -47,7 +47,7 @@ lab::CandidateSpec spec_of(const TryOptions& options) {
           .source = options.unit.empty() ? std::string() : lab::read_source(options.unit)};
 }
 
-/// As it is to be printed, where a compiler may have said several lines.
+/// Reason as it is to be printed: a compiler may have said several lines.
 std::string lines_of(const std::string& reason) {
   std::istringstream lines(reason);
   std::string text;
