@@ -263,7 +263,8 @@ void add_search(CLI::App& app, Run& run) {
            "fovea search @captions.txt --in OUT --json=found.json"});
   command->callback([command, options, &run] {
     if (options->photos.empty() && is_typed(*command, *command->get_option("--max-pixels"))) {
-      throw CLI::ValidationError("--max-pixels applies to photos of --photo, and there is none");
+      throw CLI::ValidationError(
+          "--max-pixels applies to photos of --photo: give one, or leave --max-pixels out");
     }
     if (options->print0 && options->json.to_stdout()) {
       if (is_typed(*command, *command->get_option("--json"))) {

@@ -175,7 +175,7 @@ Subject subject_of(const EvolveOptions& options) {
   setting.card = &only_card(options.cards);
   if (!options.proposer.empty() && ::access(options.proposer.front().c_str(), X_OK) != 0 &&
       lab::find_program(options.proposer.front()).empty()) {
-    throw Error(fmt::format("the proposer '{}' is no program that can be run",
+    throw Error(fmt::format("the proposer '{}' cannot be run: it is not an executable program",
                             io::printable(options.proposer.front())));
   }
   Subject subject{.setting = setting,

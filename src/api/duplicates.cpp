@@ -38,7 +38,8 @@ class PreferredFolders {
     for (const fs::path& folder : folders) {
       std::error_code error;
       if (!fs::is_directory(folder, error)) {
-        fail("{}: is no folder that photos could lie in", io::escape(folder.native()));
+        fail("{}: is not a folder; name one that holds photos to keep",
+             io::escape(folder.native()));
       }
       folders_.push_back({plain(fs::absolute(folder)), plain(fs::weakly_canonical(folder, error))});
     }

@@ -93,7 +93,7 @@ bool Reconciler::take(const pipeline::Item& item) {
     fail(
         "{}: the index does not say which size and date the file had, because an earlier version "
         "of "
-        "Fovea wrote it, so nobody can tell whether it has changed; {} embeds all such files anew",
+        "Fovea wrote it, so it is unknown whether it has changed; {} embeds all such files anew",
         io::escape(item.name), option_words("checksum"));
   } else if (const auto staged = staged_row(photo, file)) {
     entry.row = *staged;

@@ -77,7 +77,7 @@ inline Queue& queue_of(Stream& stream) {
 inline void QueuedEvent::record(Stream& stream) {
   queue_ = &queue_of(stream);
   if (queue_->capture != nullptr) {
-    fail("an event is recorded into a graph");
+    fail("an event cannot be recorded while its stream is captured into a graph");
   }
   at_ = queue_->work.size();
   asked_ = false;

@@ -135,7 +135,7 @@ def test_a_ledger_is_of_one_run(hostile, run_fovea, tmp_path):
         (["--kernel", "none"], 1, "no kernel 'none'"),
         (["--population", "all"], 2, "all"),
         (["--level", "fast"], 1, "no level 'fast'"),
-        (["--proposer", "/no/such/program"], 1, "the proposer '/no/such/program' is no program"),
+        (["--proposer", "/no/such/program"], 1, "the proposer '/no/such/program' cannot be run"),
     ],
 )
 def test_a_wrong_question_is_told_at_once(run_fovea, tmp_path, options, code, told):

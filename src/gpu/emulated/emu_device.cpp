@@ -435,7 +435,7 @@ void EmuStream::wait_for(const Event& /*event*/) {
 
 void EmuEvent::record(Stream& stream) {
   if (device_.is_captured(stream)) {
-    fail("an event is recorded into a graph");
+    fail("an event cannot be recorded while its stream is captured into a graph");
   }
   ++state_->pending;
   device_.push(stream, [state = state_] {
