@@ -127,10 +127,9 @@ int run(const Arguments& arguments) {
   }
   about.assembler = cubins_of(arguments).empty() ? "the driver" : "ptxas";
   Collected collected;
-  run_workers({"captures_tool", "worker", cubins_of(arguments), argument(arguments, 5)},
-              kernels.size(), kSecondsOfSilence, [&](std::size_t index, const Outcome& outcome) {
-                collected.add(kernels[index], outcome);
-              });
+  run_workers(
+      {"worker", cubins_of(arguments), argument(arguments, 5)}, kernels.size(), kSecondsOfSilence,
+      [&](std::size_t index, const Outcome& outcome) { collected.add(kernels[index], outcome); });
   return collected.write(arguments.at(1), arguments.at(2), about);
 }
 
