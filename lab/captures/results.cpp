@@ -188,7 +188,7 @@ struct Numbers {
   }
 };
 
-// Of floats, whose bits in order are numbers in order but for the sign.
+// A float's place among all floats: their bits in order are numbers in order but for the sign.
 std::int64_t step_of(std::uint32_t bits, std::uint32_t sign) {
   const auto magnitude = static_cast<std::int64_t>(bits & (sign - 1));
   return (bits & sign) != 0 ? -magnitude : magnitude;

@@ -16,7 +16,7 @@ using Bytes = std::vector<std::byte>;
 
 /// Words of an output that are kept, from all over it; a short one is kept whole.
 constexpr std::size_t kSampleWords = 128;
-/// Of approximate results, which are compared one by one.
+/// Words kept of approximate results, which are compared one by one.
 constexpr std::size_t kApproximateWords = 1024;
 constexpr std::size_t kAllWords = ~std::size_t{0};
 
@@ -53,7 +53,7 @@ struct Results {
   std::map<std::string, Record> kernels{};
 };
 
-/// Of which word the i-th of a sample is.
+/// The word that the i-th of a sample is.
 [[nodiscard]] std::size_t sampled_word(std::size_t i, std::size_t samples, std::size_t words);
 [[nodiscard]] OutputRecord record_of(const Bytes& output, std::size_t most_words);
 

@@ -103,7 +103,8 @@ std::vector<KernelLimits> limits_of(DType type) {
 }
 
 constexpr double kReach = 0.7;  // softmax stands between two products, and tiles have edges
-/// Of the matrix rate, that mma.sync reaches on an H200: its operands come through registers.
+/// The share of the matrix rate that mma.sync reaches on an H200: its operands come through
+/// registers.
 constexpr double kMmaSyncRate = 0.62;
 
 /// A level on a problem that fills the GPU.
@@ -115,7 +116,7 @@ ProfileGate filled_gate(const char* level, const ops::AttentionProblem& problem)
                                                        problem.queries * problem.keys)};
   if (gate.level == "wgmma") {
     gate.least_occupancy = kProducerOccupancy;
-    gate.most_barrier = kTurns;
+    gate.most_barrier = kPingPongBarrierShare;
   } else {
     gate.matrix_rate = kMmaSyncRate;
   }
@@ -157,7 +158,7 @@ std::vector<ProfileGate> profile_gates() {
   mma.most_conflicts = 0.15;
   ProfileGate wgmma = small("wgmma", 0.3);
   wgmma.reason = "as mma, at the full matrix rate";
-  wgmma.most_barrier = kTurns;
+  wgmma.most_barrier = kPingPongBarrierShare;
   return {filled_gate("wgmma", problem_of(1024, 12, 196, 196, 64)),
           filled_gate("wgmma", filled),
           filled_gate("mma", filled),
@@ -315,7 +316,7 @@ Card encoder_card(const CardOf& of) {
       for (const int length : {196, 250}) {
         card.emulated.push_back(
             fmt::format("batch=1,heads=21,length={},width={},type={}", length, width, type));
-        // With one tile of queries a head, slots of keys are waited for by nothing else.
+        // One tile of queries a head: nothing else waits for slots of keys.
         card.emulated.push_back(fmt::format("batch=1,heads=60,queries=60,keys={},width={},type={}",
                                             length, width, type));
       }

@@ -311,7 +311,7 @@ void AttentionWorkload::compute(const Tile& tile, Write write) const {
   const std::int64_t width = problem_.head_dim;
   const std::int64_t group = problem_.heads / problem_.key_heads();
   std::vector<Number> output(static_cast<std::size_t>(width));
-  // Of the head and sequence at hand.
+  // The head and sequence at hand.
   std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t> loaded{-1, -1, -1, -1};
   std::vector<float> keys;
   std::vector<float> values;

@@ -24,15 +24,15 @@ struct AttentionInputs {
   AttentionLayout layout = AttentionLayout::kPacked;
   Draw draw{0.2, 1.4};
   bool equal_keys = false;  // all keys of a tensor alike: every weight is the same
-  /// Of each sequence, with kVarlen.
+  /// One number a sequence, with kVarlen.
   std::vector<std::int64_t> query_lengths{};
   std::vector<std::int64_t> key_lengths{};
 };
 
 class AttentionWorkload final : public OperatorWorkload<AttentionWorkload, ops::AttentionProblem> {
  public:
-  /// Of `problem` the strides are set here, and with kVarlen batch and lengths. Packed operands
-  /// have as many keys as queries, and heads of keys.
+  /// Sets the strides of `problem`, and with kVarlen its batch and lengths. Packed operands have as
+  /// many keys as queries, and heads of keys.
   AttentionWorkload(const ops::AttentionProblem& problem, AttentionInputs how, std::uint64_t seed);
   AttentionWorkload(const ops::AttentionProblem& problem, AttentionLayout layout,
                     std::uint64_t seed)

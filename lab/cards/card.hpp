@@ -102,10 +102,10 @@ struct ProfileGate {
   std::string ctas_reason = "one CTA has all of an SM";
 };
 
-/// Of a design with a producer's warpgroup, three warps of which end at once.
+/// Warps that a producer's warpgroup leaves resident: three of its four end at once.
 inline constexpr double kProducerOccupancy = 0.67;
-/// Of a design whose warpgroups take turns.
-inline constexpr double kTurns = 0.5;
+/// The share of the waiting at barriers where warpgroups take turns.
+inline constexpr double kPingPongBarrierShare = 0.5;
 
 /// The least speed of a card beside a peer.
 struct SpeedGate {
@@ -139,7 +139,7 @@ struct Card {
 /// The architectures that the card's kernels are compiled to machine code for, in order: {90, 100}.
 [[nodiscard]] std::vector<int> archs_of(const Card& card);
 
-/// Those named, or all without names. Throws fovea::Error that lists the names there are.
+/// The named cards, or all without names. Throws fovea::Error that lists the names there are.
 [[nodiscard]] std::vector<const Card*> find_cards(std::span<const std::string> names);
 
 /// The case of that name; without one the first that is timed; of a problem's fields, such as

@@ -84,9 +84,10 @@ RegionLimits epilogue_loop(int forms) {
            at_most("FENCE", 0)}};
 }
 
-/// Of pairs of CTAs: a thread's products, and what eight warps do to them, 16 bytes of the output
-/// at once, with no barrier but a warp's own. Where rows may have scales, the epilogue has a form
-/// with them and one without, of which a grid carries out one: each stores every 16 bytes once.
+/// Limits of pairs of CTAs: a thread's products, and what eight warps do to them, 16 bytes of the
+/// output at once, with no barrier but a warp's own. Where rows may have scales, the epilogue has a
+/// form with them and one without, of which a grid carries out one: each stores every 16 bytes
+/// once.
 KernelLimits pair_limits(const GemmProblem& problem, const std::string& operation) {
   const std::string product = problem.b == DType::kI8   ? "UTCIMMA.2CTA"
                               : size_of(problem.a) == 1 ? "UTCQMMA.2CTA"
@@ -157,7 +158,7 @@ std::vector<KernelLimits> limits_of(const GemmProblem& problem) {
     all.push_back(alternating);
   }
   if (problem.a != DType::kBF16) {
-    // With scales of rows and without; images have none, and their tiles are whole.
+    // One loop with scales of rows and one without; images have none, and their tiles are whole.
     limits.regions[2] = epilogue_loop(problem.epilogue == GemmEpilogue::kPosition ? 1 : 2);
     limits.kernel = "gemm_sm90_b_stationary_" + operation + "_*";
     all.push_back(limits);
@@ -166,7 +167,7 @@ std::vector<KernelLimits> limits_of(const GemmProblem& problem) {
   return all;
 }
 
-/// Beside what the library does in one kernel, and in several, where it can at all.
+/// Gates beside what the library does in one kernel, and in several, where it can at all.
 std::vector<SpeedGate> speed_gates_of(const GemmProblem& problem) {
   const std::string by_row = problem.a == DType::kE4M3 ? " row-wise" : "";
   const SpeedGate alone{.peer = "cuBLASLt, product alone",
@@ -239,15 +240,16 @@ Card gemm_card(std::string name, std::string operation, const GemmProblem& bench
   }
   if (bench.epilogue == GemmEpilogue::kPosition) {
     card.emulated.emplace_back("m=192,n=320,k=336,tokens=12");
-    // Of a tile's rows, few tokens of many images: not as many as fill tiles, and an odd number of
-    // them.
+    // Few tokens of many images share a tile's rows: not as many as fill tiles, and an odd number
+    // of them.
     card.emulated.emplace_back("m=376,n=320,k=48,tokens=4");
     card.emulated.emplace_back("m=752,n=272,k=48,tokens=8");
   }
   Case timed = gemm_case(bench);
   timed.bench = true;
-  card.gates = {
-      {.case_name = timed.name, .least_occupancy = kProducerOccupancy, .most_barrier = kTurns}};
+  card.gates = {{.case_name = timed.name,
+                 .least_occupancy = kProducerOccupancy,
+                 .most_barrier = kPingPongBarrierShare}};
   card.cases.push_back(std::move(timed));
   return card;
 }

@@ -36,7 +36,7 @@ Draw draw_of(DType type, double width_of_float) {
   }
 }
 
-/// Of one-byte outputs: results up to 14 fit e4m3, up to 8 fit i8.
+/// The scale of one-byte outputs: results up to 14 fit e4m3, up to 8 fit i8.
 double output_scale(DType type) {
   return type == DType::kI8 ? 8.0 / (127 + ops::kGeluI8Offset) : 1.0 / 32;
 }
@@ -45,12 +45,12 @@ bool one_byte(DType type) {
   return size_of(type) == 1;
 }
 
-/// With a scale for each output.
+/// Whether each output has a scale.
 bool has_column_scale(DType type) {
   return one_byte(type) && type != DType::kMXFP8;
 }
 
-/// That of the numbers alone.
+/// The type of the numbers alone.
 DType number_type(DType type) {
   return type == DType::kMXFP8 ? DType::kE4M3 : type;
 }
@@ -95,7 +95,7 @@ GemmTensors drawn(const GemmProblem& problem, std::uint64_t seed) {
         Tensor::random("row_scale", DType::kF32, 1, problem.m, {1.0, 0.2}, seed * 7 + 5);
   }
   if (problem.row_norm) {
-    // To a kernel these are numbers like others; of other sizes, so that no two can be exchanged.
+    // Numbers like others, to a kernel; of other sizes, so that no two can be exchanged.
     tensors.row_norm =
         Tensor::random("row_norm", DType::kF32, problem.m, 2, {0.8, 0.4}, seed * 7 + 4);
     tensors.column_sum =

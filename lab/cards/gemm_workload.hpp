@@ -43,7 +43,7 @@ class GemmWorkload final : public OperatorWorkload<GemmWorkload, gpu::GemmProble
                                         std::vector<std::string>& missing) const override;
   [[nodiscard]] Smoke smoke() const override;
   [[nodiscard]] std::vector<std::size_t> written_just_before() const override;
-  /// In a row of A, or in its scale; none of what integers make of integers.
+  /// Poisons a row of A, or its scale; nothing where integers are made of integers.
   [[nodiscard]] Poisoned poisoned() const override;
 
   /// The launcher's operands, of these addresses.

@@ -32,7 +32,7 @@ Moments<Number> without_mean(const Moments<Number>& moments) {
   return {.mean = 0, .variance = moments.variance + moments.mean * moments.mean};
 }
 
-/// Whose first input is the rows.
+/// A workload whose first input is the rows.
 template <typename Own, typename Problem>
 class RowsWorkload : public OperatorWorkload<Own, Problem> {
  public:
@@ -273,7 +273,7 @@ std::vector<Case> norm_cases(Problem problem, std::int64_t rows_of_least_width) 
   return cases;
 }
 
-/// Of a card's timed case.
+/// Gates on a card's timed case.
 std::vector<ProfileGate> norm_gates(const std::vector<Case>& cases) {
   return {{.case_name = cases.back().name,
            .ctas_per_sm = 6,

@@ -16,7 +16,7 @@
 namespace fovea::lab {
 namespace {
 
-/// Which kernel, and on what: rows of `width` to rows of `stride`, or `rows` copies of `width`.
+/// A kernel and its operands: rows of `width` to rows of `stride`, or `rows` copies of `width`.
 struct PixelsProblem {
   bool repeat = false;
   std::int64_t rows = 0;

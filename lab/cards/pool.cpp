@@ -207,12 +207,12 @@ class PoolWorkload final : public OperatorWorkload<PoolWorkload, ops::PoolProble
     std::once_flag computed;
     std::vector<Number> embedding;
   };
-  /// Of each image.
+  /// What has been computed of each image.
   struct KnownImages {
     std::vector<Known<double>> exact;
     std::vector<Known<float>> rounded;
   };
-  /// Of a workload that computes something else than the one that it is a copy of.
+  /// Forgets all, in a workload that computes something else than the one that it is a copy of.
   void forget() {
     const auto images = static_cast<std::size_t>(problem_.images);
     known_ = std::make_shared<KnownImages>(std::vector<Known<double>>(images),
@@ -356,7 +356,7 @@ std::vector<Card> pool_cards() {
     one.mutants = size.images >= 16 && size.tokens <= 64;  // one token of more does not show
     return one;
   };
-  // Of the launches together: tokens are read for the scores, and again for what these weigh.
+  // The launches together read tokens for the scores, and again for what these weigh.
   card.gates = {{.case_name = card.cases.back().name, .reads = 2}};
   // Five tensors on the way are stored in bf16.
   card.tolerance.difference = 5e-5;

@@ -36,7 +36,7 @@ class Tensor {
                         double value);
   /// One row of bytes, as they are: what a kernel takes in an order of its own.
   static Tensor raw(std::string name, std::span<const std::byte> bytes);
-  /// Of these values, as many as rows * columns.
+  /// A tensor of these values, as many as rows * columns.
   static Tensor of(std::string name, DType type, std::int64_t rows, std::int64_t columns,
                    std::span<const double> values);
 

@@ -58,7 +58,7 @@ struct Operands {
   gpu::DevicePtr scratch = 0;
 };
 
-/// Which of a launcher's plans runs a workload; empty: the launcher's choice.
+/// The launcher's plan that runs a workload; empty: the launcher's choice.
 using Plan = std::variant<std::monostate, gpu::GemmPlan, gpu::AttentionPlan>;
 
 /// As the launcher calls it; the empty one has no name.

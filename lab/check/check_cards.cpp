@@ -109,7 +109,7 @@ class Checker {
     return plans_of_ ? plans_of_(workload) : workload.plans(device_.info());
   }
 
-  /// None where no plan of those asked for runs it.
+  /// The first plan that was asked for and runs it, if there is one.
   [[nodiscard]] std::optional<Plan> first_plan(const Workload& workload) const {
     if (!workload.can_run(device_.info())) {
       return std::nullopt;

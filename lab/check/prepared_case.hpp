@@ -41,7 +41,7 @@ class PreparedCase {
   [[nodiscard]] const Workload& workload() const { return *workload_; }
   [[nodiscard]] const std::string& case_name() const { return case_name_; }
   [[nodiscard]] const Plan& plan() const { return tuned_.plan; }
-  /// Of what is launched, in order, each once.
+  /// Names of the kernels that are launched, in order, each once.
   [[nodiscard]] const std::vector<std::string>& kernels() const { return names_; }
 
   void run(const Operands& operands, gpu::Stream& stream);

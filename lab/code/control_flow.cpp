@@ -271,7 +271,7 @@ RoleParts find_roles(std::span<const Instruction> instructions, std::span<const 
   Blocks entered(blocks.size());
   entered[0] = true;
   follow(next, entered);
-  // Of a kernel that lies behind others in the listing.
+  // A kernel may lie behind others in the listing.
   const auto at = [&](const Instruction& one) {
     return one.address - instructions.front().address;
   };

@@ -46,7 +46,7 @@ inline constexpr std::string_view kIdle = "idle";          // threads that have 
 inline constexpr std::string_view kFunctions = "functions";
 inline constexpr std::string_view kPadding = "padding";  // behind the last instruction
 
-/// Which part of the kernel each block belongs to, and what is wrong with them.
+/// The part of the kernel that each block belongs to, and what is wrong with them.
 struct RoleParts {
   std::vector<std::string> parts{};   // of each block
   std::vector<std::string> faults{};  // no role may reach another; only barriers join them

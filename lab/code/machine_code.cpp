@@ -1,4 +1,4 @@
-// From cubins to nvdisasm's text.
+// Writes cubins to files, and reads nvdisasm's text of them.
 #include "lab/code/machine_code.hpp"
 
 #include <algorithm>

@@ -29,7 +29,7 @@ using RegionLines = std::map<std::string, std::vector<LineRange>>;
 /// How often each instruction occurs, by its full name: "LDG.E.128".
 using InstructionCounts = std::map<std::string, int>;
 
-/// Of each region, the instructions that were made from its lines or inlined into them; from what
+/// The instructions that were made from each region's lines or inlined into them, from what
 /// nvdisasm -gi printed. Empty when the listing has no lines.
 [[nodiscard]] std::map<std::string, InstructionCounts> count_by_region(std::string_view listing,
                                                                        const RegionLines& regions);

@@ -22,7 +22,7 @@ namespace fovea::lab {
 /// Keeps outputs of cases, by their architecture, card, case and plan.
 class CaseRecorder {
  public:
-  /// Of each output a hash is kept, and so many words; 0: few, more where it is approximate.
+  /// Keeps a hash of each output, and so many words; 0: few, more where it is approximate.
   CaseRecorder(const gpu::DeviceInfo& device, std::size_t words);
 
   /// EmulatedCheckOptions::inspect; finds nothing wrong.
@@ -57,7 +57,7 @@ class CaseComparer {
   /// EmulatedCheckOptions::inspect.
   std::string inspect(const EmulatedJob& job, const Ran& ran);
   [[nodiscard]] const captures::Results& captured() const { return captured_; }
-  /// By card; to be called when all is done.
+  /// Figures by card; to be called when all is done.
   [[nodiscard]] const std::map<std::string, CaptureFigures>& figures() const { return figures_; }
 
  private:

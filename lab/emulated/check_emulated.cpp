@@ -20,7 +20,7 @@
 namespace fovea::lab {
 namespace {
 
-/// Of what is checked without being named.
+/// The work of what is checked without being named.
 constexpr double kMostFlops = 30e6;
 constexpr double kMostBytes = 3e6;
 
@@ -165,7 +165,7 @@ bool is_quick_to_emulate(const Case& one) {
 int check_emulated(std::span<const Card* const> cards, const EmulatedCheckOptions& options,
                    const std::function<void(const CheckResult&)>& report) {
   std::vector<const Card*> with_kernels;
-  // Of each card, the one that was asked for, or one that fills pipelines more than once.
+  // The case of each card that was asked for, or one that fills pipelines more than once.
   std::vector<std::optional<Case>> made;
   const gpu::DeviceInfo info = options.gpu != nullptr
                                    ? options.gpu->info()

@@ -10,12 +10,12 @@
 
 namespace fovea::emulation {
 
-/// Of an element in its shape: "[0, 3]".
+/// The index of an element in its shape: "[0, 3]".
 [[nodiscard]] std::string index_text(std::size_t index, const Shape& shape);
 
-/// Of a buffer that is to be compared. Exactly: bit by bit. With a tolerance: the difference is at
-/// most `absolute` + `relative` times the wanted number's magnitude; infinities are equal to
-/// themselves, and NaN is near NaN alone.
+/// Compares a buffer with what it should hold. Exactly: bit by bit. With a tolerance: the
+/// difference is at most `absolute` + `relative` times the wanted number's magnitude; infinities
+/// are equal to themselves, and NaN is near NaN alone.
 [[nodiscard]] std::optional<Mismatch> compare(const Buffer& buffer,
                                               std::span<const std::byte> bytes);
 

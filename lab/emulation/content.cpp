@@ -131,7 +131,7 @@ std::uint64_t seed_of(const Field& field) {
   return seed ? seed->whole(0, std::numeric_limits<std::uint64_t>::max()) : 0;
 }
 
-// From 0 on, below 1. The library's distributions differ between standard libraries.
+// A number from 0 on, below 1. The library's distributions differ between standard libraries.
 double draw(std::mt19937_64& random) {
   return static_cast<double>(random() >> 11U) * 0x1p-53;
 }

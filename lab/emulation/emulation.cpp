@@ -120,7 +120,7 @@ void Emulation::write_argument(const Argument& argument, std::span<std::byte> to
 }
 
 int Emulation::runs_at_a_time(const ScheduleOptions& options) const {
-  // Of each run: what is copied out of the device, and as much of the one that is shown.
+  // The bytes of each run: what is copied out of the device, and as much of the one that is shown.
   std::size_t bytes = 0;
   for (const Buffer& buffer : file_.buffers) {
     bytes += buffer.compare || !buffer.write.empty() ? 2 * bytes_of(buffer.type, buffer.shape) : 0;

@@ -60,8 +60,8 @@ class Module {
   explicit Module(const std::filesystem::path& path, std::size_t most_memory = kMostMemory);
 
   [[nodiscard]] const std::vector<emu::KernelHandle>& kernels() const { return kernels_; }
-  /// By its name in the PTX, or as it is written in C++ ("ns::saxpy"), without what stands in <> if
-  /// that is enough. Empty: the only one. Throws fovea::Error that names others.
+  /// Finds a kernel by its name in the PTX, or as it is written in C++ ("ns::saxpy"), without what
+  /// stands in <> if that is enough. Empty: the only one. Throws fovea::Error that names others.
   [[nodiscard]] const emu::KernelHandle& find(const std::string& name) const;
   [[nodiscard]] emu::Device& device() { return device_; }
   [[nodiscard]] const emu::Device& device() const { return device_; }

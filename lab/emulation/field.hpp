@@ -13,7 +13,7 @@
 
 namespace fovea::emulation {
 
-/// To be used while the document lives. What is not as expected throws fovea::Error
+/// A value of a document, which has to live as long. What is not as expected throws fovea::Error
 /// "launches[0].grid: ...".
 class Field {
  public:
@@ -24,12 +24,12 @@ class Field {
   [[nodiscard]] const std::string& path() const { return path_; }
   [[noreturn]] void fail(std::string_view message) const;
 
-  /// Of an object that has no others than these keys.
+  /// Throws unless it is an object that has no others than these keys.
   void expect_keys(const std::vector<std::string>& known) const;
   [[nodiscard]] std::vector<std::string> keys() const;
   [[nodiscard]] std::optional<Field> find(std::string_view key) const;
   [[nodiscard]] Field at(std::string_view key) const;
-  /// Of an array.
+  /// The elements of an array.
   [[nodiscard]] std::vector<Field> elements() const;
 
   [[nodiscard]] const std::string& text() const;
@@ -38,7 +38,7 @@ class Field {
   [[nodiscard]] bool flag() const;
   [[nodiscard]] double number() const;
   [[nodiscard]] std::uint64_t whole(std::uint64_t least, std::uint64_t most) const;
-  /// From `fewest` to `most_elements` whole numbers; a number stands for an array of one.
+  /// Whole numbers, from `fewest` to `most_elements` of them; a number stands for an array of one.
   [[nodiscard]] std::vector<std::uint64_t> wholes(std::size_t fewest, std::size_t most_elements,
                                                   std::uint64_t least, std::uint64_t most) const;
 

@@ -106,7 +106,7 @@ Buffer read_buffer(const Field& field, const std::string& name, const Source& so
   return buffer;
 }
 
-// Of blocks or threads: up to three, x first.
+// Numbers of blocks or threads: up to three, x first.
 std::array<std::uint32_t, 3> read_size(const Field& launch, std::string_view key) {
   std::array<std::uint32_t, 3> size = {1, 1, 1};
   if (const auto field = launch.find(key)) {

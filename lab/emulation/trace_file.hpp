@@ -17,7 +17,7 @@ class TraceFile {
   /// Throws fovea::Error naming the path, as commit() and what is recorded do.
   explicit TraceFile(const std::filesystem::path& path) : file_(path) {}
 
-  /// To be used while this object lives.
+  /// Writes what ran; to be used while this object lives.
   [[nodiscard]] emu::TraceFunction recorder();
   /// Adds a line of another kind: a finding, say.
   void add(std::string_view line);

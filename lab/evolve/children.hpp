@@ -1,5 +1,5 @@
-// Whom an evolution leaves its dangerous work to: children that try candidates and may crash or
-// never end, and the proposer, a program of the user's.
+// The dangerous work of an evolution: children that try candidates and may crash or never end, and
+// the proposer, a program of the user's.
 #pragma once
 
 #include <cstdint>

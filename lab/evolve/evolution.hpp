@@ -97,7 +97,7 @@ class Proposer {
   Proposer(const Proposer&) = delete;
   Proposer& operator=(const Proposer&) = delete;
 
-  /// None when it has no more; `why_none` says why, as a clause.
+  /// The next proposal; none when it has no more, and `why_none` says why, as a clause.
   [[nodiscard]] virtual std::optional<Proposal> propose(const Situation& situation) = 0;
   [[nodiscard]] virtual std::string why_none() const = 0;
   /// Whether the same situation gives the same proposal, so that a ledger can be checked.

@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kMostConfirmed = 3;  // candidates, when the best turn out to be wrong
 
-/// Those whose children are proposed, the best first.
+/// Candidates whose children are proposed, the best first.
 class Population {
  public:
   Population(PopulationKind kind, const std::vector<Candidate>& trials)

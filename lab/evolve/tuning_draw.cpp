@@ -180,7 +180,7 @@ class Drawing {
     return std::nullopt;
   }
 
-  /// From a drawn place in the table on, whatever is new.
+  /// Whatever is new, from a drawn place in the table on.
   [[nodiscard]] std::optional<Proposal> anything() {
     for (const TuningSpace& space : situation_.spaces) {
       std::size_t count = 1;

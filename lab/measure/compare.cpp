@@ -27,7 +27,8 @@ constexpr double kDoubt = 0.001;  // that the interval misses the true median
 /// How many of `count` sorted values lie outside the median's interval at each end; -1 when there
 /// are too few. Each value is above the median or below it, like a coin.
 int outside(int count) {
-  // That exactly `k` are below. As a logarithm: a half to the power of 1,100 is no double.
+  // The chance that exactly `k` are below, as a logarithm: a half to the power of 1,100 is no
+  // double.
   const auto chance = [count](int k) {
     return std::exp(std::lgamma(count + 1.0) - std::lgamma(k + 1.0) - std::lgamma(count - k + 1.0) -
                     count * std::numbers::ln2);

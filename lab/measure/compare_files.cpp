@@ -23,10 +23,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Of the median of some 15 samples, in spreads from the 10th to the 90th percentile: its 99.9%
-/// interval, were the samples normal.
+/// The 99.9% interval of the median of some 15 samples, were they normal, in spreads from the 10th
+/// to the 90th percentile.
 constexpr double kIntervalInSpreads = 0.42;
-/// Of the one launch of a profile.
+/// The noise of the one launch of a profile.
 constexpr double kLaunchNoise = 0.02;
 constexpr double kLaunchThreshold = 0.05;
 
@@ -43,7 +43,7 @@ bool is_outcome(std::string_view name) {
          name.ends_with("_per_second") || name.ends_with("_wait");
 }
 
-/// By how much a figure moved: the logarithm of its ratio, or 0 when launches of the same kernel
+/// How much a figure moved: the logarithm of its ratio, or 0 when launches of the same kernel
 /// differ as much.
 double movement(std::string_view name, double a, double b) {
   constexpr double kNoise = 0.05;       // of the figure

@@ -159,7 +159,7 @@ struct PeerMove {
   double change = 0.0;
 };
 
-/// Of the peers on the same problem the fastest, which is bound by what bounds us; without one,
+/// The fastest of the peers on the same problem, which is bound by what bounds us; without one,
 /// the ceiling of the GPU that moved most. No name: nothing was measured in both.
 PeerMove move_of_peer(const TimedFigure& earlier, const TimedFigure& now) {
   PeerMove fastest;

@@ -30,8 +30,8 @@ struct TimedFigure {
   std::map<std::string, double> ceilings{};
 };
 
-/// Those of a result: of its kernels, by the launcher's choice, and of the encoder. `name`, of its
-/// file, is for messages. Throws fovea::Error when it is no JSON object.
+/// Figures of a result: of its kernels, by the launcher's choice, and of the encoder. `name`, of
+/// its file, is for messages. Throws fovea::Error when it is no JSON object.
 [[nodiscard]] std::vector<TimedFigure> timed_figures(std::string_view json,
                                                      const std::string& name);
 
@@ -46,8 +46,8 @@ struct EarlierFigure {
 };
 using EarlierFigures = std::map<std::string, EarlierFigure>;  // by TimedFigure::what
 
-/// Of this GPU: those of a file, which has to be of it; or of all results in a folder and below it,
-/// each from the last that has it by date and run (DATE-RUN-COMMIT.json). Empty when a folder
+/// Figures of this GPU: of a file, which has to be of it; or of all results in a folder and below
+/// it, each from the last that has it by date and run (DATE-RUN-COMMIT.json). Empty when a folder
 /// has none of this GPU. Throws fovea::Error when there is no such file or folder, or when a file
 /// is of another GPU or no JSON.
 [[nodiscard]] EarlierFigures earlier_figures(const std::string& path, const std::string& gpu);

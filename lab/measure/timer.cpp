@@ -22,8 +22,9 @@ constexpr int kRounds = 15;
 constexpr double kSustainedSeconds = 0.15;
 /// Between samples: at full load for longer, a GPU lowers its clocks to stay within its power.
 constexpr auto kPause = std::chrono::milliseconds(12);
-/// With 12 ms of work before, and 12 ms in it: pairs of samples of a GEMM that lowers the clocks of
-/// an H200 differ by 0.2% (standard deviation) after this pause, and by 5% after 12 ms.
+/// The pause between steps, with 12 ms of work before, and 12 ms in it: pairs of samples of a GEMM
+/// that lowers the clocks of an H200 differ by 0.2% (standard deviation) after this pause, and by
+/// 5% after 12 ms.
 constexpr auto kStepPause = std::chrono::milliseconds(40);
 constexpr int kMostRuns = 400;  // in one graph
 

@@ -20,7 +20,7 @@ namespace fovea::mutation {
 namespace {
 
 constexpr std::size_t kMostTiles = 48;
-/// With which gpu::EmuDevice begins what is no finding, but a text or a call that cannot be.
+/// How gpu::EmuDevice begins what is no finding, but a text or a call that cannot be.
 constexpr std::string_view kRefused = "the emulator: ";
 
 std::string text_of(const gpu::Launch& launch) {

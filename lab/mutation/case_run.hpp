@@ -31,7 +31,7 @@ struct RunResult {
 struct Reach {
   std::map<std::string, std::set<int>, std::less<>> lines{};  // of each kernel, that ran
   std::uint64_t steps = 0;                                    // operations of warps
-  /// Of those that were encoded, in order: whether they can have another swizzle.
+  /// Whether each of those that were encoded, in order, can have another swizzle.
   std::vector<bool> tensor_maps{};
 };
 
@@ -63,7 +63,7 @@ class CaseRun {
   /// "gemm_out_bf16 m384 2x128"
   [[nodiscard]] std::string name() const;
   [[nodiscard]] double flops() const { return inputs_->workload().flops(); }
-  /// That it launches, each once.
+  /// Kernels that it launches, each once.
   [[nodiscard]] const std::vector<gpu::KernelId>& kernels() const { return kernels_; }
   /// Differs from that of another run of the case that launches something else.
   [[nodiscard]] const std::string& launches() const { return launches_; }

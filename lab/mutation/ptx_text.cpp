@@ -46,7 +46,7 @@ struct Range {
   std::size_t end = 0;
 };
 
-/// Behind the brace that closes the first one after `at`; the text's end if none does.
+/// The place behind the brace that closes the first one after `at`; the text's end if none does.
 std::size_t end_of_block(std::string_view ptx, std::size_t at) {
   int depth = 0;
   while ((at = ptx.find_first_of("{}", at)) != std::string_view::npos) {
@@ -74,7 +74,7 @@ std::vector<Range> kernels_in(std::string_view ptx) {
   return ranges;
 }
 
-/// By their numbers; the compiler writes them after the kernels.
+/// Files by their numbers; the compiler writes them after the kernels.
 std::map<int, std::string> files_in(std::string_view ptx) {
   constexpr std::string_view kFile = ".file";
   std::map<int, std::string> files;

@@ -22,8 +22,8 @@ struct Statement {
   [[nodiscard]] bool is(std::string_view beginning) const;
 };
 
-/// Those of the kernel, in their order; declarations and labels are none. Throws fovea::Error when
-/// the text has no such kernel.
+/// Statements of the kernel, in their order; declarations and labels are none. Throws fovea::Error
+/// when the text has no such kernel.
 [[nodiscard]] std::vector<Statement> statements_of(std::string_view ptx, std::string_view kernel);
 
 /// The text with nothing in the place of kernels that are not named; all lines have the numbers

@@ -1,4 +1,4 @@
-// Which mutants are tried, on what, and until when.
+// Draws the mutants that are tried, and runs each on cases until it is noticed.
 #include "lab/mutation/score.hpp"
 
 #include <algorithm>
@@ -172,8 +172,8 @@ MutantResult try_it(const Job& job, const ScoreOptions& options) {
   MutantResult result{.mutant = job.mutant};
   std::vector<const CaseRun*> runs;                  // that reach it
   std::vector<std::optional<std::uint64_t>> hashes;  // of their first outputs
-  // From the smallest on and from the largest back, in turns: in small ones pipelines do not go
-  // round.
+  // Cases from the smallest on and from the largest back, in turns: in small ones pipelines do not
+  // go round.
   auto next = job.target->runs.begin();
   auto last = job.target->runs.end();
   for (int schedule = 0; schedule < options.schedules; ++schedule) {

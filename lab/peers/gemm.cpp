@@ -91,7 +91,7 @@ bool has_mxfp8_peer(const gpu::GemmProblem& problem, int arch) {
   return problem.a == DType::kE4M3 && gpu::arch_up_to(arch, gpu::kArchs).block_scales;
 }
 
-/// From the plain product to the same result in one or two ways.
+/// Ways from the plain product to the same result, one or two.
 std::vector<Recipe> recipes_for(const gpu::GemmProblem& problem, int arch) {
   if (problem.a == DType::kI8) {
     return {whole_product(problem)};

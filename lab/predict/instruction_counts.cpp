@@ -41,7 +41,7 @@ struct Shape {
   [[nodiscard]] double products() const { return rows * columns * depth; }
 };
 
-/// Of an opcode: "wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16".
+/// The shape in an opcode: "wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16".
 Shape shape_of(std::string_view opcode) {
   for (std::size_t at = opcode.find(".m"); at != std::string_view::npos;
        at = opcode.find(".m", at + 1)) {
@@ -203,8 +203,8 @@ OperationCounts count_instructions(const Card& card, const std::string& case_nam
   return counter.counts();
 }
 
-// With one unit the difference of the two problems, so that what a kernel does once is left out;
-// with two units the counts that make up both.
+// Counts of one unit are the difference of the two problems, so that what a kernel does once is
+// left out; counts of two units are those that make up both.
 std::array<OperationCounts, 2> count_units(const Card& card, const KernelWork& work,
                                            std::string_view kernel, int arch) {
   const auto& [first, second] = work.counted;

@@ -15,7 +15,7 @@
 
 namespace fovea::lab {
 
-/// Of a grid, or of a part of its work. An instruction is one of a warp.
+/// What a grid does, or a part of its work. An instruction is one of a warp.
 struct OperationCounts {
   double instructions = 0;     // of the PTX, by all warps
   double of_workers = 0;       // by warps that multiply or finish products; by all if none does

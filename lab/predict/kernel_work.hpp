@@ -41,8 +41,8 @@ struct KernelWork {
 /// Whether kernels of several designs run the workload, so that work_of() has to know which does.
 [[nodiscard]] bool has_plans(const Workload& workload);
 
-/// Of the workload, by the kernel, on so many SMs. Throws fovea::Error when there is no model of
-/// it.
+/// The work of the workload, by the kernel, on so many SMs. Throws fovea::Error when there is no
+/// model of it.
 [[nodiscard]] KernelWork work_of(const Workload& workload, std::string_view kernel, int sms);
 
 }  // namespace fovea::lab

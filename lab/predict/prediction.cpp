@@ -19,7 +19,7 @@ namespace {
 constexpr double kIssue = 4;     // instructions of warps that an SM starts in a clock
 constexpr double kSpecial = 16;  // lanes of exponentials and the like
 constexpr double kLanes = 32;
-/// Of 128 bytes of tensor memory: each quarter of it gives its 32 lanes a word in a clock.
+/// Passes over 128 bytes of tensor memory: each quarter of it gives its 32 lanes a word in a clock.
 constexpr double kTensorPasses = 4;
 /// What copies reach of the published rate of the memory: 4.30 of 4.8 TB/s on the H200.
 constexpr double kDramShare = 0.9;

@@ -1,6 +1,6 @@
 // How long a kernel should take on a GPU, by a model of what its SMs and its memory do.
 //
-// Of a case the model takes the instructions that the emulator counted, the bytes that follow from
+// The model takes the instructions that the emulator counted of a case, the bytes that follow from
 // the problem and the kernel's tiles, and the GPU's published rates. Each resource is then busy for
 // a time; the kernel takes the longest of these, and somewhat more where others come near it, since
 // what is not in step waits: the fifth root of the sum of the fifth powers. To that is added the
@@ -48,10 +48,10 @@ struct Prediction {
                                  const std::array<OperationCounts, 2>& units,
                                  const GpuRates& rates);
 
-/// Of a card's case, in find_case's words, by the kernel of that name or the launcher's choice. The
-/// counts come from the table where it has the case, else from the emulator, which takes seconds.
-/// Throws fovea::Error when there is no such case or no model of it, or when this program lacks the
-/// kernel.
+/// Predicts a card's case, in find_case's words, by the kernel of that name or the launcher's
+/// choice. The counts come from the table where it has the case, else from the emulator, which
+/// takes seconds. Throws fovea::Error when there is no such case or no model of it, or when this
+/// program lacks the kernel.
 [[nodiscard]] Prediction predict(const Card& card, const std::string& case_name,
                                  const GpuRates& rates, const std::string& kernel = {});
 

@@ -94,8 +94,8 @@ constexpr std::array kMore = {
     FigureInfo{"spill_share", "of instructions that load or store spilled registers", true},
     FigureInfo{"fences", "MEMBAR and FENCE instructions that warps executed"},
     FigureInfo{"fence_share", "of instructions that are fences", true},
-    // Of samples of warps that have something to do: those that wait for the cluster at the end of
-    // the kernel, as the producer's other warps do all the time, have not.
+    // Shares of samples of warps that have something to do: those that wait for the cluster at the
+    // end of the kernel, as the producer's other warps do all the time, have not.
     FigureInfo{"idle_warps", "of samples, at a cluster's barrier", true},
     FigureInfo{"barrier_wait", "of samples, for other warps at a barrier", true},
     FigureInfo{"product_wait", "of samples, for products of the matrix units", true},
@@ -103,7 +103,7 @@ constexpr std::array kMore = {
     FigureInfo{"copy_wait", "of samples, for asynchronous copies of their own", true},
 };
 
-/// Those that need places in the sources.
+/// Figures that need places in the sources.
 constexpr std::array kOfPlaces = {
     FigureInfo{"full_wait", "of samples, for a full stage of a ring", true},
     FigureInfo{"empty_wait", "of samples, for an empty stage of a ring", true},

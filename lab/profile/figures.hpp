@@ -15,7 +15,7 @@ struct FigureInfo {
 };
 /// All of them: each is in every profile.
 [[nodiscard]] const std::vector<FigureInfo>& figures();
-/// Those that only a profile with places has.
+/// Figures that only a profile with places has.
 [[nodiscard]] std::span<const FigureInfo> figures_of_places();
 
 /// A figure that is a counter, or one by another.
@@ -24,7 +24,7 @@ struct FigureSource {
   std::string_view counter;
   std::string_view per = {};
 };
-/// Of those that are made of counters alone.
+/// Sources of the figures that are made of counters alone.
 [[nodiscard]] std::span<const FigureSource> figure_sources();
 
 }  // namespace fovea::lab

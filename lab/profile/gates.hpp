@@ -82,8 +82,8 @@ struct Roofline {
 
 /// A table for people, a line a gate.
 [[nodiscard]] std::string to_text(const GateReport& report);
-/// Which of the kernels that can run a case, the one that should be the fastest first, is to be
-/// measured after these, of which the launcher's choice is the first: none once one has reached its
+/// The next to measure of the kernels that can run a case, the one that should be the fastest
+/// first, after these, of which the launcher's choice is the first: none once one has reached its
 /// gates, or the last took longer than the first.
 [[nodiscard]] std::optional<std::size_t> next_to_measure(std::span<const std::string_view> kernels,
                                                          std::span<const GateReport> reports);

@@ -84,7 +84,7 @@ void wait_where_asked(std::vector<Code>& code, const std::map<std::string, std::
   }
 }
 
-/// Of a kernel, in order.
+/// Instructions of a kernel, in order.
 std::vector<Code> code_of(const std::string& disassembly) {
   std::vector<Code> all;
   std::map<std::string, std::size_t> labels;

@@ -201,8 +201,8 @@ std::string verdict(const Profile& profile) {
                          ? fmt::format("bound by {}: busy {} of the time", unit, percent(share))
                          : fmt::format("bound by latency: no unit is full, {} comes first with {}",
                                        unit, percent(share));
-  // That it is not a warp's turn is no wait. A fixed latency is one, of which no other unit is the
-  // cause: where it comes first, what comes next is said, too.
+  // A warp whose turn it is not does not wait. A fixed latency is one, of which no other unit is
+  // the cause: where it comes first, what comes next is said, too.
   std::string_view before = "; warps wait most for";
   for (const auto& [reason, waiting] : profile.stalls) {
     if (reason == "not_selected") {

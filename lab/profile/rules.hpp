@@ -36,7 +36,7 @@ struct Rule {
   std::string_view parameter;  // tuning parameters that do it; empty: the source has to change
 };
 
-/// In the order of the table in docs/laboratory.md.
+/// All rules, in the order of the table in docs/laboratory.md.
 [[nodiscard]] std::span<const Rule> rules();
 
 /// A rule that fired.
@@ -50,7 +50,7 @@ struct Finding {
 /// there is not.
 [[nodiscard]] std::vector<Finding> findings(const Profile& profile);
 
-/// Of a figure as people read it: "stall_membar 43%".
+/// A figure as people read it: "stall_membar 43%".
 [[nodiscard]] std::string figure_in_words(std::string_view name, double value);
 
 }  // namespace fovea::lab

@@ -15,7 +15,8 @@
 
 namespace fovea::lab {
 
-/// In the order in which they run: a kernel that hangs is found before it costs the others' time.
+/// Tools in the order in which they run: a kernel that hangs is found before it costs the others'
+/// time.
 inline constexpr std::array<std::string_view, 4> kSanitizers = {"synccheck", "racecheck",
                                                                 "memcheck", "initcheck"};
 
@@ -50,7 +51,7 @@ void require_sanitizer(const SanitizeOptions& options);
     const std::string& program, std::span<const Card* const> cards, const SanitizeOptions& options,
     const std::function<void(const SanitizerRun&)>& report);
 
-/// By tool, the kernels that ship for the architecture and were not launched under it.
+/// Kernels that ship for the architecture and were not launched under a tool, by tool.
 [[nodiscard]] std::map<std::string, std::vector<std::string>> not_launched(
     std::span<const SanitizerRun> runs, int arch);
 

@@ -39,7 +39,7 @@ struct ParameterRange {
 
 class KernelSources {
  public:
-  /// Those that this program was built from.
+  /// The sources that this program was built from.
   [[nodiscard]] static const KernelSources& built_in();
   /// The same entry points over the sources in `folder`, which holds a folder kernels/. Throws
   /// fovea::Error when it does not.
@@ -60,7 +60,7 @@ class KernelSources {
   /// not have.
   [[nodiscard]] ParameterValues changed(const KernelEntry& entry,
                                         const std::map<std::string, int>& changes) const;
-  /// Which of the changes is none that candidates may have; empty when all of them are.
+  /// Names a change that candidates may not have; empty when they may have all of them.
   [[nodiscard]] std::string outside_of_table(const KernelEntry& entry,
                                              const std::map<std::string, int>& changes) const;
   /// A unit for the compiler: this kernel alone, with these values of its tuning parameters.

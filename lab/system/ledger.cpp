@@ -72,7 +72,7 @@ Ledger::Ledger(const std::string& path, bool resume, bool overwrite)
     }
     lines_.push_back(std::move(line));
   }
-  // Of a run that was killed at its first line there is a part of it.
+  // A run that was killed at its first line has left a part of it.
   constexpr std::string_view kBegin = R"({"kind":"run")";
   if (sound == 0 && text.substr(0, kBegin.size()) != kBegin.substr(0, text.size())) {
     fail("{}: is no ledger", io::escape(path));

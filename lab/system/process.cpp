@@ -215,7 +215,7 @@ class ProcessGroup {
  private:
   static constexpr int kMostFiles = 1 << 16;  // open ones, where close_range(2) is not there
 
-  /// In the copy, where only what is safe in a signal handler may be called.
+  /// Runs in the copy, where only what is safe in a signal handler may be called.
   [[noreturn]] static void lead(int leash) {
     setpgid(0, 0);
     for (const int one : {SIGHUP, SIGINT, SIGTERM}) {
