@@ -52,7 +52,7 @@ Case attention_case(const ops::AttentionProblem& problem, const AttentionInputs&
   return case_of<AttentionWorkload>(name, problem, how);
 }
 
-struct CardOf {
+struct CardTitle {
   std::string name;
   std::string operation;
   DType type;
@@ -201,20 +201,20 @@ Case attention_with(ops::AttentionProblem problem, bool packed, ProblemFields& f
   return one;
 }
 
-Card empty_card(const CardOf& of) {
+Card empty_card(const CardTitle& title) {
   const auto levels = gpu::attention_level_names();
-  return {.name = of.name,
-          .operation = of.operation,
+  return {.name = title.name,
+          .operation = title.operation,
           .levels = {levels.begin(), levels.end()},
-          .kernels = limits_of(of.type),
+          .kernels = limits_of(title.type),
           .speed_gates = {{.peer = "cuDNN",
                            .least_ratio = 0.9,
                            .reason = "within a tenth of the vendor's own kernel"}}};
 }
 
-void add(Card& card, const CardOf& of, ops::AttentionProblem problem, AttentionLayout layout,
+void add(Card& card, const CardTitle& title, ops::AttentionProblem problem, AttentionLayout layout,
          bool bench) {
-  problem.type = of.type;
+  problem.type = title.type;
   Case one = attention_case(problem, {.layout = layout});
   one.bench = bench;
   one.small = !bench && problem.batch * problem.queries <= 1024;
@@ -297,13 +297,13 @@ void add_acceptance(Card& card, DType type) {
   }
 }
 
-Card encoder_card(const CardOf& of) {
+Card encoder_card(const CardTitle& title) {
   struct Size {
     std::int64_t batch, heads, tokens, head_dim;
     bool bench = false;
   };
-  Card card = empty_card(of);
-  card.problem = [type = of.type](ProblemFields& fields) {
+  Card card = empty_card(title);
+  card.problem = [type = title.type](ProblemFields& fields) {
     ops::AttentionProblem problem = problem_of(1024, 12, 196, 196, 64);
     problem.type = type;
     return attention_with(problem, true, fields);
@@ -332,19 +332,19 @@ Card encoder_card(const CardOf& of) {
         Size{2, 3, 50, 40},          Size{1, 2, 130, 120},         Size{1024, 12, 196, 64, true},
         Size{1, 12, 196, 64, true},  Size{256, 16, 256, 72, true}, Size{64, 16, 729, 72, true},
         Size{64, 12, 1024, 64, true}}) {
-    add(card, of, problem_of(size.batch, size.heads, size.tokens, size.tokens, size.head_dim),
+    add(card, title, problem_of(size.batch, size.heads, size.tokens, size.tokens, size.head_dim),
         AttentionLayout::kPacked, size.bench);
   }
   return card;
 }
 
-Card long_card(const CardOf& of) {
+Card long_card(const CardTitle& title) {
   struct Size {
     std::int64_t queries, keys, head_dim;
     bool causal;
   };
-  Card card = empty_card(of);
-  card.problem = [type = of.type](ProblemFields& fields) {
+  Card card = empty_card(title);
+  card.problem = [type = title.type](ProblemFields& fields) {
     ops::AttentionProblem problem = problem_of(4, 16, 4096, 4096, 128);
     problem.type = type;
     return attention_with(problem, false, fields);
@@ -355,11 +355,11 @@ Card long_card(const CardOf& of) {
         Size{113, 203, 128, true}, Size{333, 777, 64, true}, Size{190, 77, 96, false},
         Size{1023, 1024, 128, true}, Size{1000, 1000, 72, true}, Size{641, 641, 96, true},
         Size{161, 161, 128, true}, Size{129, 129, 64, true}, Size{65, 130, 80, true}}) {
-    add(card, of, problem_of(2, 2, size.queries, size.keys, size.head_dim, size.causal),
+    add(card, title, problem_of(2, 2, size.queries, size.keys, size.head_dim, size.causal),
         AttentionLayout::kSeparate, false);
   }
   for (const bool causal : {false, true}) {
-    add(card, of, problem_of(4, 16, 4096, 4096, 128, causal), AttentionLayout::kSeparate, true);
+    add(card, title, problem_of(4, 16, 4096, 4096, 128, causal), AttentionLayout::kSeparate, true);
   }
   card.gates = {filled_gate("wgmma", problem_of(4, 16, 4096, 4096, 128))};
   return card;

@@ -82,7 +82,7 @@ Tensor repeated_row(const std::string& name, DType type, std::int64_t rows, std:
   for (std::size_t i = 0; i < values.size(); ++i) {
     values[i] = row.at(0, static_cast<std::int64_t>(i) % columns);
   }
-  return Tensor::of(name, type, rows, columns, values);
+  return Tensor::from_values(name, type, rows, columns, values);
 }
 
 }  // namespace
@@ -365,7 +365,7 @@ void AttentionWorkload::framework(const Tile& tile, std::span<double> values) co
 
 std::vector<Mutant> AttentionWorkload::mutants() const {
   std::vector<Mutant> all;
-  const auto with = [&](const char* name, std::size_t which, const Tensor& tensor) {
+  const auto add = [&](const char* name, std::size_t which, const Tensor& tensor) {
     all.push_back({name, with_input(which, tensor)});
   };
   const auto mistaken = [&](const char* name, Mistake mistake) {
@@ -374,14 +374,14 @@ std::vector<Mutant> AttentionWorkload::mutants() const {
   };
   if (how_.layout == AttentionLayout::kPacked) {
     const std::int64_t width = problem_.heads * problem_.head_dim;
-    with("keys and values swapped", 0, inputs_[0].columns_swapped(width, 2 * width, width));
+    add("keys and values swapped", 0, inputs_[0].columns_swapped(width, 2 * width, width));
     if (problem_.heads > 1) {
-      with("keys of the neighbouring head", 0,
-           inputs_[0].columns_swapped(width, width + problem_.head_dim, problem_.head_dim));
+      add("keys of the neighbouring head", 0,
+          inputs_[0].columns_swapped(width, width + problem_.head_dim, problem_.head_dim));
     }
   } else {
-    with("keys one off", kKey, inputs_[kKey].rows_moved(1));
-    with("values one off", kValue, inputs_[kValue].rows_moved(1));
+    add("keys one off", kKey, inputs_[kKey].rows_moved(1));
+    add("values one off", kValue, inputs_[kValue].rows_moved(1));
   }
   mistaken("skip the scale", Mistake::kSkipScale);
   if (problem_.keys > kBlock) {

@@ -323,8 +323,8 @@ void GemmWorkload::framework(const Tile& tile, std::span<double> values) const {
   }
 }
 
-std::shared_ptr<const Workload> GemmWorkload::with(Tensor GemmTensors::* which,
-                                                   const Tensor& tensor) const {
+std::shared_ptr<const Workload> GemmWorkload::with_tensor(Tensor GemmTensors::* which,
+                                                          const Tensor& tensor) const {
   return changed([&](GemmWorkload& copy) {
     copy.tensors_.*which = tensor;
     copy.gather_inputs();
@@ -334,7 +334,7 @@ std::shared_ptr<const Workload> GemmWorkload::with(Tensor GemmTensors::* which,
 std::vector<Mutant> GemmWorkload::mutants() const {
   std::vector<Mutant> all;
   const auto add = [&](const char* name, Tensor GemmTensors::* which, const Tensor& tensor) {
-    all.push_back({name, with(which, tensor)});
+    all.push_back({name, with_tensor(which, tensor)});
   };
   constexpr std::int64_t kUnit = 16;  // bytes or elements that copies and swizzles move as one
   if (problem_.k >= 2 * kUnit) {
@@ -399,8 +399,9 @@ std::vector<Mutant> GemmWorkload::block_mutants() const {
       }
     }
     all.push_back(
-        {name, with(&GemmTensors::a_scales, Tensor::of(scales.name(), scales.type(), scales.rows(),
-                                                       scales.columns(), changed))});
+        {name, with_tensor(&GemmTensors::a_scales,
+                           Tensor::from_values(scales.name(), scales.type(), scales.rows(),
+                                               scales.columns(), changed))});
   };
   add("scale of the neighbouring block", [&](std::int64_t row, std::int64_t block) {
     return layout.place(row, (block + 1) % layout.blocks());
@@ -488,8 +489,9 @@ Poisoned GemmWorkload::poisoned() const {
   }
   const std::int64_t row = problem_.m / 2;
   const double nan = std::nan("");
-  return {problem_.row_scale ? with(&GemmTensors::row_scale, tensors_.row_scale.with(0, row, nan))
-                             : with(&GemmTensors::a, tensors_.a.with(row, problem_.k - 1, nan)),
+  return {problem_.row_scale
+              ? with_tensor(&GemmTensors::row_scale, tensors_.row_scale.with_value(0, row, nan))
+              : with_tensor(&GemmTensors::a, tensors_.a.with_value(row, problem_.k - 1, nan)),
           row};
 }
 

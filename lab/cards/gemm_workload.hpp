@@ -63,8 +63,8 @@ class GemmWorkload final : public OperatorWorkload<GemmWorkload, gpu::GemmProble
   void compute(const Tile& tile, std::span<double> values) const;
 
   /// A copy in which one of the tensors is another.
-  [[nodiscard]] std::shared_ptr<const Workload> with(Tensor GemmTensors::* which,
-                                                     const Tensor& tensor) const;
+  [[nodiscard]] std::shared_ptr<const Workload> with_tensor(Tensor GemmTensors::* which,
+                                                            const Tensor& tensor) const;
   /// The tensors that there are become the inputs.
   void gather_inputs();
 

@@ -52,7 +52,7 @@ class RowsWorkload : public OperatorWorkload<Own, Problem> {
   // A scale a row hides a NaN from integers, and from a maximum.
   [[nodiscard]] Poisoned poisoned() const override {
     const std::int64_t row = x().rows() / 2;
-    return {this->with_input(0, x().with(row, x().columns() - 1, std::nan(""))), row};
+    return {this->with_input(0, x().with_value(row, x().columns() - 1, std::nan(""))), row};
   }
 
  protected:

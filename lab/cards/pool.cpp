@@ -87,8 +87,8 @@ class PoolWorkload final : public OperatorWorkload<PoolWorkload, ops::PoolProble
       return 1.0 / std::sqrt(static_cast<double>(depth));
     };
     const auto draw = [&](const char* name, DType type, std::int64_t rows, std::int64_t columns,
-                          Draw of) {
-      inputs_.push_back(Tensor::random(name, type, rows, columns, of, salt++));
+                          Draw values) {
+      inputs_.push_back(Tensor::random(name, type, rows, columns, values, salt++));
     };
     const auto layer = [&](const char* name, std::int64_t out, std::int64_t in) {
       draw((std::string(name) + " weight").c_str(), DType::kBF16, out, in, {0.0, 1.5 * width(in)});

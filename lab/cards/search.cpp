@@ -75,7 +75,7 @@ class BoundsWorkload final : public OperatorWorkload<BoundsWorkload, BoundsProbl
         terms.push_back(size * part(random));
       }
     }
-    inputs_.push_back(Tensor::of("terms", DType::kF32, room, 4, terms));
+    inputs_.push_back(Tensor::from_values("terms", DType::kF32, room, 4, terms));
     draw_queries(random, part);
     if (problem.pairs > 0) {
       for (std::int64_t i = 0; i < problem.pairs; ++i) {
@@ -198,12 +198,13 @@ class BoundsWorkload final : public OperatorWorkload<BoundsWorkload, BoundsProbl
     if (mistake_ == BoundsMistake::kNextQuery) {
       query = (query + 1) % std::max<std::int64_t>(2, problem_.queries);
     }
-    const std::int16_t* const own = query_codes_.data() + query * problem_.stride;
+    const std::int16_t* const codes_of_query = query_codes_.data() + query * problem_.stride;
     std::int32_t sum = 0;
     for (std::size_t at = 0; at < codes.size(); ++at) {
-      const std::int32_t code = mistake_ == BoundsMistake::kNoLowByte
-                                    ? (own[at] + row_search::kHigh / 2) & ~(row_search::kHigh - 1)
-                                    : own[at];
+      const std::int32_t code =
+          mistake_ == BoundsMistake::kNoLowByte
+              ? (codes_of_query[at] + row_search::kHigh / 2) & ~(row_search::kHigh - 1)
+              : codes_of_query[at];
       sum += static_cast<std::int32_t>(codes[at]) * code;
     }
     const row_search::QueryTerms& other = query_terms_[static_cast<std::size_t>(query)];

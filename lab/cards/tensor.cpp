@@ -164,8 +164,8 @@ Tensor Tensor::raw(std::string name, std::span<const std::byte> bytes) {
   return tensor;
 }
 
-Tensor Tensor::of(std::string name, DType type, std::int64_t rows, std::int64_t columns,
-                  std::span<const double> values) {
+Tensor Tensor::from_values(std::string name, DType type, std::int64_t rows, std::int64_t columns,
+                           std::span<const double> values) {
   Tensor tensor = uniform(std::move(name), type, rows, columns, 0.0);
   if (static_cast<std::int64_t>(values.size()) != tensor.count()) {
     fail("tensor {} takes {} values, not {}", tensor.name_, tensor.count(), values.size());
@@ -246,7 +246,7 @@ Tensor Tensor::neighbours_swapped() const {
   return columns_swapped(best, best + 1, 1);
 }
 
-Tensor Tensor::with(std::int64_t row, std::int64_t column, double value) const {
+Tensor Tensor::with_value(std::int64_t row, std::int64_t column, double value) const {
   const Tensor whole = rearranged(
       [this](std::int64_t r, std::int64_t c) { return r * columns_ + c; });  // its own block
   std::vector<std::byte> block(whole.block().begin(), whole.block().end());

@@ -37,8 +37,8 @@ class Tensor {
   /// One row of bytes, as they are: what a kernel takes in an order of its own.
   static Tensor raw(std::string name, std::span<const std::byte> bytes);
   /// A tensor of these values, as many as rows * columns.
-  static Tensor of(std::string name, DType type, std::int64_t rows, std::int64_t columns,
-                   std::span<const double> values);
+  static Tensor from_values(std::string name, DType type, std::int64_t rows, std::int64_t columns,
+                            std::span<const double> values);
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] DType type() const { return type_; }
@@ -78,7 +78,7 @@ class Tensor {
   /// in the first row. Others might be all but equal.
   [[nodiscard]] Tensor neighbours_swapped() const;
   /// The same with one other element.
-  [[nodiscard]] Tensor with(std::int64_t row, std::int64_t column, double value) const;
+  [[nodiscard]] Tensor with_value(std::int64_t row, std::int64_t column, double value) const;
 
  private:
   class Block {

@@ -198,9 +198,9 @@ class FlowReader {
 /// What follows from where a role's own instructions stand.
 struct RoleReach {
   const Role* role = nullptr;
-  const Instruction* own = nullptr;  // the first of them
-  Blocks leads;                      // blocks from which one of them is reached
-  Blocks follows;                    // blocks that are reached from one of them
+  const Instruction* first = nullptr;  // of its own
+  Blocks leads;                        // blocks from which one of them is reached
+  Blocks follows;                      // blocks that are reached from one of them
 };
 
 }  // namespace
@@ -275,7 +275,7 @@ RoleParts find_roles(std::span<const Instruction> instructions, std::span<const 
   const auto at = [&](const Instruction& one) {
     return one.address - instructions.front().address;
   };
-  const auto of = [&](std::size_t block) {
+  const auto instructions_of = [&](std::size_t block) {
     return instructions.subspan(blocks[block].first, blocks[block].last - blocks[block].first);
   };
 
@@ -285,14 +285,14 @@ RoleParts find_roles(std::span<const Instruction> instructions, std::span<const 
   for (const Role& role : roles) {
     RoleReach reach{&role, nullptr, Blocks(blocks.size()), {}};
     for (std::size_t block = 0; block < blocks.size(); ++block) {
-      for (const Instruction& one : of(block)) {
+      for (const Instruction& one : instructions_of(block)) {
         if (entered[block] && one.is(role.instruction)) {
-          reach.own = reach.own == nullptr ? &one : reach.own;
+          reach.first = reach.first == nullptr ? &one : reach.first;
           reach.leads[block] = true;
         }
       }
     }
-    if (reach.own == nullptr) {
+    if (reach.first == nullptr) {
       result.faults.push_back(fmt::format("the role '{}' has no {}", role.name, role.instruction));
     }
     reach.follows = reach.leads;
@@ -306,8 +306,8 @@ RoleParts find_roles(std::span<const Instruction> instructions, std::span<const 
         if (from.follows[block] && to.leads[block]) {
           result.faults.push_back(fmt::format(
               "a path leads from the {} ({} at {:#x}) to the {} ({} at {:#x}), by way of {:#x}",
-              from.role->name, from.own->name, at(*from.own), to.role->name, to.own->name,
-              at(*to.own), at(of(block).front())));
+              from.role->name, from.first->name, at(*from.first), to.role->name, to.first->name,
+              at(*to.first), at(instructions_of(block).front())));
           break;
         }
       }
@@ -319,20 +319,20 @@ RoleParts find_roles(std::span<const Instruction> instructions, std::span<const 
         std::ranges::count_if(reaches, [&](const auto& r) { return r.leads[block]; });
     const auto follows =
         std::ranges::count_if(reaches, [&](const auto& r) { return r.follows[block]; });
-    const auto own = std::ranges::find_if(
+    const auto reach = std::ranges::find_if(
         reaches, [&](const auto& r) { return r.leads[block] || r.follows[block]; });
-    result.parts[block] = !entered[block]        ? (calls ? kFunctions : kPadding)
-                          : leads > 1            ? kPrologue
-                          : follows > 1          ? kEpilogue
-                          : own != reaches.end() ? std::string_view(own->role->name)
-                                                 : kIdle;
-    const bool role = own != reaches.end() && result.parts[block] == own->role->name;
-    for (const Instruction& one : of(block)) {
+    result.parts[block] = !entered[block]          ? (calls ? kFunctions : kPadding)
+                          : leads > 1              ? kPrologue
+                          : follows > 1            ? kEpilogue
+                          : reach != reaches.end() ? std::string_view(reach->role->name)
+                                                   : kIdle;
+    const bool role = reach != reaches.end() && result.parts[block] == reach->role->name;
+    for (const Instruction& one : instructions_of(block)) {
       if (role && is_barrier_of_all(one) && one.is("BAR")) {
         result.faults.push_back(fmt::format(
             "{} at {:#x}, of the {}, waits for all threads of the block, where the other "
             "roles never come",
-            one.name, at(one), own->role->name));
+            one.name, at(one), reach->role->name));
       }
       // Once roles have met again, they may not multiply, touch memory or reduce together.
       if (result.parts[block] == kEpilogue && is_work(kind_of(one.name))) {
@@ -345,7 +345,7 @@ RoleParts find_roles(std::span<const Instruction> instructions, std::span<const 
   // Barriers stand between the first instruction and every role.
   Blocks unsynchronised(blocks.size());
   const auto has_barrier = [&](std::size_t block) {
-    return std::ranges::any_of(of(block), is_barrier_of_all);
+    return std::ranges::any_of(instructions_of(block), is_barrier_of_all);
   };
   for (std::size_t block = 0; block < blocks.size(); ++block) {
     if (has_barrier(block)) {
@@ -359,7 +359,7 @@ RoleParts find_roles(std::span<const Instruction> instructions, std::span<const 
       if (unsynchronised[block] && result.parts[block] == reach.role->name && !has_barrier(block)) {
         result.faults.push_back(
             fmt::format("no barrier of all threads stands before the {} ({:#x})", reach.role->name,
-                        at(of(block).front())));
+                        at(instructions_of(block).front())));
         break;
       }
     }

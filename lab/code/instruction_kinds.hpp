@@ -10,7 +10,7 @@ namespace fovea::lab {
 
 using gpu::InstructionKind;
 
-/// Of an instruction by its full name ("LDG.E.128"), on this architecture (90); 0: on any.
+/// The kind of an instruction by its full name ("LDG.E.128"), on this architecture (90); 0: on any.
 [[nodiscard]] InstructionKind kind_of(std::string_view name, int arch = 0,
                                       gpu::Archs archs = gpu::kArchs);
 

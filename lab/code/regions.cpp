@@ -133,35 +133,35 @@ std::vector<std::string> check_demands(const RegionLimits& limits, const Paramet
 
 std::vector<LinedKernel> with_lines(std::span<const gpu::KernelImage* const> unit) {
   const RegionLines regions = find_regions(KernelSources::built_in().files());
-  const std::vector<std::byte> own = gpu::unpack(*unit.front());
+  const std::vector<std::byte> cubin = gpu::unpack(*unit.front());
   AssembledUnit assembled;
-  if (!has_lines(own)) {
+  if (!has_lines(cubin)) {
     assembled = assemble_with_lines(*unit.front());
   }
-  const std::span<const std::byte> code = assembled.cubin.empty() ? own : assembled.cubin;
+  const std::span<const std::byte> code = assembled.cubin.empty() ? cubin : assembled.cubin;
   const std::string listing = disassemble(code, {"-gi", "-c", "-ndf"}, unit.front()->name);
   std::vector<LinedKernel> kernels;
   for (const gpu::KernelImage* const image : unit) {
     kernels.push_back(
         {.compiler = assembled.assembler,
-         .same = instructions_of(code, image->name) == instructions_of(own, image->name),
+         .same = instructions_of(code, image->name) == instructions_of(cubin, image->name),
          .image = *image,
          .regions = count_by_region(listing_of(listing, image->name), regions)});
   }
   return kernels;
 }
 
-LinedKernel with_lines(const gpu::KernelImage& own, const KernelSources& sources) {
+LinedKernel with_lines(const gpu::KernelImage& image, const KernelSources& sources) {
   LinedKernel lined;
-  lined.compiled = compile(sources, own.kernel, sources.kernel(own.name).values,
-                           {.target = target_of(own.kernel, own.arch), .lines = true});
+  lined.compiled = compile(sources, image.kernel, sources.kernel(image.name).values,
+                           {.target = target_of(image.kernel, image.arch), .lines = true});
   lined.compiler = lined.compiled.compiler;
   lined.image = lined.compiled.image;
   lined.image.packed = lined.compiled.cubin;
   lined.regions =
       count_by_region(disassemble(lined.image, {"-gi", "-c"}), find_regions(sources.files()));
-  lined.same = instructions_of(lined.compiled.cubin, own.name) ==
-               instructions_of(gpu::unpack(own), own.name);
+  lined.same = instructions_of(lined.compiled.cubin, image.name) ==
+               instructions_of(gpu::unpack(image), image.name);
   return lined;
 }
 

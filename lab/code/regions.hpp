@@ -52,6 +52,6 @@ struct LinedKernel {
 /// of their PTX. Throws fovea::Error when there is no ptxas.
 [[nodiscard]] std::vector<LinedKernel> with_lines(std::span<const gpu::KernelImage* const> unit);
 /// What a compiler makes of these sources of the kernel. Throws fovea::Error when there is none.
-[[nodiscard]] LinedKernel with_lines(const gpu::KernelImage& own, const KernelSources& sources);
+[[nodiscard]] LinedKernel with_lines(const gpu::KernelImage& image, const KernelSources& sources);
 
 }  // namespace fovea::lab

@@ -45,9 +45,9 @@ struct Job : EmulatedJob {
   std::shared_ptr<SharedInputs> inputs;
 };
 
-/// `made`: of each card a case beside its quick ones; where one was asked for, the only one.
+/// `larger`: a case of each card beside its quick ones; where one was asked for, the only one.
 std::vector<Job> jobs_of(std::span<const Card* const> cards,
-                         const std::vector<std::optional<Case>>& made,
+                         const std::vector<std::optional<Case>>& larger,
                          const EmulatedCheckOptions& options, const gpu::DeviceInfo& device) {
   std::vector<Job> jobs;
   const auto add = [&](const Card& card, const Case& one) {
@@ -67,8 +67,8 @@ std::vector<Job> jobs_of(std::span<const Card* const> cards,
         add(*cards[i], one);
       }
     }
-    if (made[i]) {
-      add(*cards[i], *made[i]);
+    if (larger[i]) {
+      add(*cards[i], *larger[i]);
     }
   }
   return jobs;
@@ -166,7 +166,7 @@ int check_emulated(std::span<const Card* const> cards, const EmulatedCheckOption
                    const std::function<void(const CheckResult&)>& report) {
   std::vector<const Card*> with_kernels;
   // The case of each card that was asked for, or one that fills pipelines more than once.
-  std::vector<std::optional<Case>> made;
+  std::vector<std::optional<Case>> larger;
   const gpu::DeviceInfo info = options.gpu != nullptr
                                    ? options.gpu->info()
                                    : gpu::open_emulated_device({.arch = options.arch})->info();
@@ -175,15 +175,15 @@ int check_emulated(std::span<const Card* const> cards, const EmulatedCheckOption
     if (carries_kernels(*card, info) && !asked.empty()) {
       with_kernels.push_back(card);
       if (!options.only_case.empty()) {
-        made.emplace_back(std::move(asked.front()));
+        larger.emplace_back(std::move(asked.front()));
       } else if (!card->emulated.empty()) {
-        made.emplace_back(find_case(*card, card->emulated.front()));
+        larger.emplace_back(find_case(*card, card->emulated.front()));
       } else {
-        made.emplace_back();
+        larger.emplace_back();
       }
     }
   }
-  std::vector<Job> jobs = jobs_of(with_kernels, made, options, info);
+  std::vector<Job> jobs = jobs_of(with_kernels, larger, options, info);
   if (jobs.empty()) {
     fail(
         "nothing was checked: this program has no kernels of these cards for {}, or none of their "

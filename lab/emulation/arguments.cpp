@@ -80,8 +80,8 @@ void fill(std::array<T, kCount>& to, const std::vector<std::uint64_t>& from) {
 TensorMapArgument read_tensor_map(const Field& field, const std::vector<Buffer>& buffers) {
   field.expect_keys(
       {"buffer", "offset", "type", "dims", "strides", "box", "element_strides", "swizzle", "fill"});
-  TensorMapArgument map{.of = read_address(field, buffers), .desc = {}};
-  const Buffer& buffer = buffers[map.of.buffer];
+  TensorMapArgument map{.address = read_address(field, buffers), .desc = {}};
+  const Buffer& buffer = buffers[map.address.buffer];
   const auto named = field.find("type");
   const ElementType type = named ? type_in(*named) : buffer.type;
   map.desc.type = map_type(type);

@@ -98,7 +98,7 @@ void Emulation::write_argument(const Argument& argument, std::span<std::byte> to
     std::memcpy(to.data(), &value, sizeof(value));
   } else if (const auto* map = std::get_if<TensorMapArgument>(&argument.what)) {
     emu::TensorMapDesc desc = map->desc;
-    desc.address = addresses_[map->of.buffer] + map->of.offset;
+    desc.address = addresses_[map->address.buffer] + map->address.offset;
     try {
       std::ranges::copy(emu::encode(desc), to.begin());
     } catch (const emu::Error& error) {

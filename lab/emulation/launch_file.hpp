@@ -41,7 +41,7 @@ struct BufferAddress {
 };
 
 struct TensorMapArgument {
-  BufferAddress of{};
+  BufferAddress address{};
   emu::TensorMapDesc desc{};  // whose address is not known yet
 };
 

@@ -48,10 +48,10 @@ Plan baseline_of(const CandidateSetting& setting, const Workload& workload,
 /// Files that the program's own sources do not have like this.
 std::vector<std::string> changed_files(const KernelSources& sources) {
   std::vector<std::string> changed;
-  const auto& own = KernelSources::built_in().files();
+  const auto& built_in = KernelSources::built_in().files();
   for (const auto& [path, text] : sources.files()) {
-    const auto found = own.find(path);
-    if (found == own.end() || found->second != text) {
+    const auto found = built_in.find(path);
+    if (found == built_in.end() || found->second != text) {
       changed.push_back(path);
     }
   }

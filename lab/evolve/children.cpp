@@ -180,9 +180,9 @@ std::vector<std::string> command_about(const ChildEvaluator::Setup& setup, const
   std::vector<std::string> words = {setup.program, "kernel", command};
   words.insert(words.end(), setup.question.begin(), setup.question.end());
   Json changes = Json::object();
-  const ParameterValues& own = setup.sources->kernel(variant.kernel).values;
+  const ParameterValues& defaults = setup.sources->kernel(variant.kernel).values;
   for (const auto& [name, value] : variant.values) {
-    if (value_of(own, name) != value) {
+    if (value_of(defaults, name) != value) {
       changes[name] = value;
     }
   }

@@ -98,12 +98,12 @@ void add_encoder_figures(const TimesJson& rows, const std::map<std::string, doub
     if (batch <= 0 || rate <= 0) {
       continue;
     }
-    const std::map<std::string, double> own = ceilings_in(section_of(one, "ceilings"));
+    const std::map<std::string, double> measured = ceilings_in(section_of(one, "ceilings"));
     figures.push_back(
         {.what = fmt::format("encoder {}, batch {:.0f}", word_in(one, "precision"), batch),
          .work = number_in(one, "gflop_per_second") * number_in(one, "median_seconds"),
          .seconds = batch / rate,
-         .ceilings = own.empty() ? ceilings : own});
+         .ceilings = measured.empty() ? ceilings : measured});
   }
 }
 

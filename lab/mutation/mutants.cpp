@@ -80,7 +80,8 @@ class Mutants {
   }
 
   // The statement with another text in the place of an operand, or of a part of one.
-  static std::string with(const Statement& statement, std::string_view part, std::string_view by) {
+  static std::string replaced(const Statement& statement, std::string_view part,
+                              std::string_view by) {
     std::string text(statement.text);
     text.replace(static_cast<std::size_t>(part.data() - statement.text.data()), part.size(), by);
     return text;
@@ -91,7 +92,7 @@ class Mutants {
                std::string_view operation, std::string_view by) {
     add(statement, std::move(kind),
         fmt::format("{{ .reg .b{} {}; {} {}, {}, {}; {} }}", bits, kNew, operation, kNew, operand,
-                    by, with(statement, operand, kNew)));
+                    by, replaced(statement, operand, kNew)));
   }
 
   void delete_it(const Statement& statement) {
@@ -154,7 +155,7 @@ class Mutants {
                groups);
         }
         add(statement, fmt::format("{} leaves one more", opcode),
-            with(statement, groups, std::to_string(count + 1)));
+            replaced(statement, groups, std::to_string(count + 1)));
       }
     }
   }
@@ -183,7 +184,7 @@ class Mutants {
       if (has_arrivals_) {
         compute(statement, "barrier of another number", statement.operands[0], 32, "xor.b32", "8");
       } else if (!is_digit(statement.operands[0]) && !constants_.contains(statement.operands[0])) {
-        add(statement, "barrier of all groups", with(statement, statement.operands[0], "1"));
+        add(statement, "barrier of all groups", replaced(statement, statement.operands[0], "1"));
       }
       compute(statement, "barrier of a warp more", statement.operands[1], 32, "add.u32", "32");
       compute(statement, "barrier of a warp fewer", statement.operands[1], 32, "sub.u32", "32");

@@ -184,7 +184,8 @@ std::shared_ptr<GemmShared> share(gpu::KernelCache& kernels, const gpu::GemmProb
     for (std::int64_t column = 0; column < problem.n; ++column) {
       bias.push_back(tensors.bias.at(0, column));
     }
-    shared->bias = upload(device, Tensor::of("bias", DType::kBF16, 1, problem.n, bias), stream);
+    shared->bias =
+        upload(device, Tensor::from_values("bias", DType::kBF16, 1, problem.n, bias), stream);
   }
   shared->scales = upload(device, Tensor::uniform("ones", DType::kF32, 1, problem.m, 1.0), stream);
   if (has_mxfp8_peer(problem, device.info().arch())) {

@@ -10,7 +10,7 @@
 
 namespace fovea::lab {
 
-/// Of a case: the kernel that runs it, and what one unit of its work takes
+/// A case: the kernel that runs it, and what one unit of its work takes
 /// (lab/predict/kernel_work.hpp).
 struct CountedCase {
   std::string card;
@@ -20,7 +20,7 @@ struct CountedCase {
   std::array<OperationCounts, 2> counts{};
 };
 
-/// Those of kernels for the architecture, from lab/predict/data/, which scripts/count-instructions
+/// Cases of kernels for the architecture, from lab/predict/data/, which scripts/count-instructions
 /// writes; of an architecture without a file none. By card, as they are listed there.
 [[nodiscard]] std::span<const CountedCase> counted_cases(int arch);
 

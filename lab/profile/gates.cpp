@@ -56,45 +56,46 @@ std::string asked(const Gate& gate) {
 }
 
 /// What the roofline asks of a problem that fills the GPU.
-void add_roofline(std::vector<Gate>& gates, const ProfileGate& of, const Work& work,
+void add_roofline(std::vector<Gate>& gates, const ProfileGate& demand, const Work& work,
                   const Ceilings& ceilings, const gpu::DeviceInfo& device) {
-  const Roofline line = roofline(of, work, ceilings, device);
+  const Roofline line = roofline(demand, work, ceilings, device);
   const double seconds = line.seconds();
   gates.push_back(
-      {"seconds", false, seconds / of.reach,
+      {"seconds", false, seconds / demand.reach,
        fmt::format("{:.0f}% of the roofline: products {:.1f} us, exponentials {:.1f} us, "
                    "operands {:.1f} us, together {:.1f} us",
-                   100 * of.reach, line.matrix * 1e6, line.special * 1e6, line.memory * 1e6,
+                   100 * demand.reach, line.matrix * 1e6, line.special * 1e6, line.memory * 1e6,
                    seconds * 1e6)});
   if (line.memory > line.matrix + line.special) {
     // The last that is written is still in the L2 cache at the end.
     const double kept = std::min(0.5, static_cast<double>(device.l2_bytes) / work.bytes);
     gates.push_back(
         {"dram_bytes_per_second", true,
-         of.reach * (1 - kept) * ceilings.copy_bytes_per_second * line.memory / seconds,
+         demand.reach * (1 - kept) * ceilings.copy_bytes_per_second * line.memory / seconds,
          fmt::format("device memory bounds it: {:.0f}% of what its operands need at the "
                      "copy rate of {:.0f} GB/s, less {:.0f}% that the L2 cache keeps",
-                     100 * of.reach, ceilings.copy_bytes_per_second * 1e-9, 100 * kept)});
-  } else if (of.least_matrix == 0) {
+                     100 * demand.reach, ceilings.copy_bytes_per_second * 1e-9, 100 * kept)});
+  } else if (demand.least_matrix == 0) {
     const double per_clock = matrix_rate(device.arch()) * (work.one_byte ? 2 : 1);
     const double peak =
         std::max(per_clock * device.sm_count * clock(device), ceiling_of(work, ceilings));
-    gates.push_back({"matrix_units", true, of.reach * work.flops / peak / seconds,
+    gates.push_back({"matrix_units", true, demand.reach * work.flops / peak / seconds,
                      fmt::format("the SMs bound it: {:.0f}% of the cycles that its products need "
                                  "at the highest clock, {:.1f} of {:.1f} us",
-                                 100 * of.reach, work.flops / peak * 1e6, seconds * 1e6)});
+                                 100 * demand.reach, work.flops / peak * 1e6, seconds * 1e6)});
   }
   constexpr double kMoreBytes = 1.15;  // edges of tiles and of sectors
-  const double bytes = of.reads * work.bytes;
+  const double bytes = demand.reads * work.bytes;
   if (bytes > 4.0 * static_cast<double>(device.l2_bytes)) {
     gates.push_back({"dram_bytes", false, kMoreBytes * bytes,
-                     of.reads == 1 ? "each operand is read or written once"
-                                   : fmt::format("its operands pass {:.0f} times", of.reads)});
+                     demand.reads == 1
+                         ? "each operand is read or written once"
+                         : fmt::format("its operands pass {:.0f} times", demand.reads)});
   }
 }
 
 /// What warps may wait for; a queue that fills, or a fence, is never a design's intention.
-void add_stalls(std::vector<Gate>& gates, const ProfileGate& of) {
+void add_stalls(std::vector<Gate>& gates, const ProfileGate& demand) {
   constexpr double kQueue = 0.10;
   constexpr double kFence = 0.05;
   const auto add = [&](const char* figure, double limit, const char* model) {
@@ -104,9 +105,9 @@ void add_stalls(std::vector<Gate>& gates, const ProfileGate& of) {
   add("stall_lg_throttle", kQueue, "global memory is accessed 16 bytes a lane, or by TMA");
   add("stall_mio_throttle", kQueue, "shared memory is accessed 16 bytes a lane");
   add("stall_drain", kQueue, "stores are whole sectors, and done long before the end");
-  add("stall_barrier", of.most_barrier,
-      of.most_barrier > kQueue ? "warpgroups take turns, each waiting for the other's half"
-                               : "warps rarely wait for each other");
+  add("stall_barrier", demand.most_barrier,
+      demand.most_barrier > kQueue ? "warpgroups take turns, each waiting for the other's half"
+                                   : "warps rarely wait for each other");
 }
 
 }  // namespace
@@ -130,50 +131,50 @@ double Roofline::seconds() const {
   return std::hypot(matrix + special, memory);
 }
 
-Roofline roofline(const ProfileGate& of, const Work& work, const Ceilings& ceilings,
+Roofline roofline(const ProfileGate& demand, const Work& work, const Ceilings& ceilings,
                   const gpu::DeviceInfo& device) {
   constexpr double kShown = 0.5;  // of exponentials: the rest runs under products
   const double matrix = ceiling_of(work, ceilings);
   if (matrix == 0 || ceilings.copy_bytes_per_second == 0) {
     fail("{} has no gates without the GPU's ceilings, which could not be measured", work.what);
   }
-  return {.matrix = work.flops / (matrix * of.matrix_rate),
-          .special =
-              kShown * of.exponentials / (kExponentialsPerClock * device.sm_count * clock(device)),
-          .memory = of.reads * work.bytes / ceilings.copy_bytes_per_second};
+  return {.matrix = work.flops / (matrix * demand.matrix_rate),
+          .special = kShown * demand.exponentials /
+                     (kExponentialsPerClock * device.sm_count * clock(device)),
+          .memory = demand.reads * work.bytes / ceilings.copy_bytes_per_second};
 }
 
-std::vector<Gate> gates_of(const ProfileGate& of, const Work& work, const Ceilings& ceilings,
+std::vector<Gate> gates_of(const ProfileGate& demand, const Work& work, const Ceilings& ceilings,
                            const gpu::DeviceInfo& device, int threads) {
   std::vector<Gate> gates;
-  if (of.reach > 0) {
-    add_roofline(gates, of, work, ceilings, device);
+  if (demand.reach > 0) {
+    add_roofline(gates, demand, work, ceilings, device);
   }
-  if (of.least_matrix > 0) {
-    gates.push_back({"matrix_units", true, of.least_matrix, of.reason});
+  if (demand.least_matrix > 0) {
+    gates.push_back({"matrix_units", true, demand.least_matrix, demand.reason});
   }
-  if (of.least_fma > 0) {
-    gates.push_back({"fma", true, of.least_fma, of.reason});
+  if (demand.least_fma > 0) {
+    gates.push_back({"fma", true, demand.least_fma, demand.reason});
   }
-  gates.push_back({"layout_conflict_share", false, of.most_conflicts,
-                   of.most_conflicts > 0.05 ? of.reason
-                                            : "shared memory is swizzled or padded: no two "
-                                              "addresses of an access share a bank"});
-  if (of.least_occupancy > 0) {
-    gates.push_back({"occupancy_reached", true, of.least_occupancy,
-                     of.least_occupancy < 0.7
+  gates.push_back({"layout_conflict_share", false, demand.most_conflicts,
+                   demand.most_conflicts > 0.05 ? demand.reason
+                                                : "shared memory is swizzled or padded: no two "
+                                                  "addresses of an access share a bank"});
+  if (demand.least_occupancy > 0) {
+    gates.push_back({"occupancy_reached", true, demand.least_occupancy,
+                     demand.least_occupancy < 0.7
                          ? "of the producer's four warps three end at once; the others stay"
                          : "of the warps that fit: as many CTAs as the SMs take, to the end"});
   }
-  const int ctas = of.ctas_per_sm;
+  const int ctas = demand.ctas_per_sm;
   const auto all = static_cast<double>(device.shared_bytes_per_block) + kSystemShared;
-  gates.push_back({"ctas_per_sm", true, double(ctas), of.ctas_reason});
+  gates.push_back({"ctas_per_sm", true, double(ctas), demand.ctas_reason});
   gates.push_back({"registers", false,
                    std::min(255.0, std::floor(kRegisters / (ctas * threads) / 8) * 8),
                    fmt::format("{} CTAs of {} threads share an SM's 65,536", ctas, threads)});
   gates.push_back({"shared_bytes", false, std::floor(all / ctas - kSystemShared),
                    fmt::format("{} CTAs share an SM's {:.0f} KiB", ctas, all / 1024)});
-  add_stalls(gates, of);
+  add_stalls(gates, demand);
   return gates;
 }
 
@@ -215,11 +216,11 @@ Profile in_one(std::span<const Profile> launches) {
   return one;
 }
 
-GateReport judge_gates(const Card& card, const ProfileGate& of, std::span<const Gate> gates,
+GateReport judge_gates(const Card& card, const ProfileGate& demand, std::span<const Gate> gates,
                        const Profile& profile) {
   GateReport report{.card = card.name,
-                    .case_name = of.case_name,
-                    .level = of.level,
+                    .case_name = demand.case_name,
+                    .level = demand.level,
                     .kernel = profile.kernel,
                     .seconds = profile["seconds"],
                     .results = {}};

@@ -64,11 +64,11 @@ struct Roofline {
   /// Units that are both nearly full wait for each other: the root of the sum of squares.
   [[nodiscard]] double seconds() const;
 };
-[[nodiscard]] Roofline roofline(const ProfileGate& of, const Work& work, const Ceilings& ceilings,
-                                const gpu::DeviceInfo& device);
+[[nodiscard]] Roofline roofline(const ProfileGate& demand, const Work& work,
+                                const Ceilings& ceilings, const gpu::DeviceInfo& device);
 
 /// The gates of a case, for CTAs of so many threads.
-[[nodiscard]] std::vector<Gate> gates_of(const ProfileGate& of, const Work& work,
+[[nodiscard]] std::vector<Gate> gates_of(const ProfileGate& demand, const Work& work,
                                          const Ceilings& ceilings, const gpu::DeviceInfo& device,
                                          int threads);
 
@@ -77,7 +77,7 @@ struct Roofline {
 [[nodiscard]] Profile in_one(std::span<const Profile> launches);
 
 /// What was read of the gates.
-[[nodiscard]] GateReport judge_gates(const Card& card, const ProfileGate& of,
+[[nodiscard]] GateReport judge_gates(const Card& card, const ProfileGate& demand,
                                      std::span<const Gate> gates, const Profile& profile);
 
 /// A table for people, a line a gate.

@@ -127,8 +127,8 @@ constexpr std::array kStalls = {
     Stall{"misc", "misc", "something else"},
 };
 
-double ratio(double value, double of) {
-  return of > 0 ? value / of : 0.0;
+double ratio(double value, double whole) {
+  return whole > 0 ? value / whole : 0.0;
 }
 
 /// Reasons with their shares of all waiting warps, by their names, all that this GPU has. Those of

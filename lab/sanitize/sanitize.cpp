@@ -134,11 +134,11 @@ void require_sanitizer(const SanitizeOptions& options) {
   (void)find_sanitizer();
 }
 
-std::vector<SanitizerRun> sanitize(const std::string& program, std::span<const Card* const> of,
+std::vector<SanitizerRun> sanitize(const std::string& program, std::span<const Card* const> named,
                                    const SanitizeOptions& options,
                                    const std::function<void(const SanitizerRun&)>& report) {
   const std::vector<std::string_view> tools = tools_of(options);
-  std::vector<const Card*> cards(of.begin(), of.end());
+  std::vector<const Card*> cards(named.begin(), named.end());
   std::ranges::stable_sort(cards, std::ranges::greater{}, small_cases);
   const std::string sanitizer = find_sanitizer();
   const std::size_t count = cards.size();

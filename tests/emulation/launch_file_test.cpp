@@ -160,7 +160,7 @@ TEST(LaunchFileTest, ATensorMapIsOfItsBufferUnlessItSaysOtherwise) {
       R"({"tensor_map": {"buffer": "x", "offset": 256, "type": "e4m3", "dims": [16, 4, 2],
           "strides": [32, 256], "box": [16, 2, 1], "element_strides": [1, 2, 1], "swizzle": "64B",
           "fill": "nan"}})");
-  EXPECT_EQ(full.of.offset, 256U);
+  EXPECT_EQ(full.address.offset, 256U);
   EXPECT_EQ(full.desc.type, emu::TensorMapType::kU8);
   EXPECT_EQ(full.desc.rank, 3);
   EXPECT_EQ(full.desc.strides, (std::array<std::uint64_t, 4>{32, 256}));

@@ -52,10 +52,10 @@ TEST(Tensor, NarrowTypesNeverHoldNan) {
 
 TEST(Tensor, RearrangedAsMutantsDo) {
   const std::vector<double> values = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
-  const Tensor tensor = Tensor::of("t", DType::kF32, 3, 4, values);
+  const Tensor tensor = Tensor::from_values("t", DType::kF32, 3, 4, values);
   EXPECT_EQ(tensor.rows_moved(1).at(0, 2), 6.0);
   EXPECT_EQ(tensor.rows_moved(1).at(2, 2), 2.0);
-  EXPECT_EQ(Tensor::of("t", DType::kF32, 1, 4, std::vector<double>{1, 1.01, 7, 7.5})
+  EXPECT_EQ(Tensor::from_values("t", DType::kF32, 1, 4, std::vector<double>{1, 1.01, 7, 7.5})
                 .neighbours_swapped()
                 .row(0),
             (std::vector<float>{1, 7, 1.01F, 7.5}));
