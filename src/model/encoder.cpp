@@ -16,9 +16,12 @@ void patch_embed(const VisionConfig& vision, const ops::PreparedPtr& weights,
                  ops::Executor& executor, const ops::Slice& slice, const TensorView& x) {
   const ops::PatchEmbedProblem problem =
       patch_embed_problem(vision, x.dtype, slice.images, slice.shapes.rows);
-  executor.patch_embed(problem, *weights,
-                       {slice.input, DType::kU8, {problem.patches(), problem.patch_elements}}, x,
-                       slice.shapes);
+  executor.run(
+      ops::PatchEmbedCall{problem,
+                          *weights,
+                          {slice.input, DType::kU8, {problem.patches(), problem.patch_elements}},
+                          x,
+                          slice.shapes});
 }
 
 /// The pooling head over `images` of `tokens` each, which reads the stream's layer norm.
@@ -36,7 +39,7 @@ void norm_pool(const VisionConfig& vision, const VisionWeights& weights, ops::Ex
   problem.eps = vision.layer_norm_eps;
   problem.input = x.dtype;
   problem.norm = weights.pool_has_norm;
-  executor.pool(problem, *weights.pool, x, output, shapes);
+  executor.run(ops::PoolCall{problem, *weights.pool, x, output, shapes});
 }
 
 /// One result for each image of the slice.
@@ -62,8 +65,10 @@ void pool_tokens(const VisionConfig& vision, const VisionWeights& weights, ops::
 void take_token(const VisionConfig& vision, const VisionWeights& weights, ops::Executor& executor,
                 const ops::Slice& slice, Forward& forward, void* output) {
   const TensorView& x = forward.x().values;
-  executor.project(token_problem(vision, x.dtype, slice.images), *weights.pool, x,
-                   {output, DType::kF32, {slice.images, vision.hidden}});
+  executor.run(ops::ProjectCall{token_problem(vision, x.dtype, slice.images),
+                                *weights.pool,
+                                x,
+                                {output, DType::kF32, {slice.images, vision.hidden}}});
 }
 
 /// A batch's patches; where the images of a NaFlex model differ, those of `grids`.
@@ -171,7 +176,7 @@ void Encoder::features(const Features& what, std::span<const std::uint8_t> patch
         floats ? target.data : forward.floats().data, DType::kF32, {slice_rows, vision.hidden}};
     switch (what.kind) {
       case Kind::kHidden:
-        return executor.convert(x, target);
+        return executor.run(ops::ConvertCall{x, target});
       case Kind::kLast:
         forward.layer_norm(weights_->post_norm, {.values = wide});
         break;
@@ -184,7 +189,7 @@ void Encoder::features(const Features& what, std::span<const std::uint8_t> patch
         break;
     }
     if (!floats) {
-      executor.convert(wide, target);
+      executor.run(ops::ConvertCall{wide, target});
     }
   };
   run({.images = std::ssize(grids),

@@ -85,27 +85,33 @@ void Forward::run_layers(std::size_t count) {
 }
 
 void Forward::layer_norm(const PreparedPtr& weights, const ScaledTensor& output) {
-  executor_.layer_norm({.rows = rows_,
-                        .width = tower_.hidden,
-                        .eps = tower_.layer_norm_eps,
-                        .input = x_.values.dtype,
-                        .output = output.values.dtype,
-                        .row_scales = output.scaled()},
-                       *weights, x_.values, output.values, output.scales);
+  executor_.run(ops::LayerNormCall{{.rows = rows_,
+                                    .width = tower_.hidden,
+                                    .eps = tower_.layer_norm_eps,
+                                    .input = x_.values.dtype,
+                                    .output = output.values.dtype,
+                                    .row_scales = output.scaled()},
+                                   *weights,
+                                   x_.values,
+                                   output.values,
+                                   output.scales});
 }
 
 void Forward::linear(Place place, std::int64_t layer, const PreparedPtr& weights,
                      const ScaledTensor& input, const ScaledTensor& output, Epilogue epilogue) {
-  executor_.linear({.place = place,
-                    .layer = layer,
-                    .rows = rows_,
-                    .in = input.values.shape[1],
-                    .out = output.values.shape[1],
-                    .epilogue = epilogue,
-                    .input = input.values.dtype,
-                    .output = output.values.dtype,
-                    .row_scales = input.scaled()},
-                   *weights, input.values, output.values, input.scales);
+  executor_.run(ops::LinearCall{{.place = place,
+                                 .layer = layer,
+                                 .rows = rows_,
+                                 .in = input.values.shape[1],
+                                 .out = output.values.shape[1],
+                                 .epilogue = epilogue,
+                                 .input = input.values.dtype,
+                                 .output = output.values.dtype,
+                                 .row_scales = input.scaled()},
+                                *weights,
+                                input.values,
+                                output.values,
+                                input.scales});
 }
 
 void Forward::norm_linear(Place place, std::int64_t layer, const PreparedPtr& norm,
@@ -116,17 +122,19 @@ void Forward::norm_linear(Place place, std::int64_t layer, const PreparedPtr& no
     linear(place, layer, weights, normed, output, epilogue);
     return;
   }
-  executor_.linear({.place = place,
-                    .layer = layer,
-                    .rows = rows_,
-                    .in = tower_.hidden,
-                    .out = output.values.shape[1],
-                    .epilogue = epilogue,
-                    .input = x_.values.dtype,
-                    .output = output.values.dtype,
-                    .norm = true,
-                    .eps = tower_.layer_norm_eps},
-                   *weights, x_.values, output.values);
+  executor_.run(ops::LinearCall{{.place = place,
+                                 .layer = layer,
+                                 .rows = rows_,
+                                 .in = tower_.hidden,
+                                 .out = output.values.shape[1],
+                                 .epilogue = epilogue,
+                                 .input = x_.values.dtype,
+                                 .output = output.values.dtype,
+                                 .norm = true,
+                                 .eps = tower_.layer_norm_eps},
+                                *weights,
+                                x_.values,
+                                output.values});
 }
 
 void Forward::attention(const ScaledTensor& qkv, const ScaledTensor& output) {
@@ -136,7 +144,7 @@ void Forward::attention(const ScaledTensor& qkv, const ScaledTensor& output) {
   ops::AttentionProblem problem = ops::packed_attention(slice_.images, tower_.tokens, tower_.heads,
                                                         tower_.head_dim(), scale, qkv.values.dtype);
   problem.varlen = slice_.shapes.differ();
-  executor_.attention(problem, qkv.values, output.values, slice_.shapes);
+  executor_.run(ops::packed_attention_call(problem, qkv.values, output.values, slice_.shapes));
 }
 
 }  // namespace fovea::model

@@ -133,17 +133,18 @@ void TextEncoder::encode(std::span<const std::int32_t> ids, std::int64_t texts,
     backend_->run(batch, [&](ops::Executor& executor, const ops::Slice& slice) {
       Forward forward(tower, stream, layers, executor, slice);
       const TensorView& x = forward.x().values;
-      executor.copy({slice.input, stream, x.shape}, x);
+      executor.run(ops::CopyCall{{slice.input, stream, x.shape}, x});
       forward.run_layers();
-      executor.project({.sequences = slice.images,
-                        .tokens = text.tokens,
-                        .token = text.tokens - 1,
-                        .hidden = text.hidden,
-                        .out = text.projection,
-                        .eps = text.layer_norm_eps,
-                        .input = stream},
-                       *weights_->head, x,
-                       {slice.output, DType::kF32, {slice.images, text.projection}});
+      executor.run(ops::ProjectCall{{.sequences = slice.images,
+                                     .tokens = text.tokens,
+                                     .token = text.tokens - 1,
+                                     .hidden = text.hidden,
+                                     .out = text.projection,
+                                     .eps = text.layer_norm_eps,
+                                     .input = stream},
+                                    *weights_->head,
+                                    x,
+                                    {slice.output, DType::kF32, {slice.images, text.projection}}});
     });
   }
 }

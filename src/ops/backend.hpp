@@ -41,39 +41,6 @@ class Executor {
     do_run(call);
   }
 
-  void patch_embed(const PatchEmbedProblem& problem, const Prepared& weights,
-                   const ConstTensorView& patches, const TensorView& tokens,
-                   const ImageShapes& shapes = {}) {
-    run(PatchEmbedCall{problem, weights, patches, tokens, shapes});
-  }
-  void layer_norm(const LayerNormProblem& problem, const Prepared& weights,
-                  const ConstTensorView& input, const TensorView& output,
-                  const TensorView& row_scales = {}) {
-    run(LayerNormCall{problem, weights, input, output, row_scales});
-  }
-  void linear(const LinearProblem& problem, const Prepared& weights, const ConstTensorView& input,
-              const TensorView& output, const ConstTensorView& row_scales = {}) {
-    run(LinearCall{problem, weights, input, output, row_scales});
-  }
-  void attention(const AttentionProblem& problem, const ConstTensorView& qkv,
-                 const TensorView& output, const ImageShapes& shapes = {}) {
-    run(packed_attention_call(problem, qkv, output, shapes));
-  }
-  void pool(const PoolProblem& problem, const Prepared& weights, const ConstTensorView& input,
-            const TensorView& output, const ImageShapes& shapes = {}) {
-    run(PoolCall{problem, weights, input, output, shapes});
-  }
-  void project(const ProjectProblem& problem, const Prepared& weights, const ConstTensorView& input,
-               const TensorView& output) {
-    run(ProjectCall{problem, weights, input, output});
-  }
-  void copy(const ConstTensorView& input, const TensorView& output) {
-    run(CopyCall{input, output});
-  }
-  void convert(const ConstTensorView& input, const TensorView& output) {
-    run(ConvertCall{input, output});
-  }
-
  private:
   /// The call is checked.
   virtual void do_run(const Call& call) = 0;
