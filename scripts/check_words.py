@@ -40,7 +40,17 @@ FOLDERS = (
     "src/quantize",
     "src/search",
     "src/text",
+    "tests/api",
+    "tests/c",
+    "tests/cli",
+    "tests/core",
+    "tests/docs",
+    "tests/hub",
+    "tests/install",
+    "tests/io",
+    "tests/quantize",
     "tests/scripts",
+    "tests/text",
 )
 
 # First words that are refused. "At most" and "At least" count something: a noun follows.

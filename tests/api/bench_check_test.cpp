@@ -18,18 +18,18 @@ namespace {
 
 constexpr std::size_t kDimension = 768;
 
-/// As of random pixels: far from zero, and close to each other.
+/// Embeddings like those of random pixels: far from zero, and close to each other.
 std::vector<float> embeddings(std::size_t images, unsigned seed) {
   std::mt19937 same(0);
   std::mt19937 other(seed);
   std::normal_distribution<float> common(0, 1);
-  std::normal_distribution<float> own(0, 0.05F);
+  std::normal_distribution<float> difference(0, 0.05F);
   std::vector<float> centre(kDimension);
   std::ranges::generate(centre, [&] { return common(same); });
   std::vector<float> all;
   for (std::size_t image = 0; image < images; ++image) {
     for (const float value : centre) {
-      all.push_back(value + own(other));
+      all.push_back(value + difference(other));
     }
   }
   return all;

@@ -121,12 +121,12 @@ std::string attention_fault(const fovea_attention_args& args, const T* q, const 
     while (seen < keys && sees(args.causal, i, seen, queries, keys)) {
       ++seen;
     }
-    const std::size_t at = static_cast<std::size_t>(i) * width;
+    const std::size_t offset = static_cast<std::size_t>(i) * width;
     const std::size_t end = static_cast<std::size_t>(seen) * width;
-    reference::attend_row(std::span<const double>(asked).subspan(at, width),
+    reference::attend_row(std::span<const double>(asked).subspan(offset, width),
                           std::span<const double>(all_keys).first(end),
                           std::span<const double>(values).first(end), args.scale,
-                          std::span(want).subspan(at, width));
+                          std::span(want).subspan(offset, width));
   }
   const std::vector<T> got = rows(o, queries, args.o_strides);
   return queries == 0 ? "" : fault<T>(got, want, args.head_dim);
@@ -166,10 +166,10 @@ TYPED_TEST(OperatorTest, AttentionOfPackedProjections) {
       for (std::int64_t b = 0; b < shape.batch; ++b) {
         for (std::int64_t h = 0; h < shape.heads; ++h) {
           const std::int64_t kv_head = h * shape.kv_heads / shape.heads;
-          const std::int64_t at = b * args.q_strides.batch + h * shape.dim;
+          const std::int64_t offset = b * args.q_strides.batch + h * shape.dim;
           const std::int64_t kv_at = b * args.k_strides.batch + kv_head * shape.dim;
-          EXPECT_EQ(attention_fault(args, q.data() + at, kv.data() + kv_at, v + kv_at,
-                                    o.data() + at, shape.queries, shape.keys),
+          EXPECT_EQ(attention_fault(args, q.data() + offset, kv.data() + kv_at, v + kv_at,
+                                    o.data() + offset, shape.queries, shape.keys),
                     "")
               << "batch " << b << ", head " << h << ", mask " << causal;
         }

@@ -59,9 +59,9 @@ fovea_image pixels(int width, int height, const std::vector<std::uint8_t>& rgb) 
 std::vector<char> bitmap(int width, int height, const std::vector<std::uint8_t>& rgb) {
   const std::size_t row = (static_cast<std::size_t>(width) * 3 + 3) / 4 * 4;
   std::vector<char> bytes(54 + row * static_cast<std::size_t>(height));
-  const auto put = [&](std::size_t at, std::uint32_t value) {
+  const auto put = [&](std::size_t offset, std::uint32_t value) {
     for (int byte = 0; byte < 4; ++byte) {
-      bytes[at++] = static_cast<char>(value >> (8 * byte));
+      bytes[offset++] = static_cast<char>(value >> (8 * byte));
     }
   };
   bytes[0] = 'B';

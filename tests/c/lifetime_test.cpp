@@ -112,14 +112,14 @@ TEST_F(Lifetime, ForkedChildrenAreTold) {
   fovea_embed_free(run);
 }
 
-// One of its own it may have.
+// A child may have an encoder of its own.
 TEST_F(Lifetime, ForkedChildrenLoadTheirOwn) {
   EXPECT_EQ(in_a_fork([&] {
-              fovea_encoder* own = nullptr;
-              if (fovea_encoder_load(model_.c_str(), "cpu", "fp32", 1, &own) != FOVEA_OK) {
+              fovea_encoder* encoder = nullptr;
+              if (fovea_encoder_load(model_.c_str(), "cpu", "fp32", 1, &encoder) != FOVEA_OK) {
                 return false;
               }
-              fovea_encoder_free(own);
+              fovea_encoder_free(encoder);
               return true;
             }),
             0);

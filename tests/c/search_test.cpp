@@ -58,7 +58,7 @@ class CSearch : public ::testing::Test {
     file << std::string("\x93NUMPY\x01\x00\x76\x00", 10) << header;
     std::ofstream index(folder / (name + ".index.jsonl"));
     for (std::int64_t row = 0; row < rows; ++row) {
-      for (std::int64_t at = 0; at < kWidth; ++at) {
+      for (std::int64_t column = 0; column < kWidth; ++column) {
         const float value = normal(random_);
         file.write(reinterpret_cast<const char*>(&value), sizeof(value));
         values.push_back(value);
@@ -145,13 +145,13 @@ TEST_F(CSearch, AnswersAreThoseOfTheCppInterface) {
   EXPECT_EQ(rows[0], 3);
   for (std::size_t query = 0; query < 2; ++query) {
     for (std::size_t place = 0; place < kPlaces; ++place) {
-      const std::size_t at = query * kPlaces + place;
+      const std::size_t index = query * kPlaces + place;
       if (place < found[query].size()) {
-        EXPECT_EQ(rows[at], found[query][place].row);
-        EXPECT_EQ(scores[at], found[query][place].score);
+        EXPECT_EQ(rows[index], found[query][place].row);
+        EXPECT_EQ(scores[index], found[query][place].score);
       } else {
-        EXPECT_EQ(rows[at], -1);
-        EXPECT_TRUE(std::isnan(scores[at]));
+        EXPECT_EQ(rows[index], -1);
+        EXPECT_TRUE(std::isnan(scores[index]));
       }
     }
   }

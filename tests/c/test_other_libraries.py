@@ -116,7 +116,7 @@ def test_images_are_read_in_a_process_with_other_image_libraries(library, model,
 
 
 def test_a_library_alone_says_what_it_lacks(library, model, tmp_path):
-    """Without libfovea_codecs.so beside it."""
+    """A library without libfovea_codecs.so beside it says what is missing."""
     alone = tmp_path / "libfovea.so.0"
     alone.write_bytes(library.read_bytes())
     (tmp_path / "libfovea.so").symlink_to(alone)

@@ -94,11 +94,12 @@ TEST_F(CTexts, ValuesAreThoseOfTheCppInterface) {
        {FOVEA_TEXT_CLEAN_LOWER, TextClean::kLower},
        {FOVEA_TEXT_CLEAN_CANONICALIZE, TextClean::kCanonicalize},
        {FOVEA_TEXT_CLEAN_NONE, TextClean::kNone}}};
-  for (const auto& [ours, theirs] : ways) {
+  for (const auto& [c_clean, cpp_clean] : ways) {
     EmbedTextsOptions options;
-    options.clean = theirs;
+    options.clean = cpp_clean;
     options.normalize = false;
-    EXPECT_EQ(embed(texts, {.clean = ours, .normalize = 0}), expected.embed_texts(texts, options));
+    EXPECT_EQ(embed(texts, {.clean = c_clean, .normalize = 0}),
+              expected.embed_texts(texts, options));
   }
   const std::vector<float> rows = embed(texts);
   EXPECT_EQ(rows, expected.embed_texts(texts));
@@ -220,8 +221,9 @@ TEST_F(CTexts, MessagesSayWhatIsWrong) {
   EXPECT_STREQ(fovea_last_error(), "texts is NULL");
   EXPECT_EQ(fovea_embed_texts(nullptr, &absent, 1, &kUnit, row.data()), FOVEA_FAILED);
   EXPECT_STREQ(fovea_last_error(), "encoder is NULL");
-  const fovea_text one{.data = "x", .size = 1};
-  EXPECT_EQ(fovea_embed_texts(encoder.get(), &one, SIZE_MAX / 8, &kUnit, row.data()), FOVEA_FAILED);
+  const fovea_text text{.data = "x", .size = 1};
+  EXPECT_EQ(fovea_embed_texts(encoder.get(), &text, SIZE_MAX / 8, &kUnit, row.data()),
+            FOVEA_FAILED);
   EXPECT_NE(std::string(fovea_last_error()).find("more than memory"), std::string::npos);
 }
 
@@ -240,10 +242,10 @@ TEST_F(CTexts, ForkedChildrenAreTold) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::alarm(20);
-    const fovea_text one{.data = "x", .size = 1};
+    const fovea_text text{.data = "x", .size = 1};
     std::vector<float> row(dimension);
     const bool refused =
-        fovea_embed_texts(encoder.get(), &one, 1, &kUnit, row.data()) == FOVEA_FAILED &&
+        fovea_embed_texts(encoder.get(), &text, 1, &kUnit, row.data()) == FOVEA_FAILED &&
         std::string(fovea_last_error()).find("belongs to the parent") != std::string::npos &&
         fovea_encoder_load_texts(encoder.get()) == FOVEA_FAILED;
     ::_exit(refused ? 0 : 1);

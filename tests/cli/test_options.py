@@ -306,7 +306,7 @@ def test_the_page_of_commands_is_fresh(run_fovea):
 
 
 def test_the_page_names_every_variable():
-    """Those that the sources read, and no others."""
+    """The manual names the variables that the sources read, and no others."""
     page = (ROOT / "docs/cli.md").read_text()
     read = set()
     for folder in ("src", "lab", "cli", "python/fovea"):

@@ -141,12 +141,12 @@ def arguments(place, command, options, option, path):
     elsewhere = place["inputs"].parent / "elsewhere"
     for left in elsewhere.parent.glob("elsewhere*"):
         remove(left)
-    for one in options:
-        name = one["names"][0]
-        if one is option:
+    for required_option in options:
+        name = required_option["names"][0]
+        if required_option is option:
             words += [f"{name}={path}"] if name == "--json" else [name, path]
-        elif one["required"]:
-            words += [name, elsewhere.with_suffix(ENDINGS.get(one["output"], ""))]
+        elif required_option["required"]:
+            words += [name, elsewhere.with_suffix(ENDINGS.get(required_option["output"], ""))]
     return words
 
 
@@ -189,7 +189,7 @@ def test_options_of_files_say_what_they_are(run_fovea, outputs):
 
 @pytest.mark.parametrize("more", [[], ["--overwrite"]], ids=["", "overwrite"])
 def test_no_photo_is_replaced(run_fovea, outputs, place, photos, tmp_path, more):
-    """By a name that says it is a photo, by one that does not, and through a link, whose name does not either."""
+    """A photo stays, named as one or not, also behind a link that is not named as one."""
     photo = tmp_path / "kept.jpg"
     for command, options, option in walk(outputs):
         kind = option["output"]
@@ -212,19 +212,19 @@ def test_no_photo_is_replaced(run_fovea, outputs, place, photos, tmp_path, more)
 
 
 def test_two_outputs_are_two_files(run_fovea, outputs, place, tmp_path):
-    """Of a command with several, each pair, by one name and through a link."""
+    """Each pair of outputs of a command with several, by one name and through a link."""
     pairs = 0
     for command, options in outputs.items():
         kinds = [option for option in options if option["output"] not in FOLDERS | {"profile", "embeddings"}]
-        for one, other in itertools.combinations(kinds, 2):
-            if {"ledger"} & {one["output"], other["output"]}:
+        for kind, other in itertools.combinations(kinds, 2):
+            if {"ledger"} & {kind["output"], other["output"]}:
                 continue  # what the command itself judges
             file, link = tmp_path / "same.txt", tmp_path / "link.txt"
             link.unlink(missing_ok=True)
             link.symlink_to(file)
             for second in (file, link):
                 name = other["names"][0]
-                words = arguments(place, command, [option for option in options if option is not other], one, file)
+                words = arguments(place, command, [option for option in options if option is not other], kind, file)
                 words += [f"{name}={second}"] if name == "--json" else [name, second]
                 done = quiet(run_fovea, words)
                 assert done.returncode == 2 and "is also the output of" in done.stderr, (words, done.stderr)
@@ -525,10 +525,10 @@ def test_a_report_of_measurements_is_gone_on_with(run_fovea, tmp_path):
     )
     described = json.loads(run_fovea("manual", "--json").stdout)
     (option,) = [
-        one
+        json_option
         for path, options in options_of(described)
         if path == "kernel bench"
-        for one in options
-        if one["names"] == ["--json"]
+        for json_option in options
+        if json_option["names"] == ["--json"]
     ]
     assert option["output"] == "bench report"

@@ -189,8 +189,8 @@ def test_verify_refuses_an_absent_device(run_fovea, model, photos):
 
 
 def test_stages(run_fovea, model, photos, tmp_path):
-    own = shutil.copytree(model, tmp_path / "model")
-    for arguments in (["verify", model, photos, "--device", "cpu"], ["calibrate", own, photos]):
+    copy = shutil.copytree(model, tmp_path / "model")
+    for arguments in (["verify", model, photos, "--device", "cpu"], ["calibrate", copy, photos]):
         result = run_fovea(*arguments, "--progress", "json", code=None)
         events = events_of(result)
         assert_known(events)

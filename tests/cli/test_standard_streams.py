@@ -101,7 +101,7 @@ def test_results_that_cannot_be_written_are_an_error(fovea_bin, model, photos, r
 
 
 def test_a_reader_that_leaves_ends_the_program_quietly(fovea_bin, model):
-    """As `fovea info | head -1` always did, and as shells expect."""
+    """Ends as `fovea info | head -1` always did, and as shells expect."""
     reading, writing = os.pipe()
     os.close(reading)
     result = subprocess.run([fovea_bin, "info", model], stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False)

@@ -53,7 +53,7 @@ TEST(MemoryPool, ALargeRequestIsNotPassedByByManySmallOnes) {
   another.join();
 }
 
-// Whoever of the two came first.
+// The order in which the two came does not matter.
 TEST(MemoryPool, StopEndsTheWaitAndTheOtherGoesOn) {
   for (const bool stopped_first : {true, false}) {
     MemoryPool pool(10);

@@ -18,7 +18,7 @@ PHOTOS = sorted((ROOT / "examples" / "photos").glob("*.jpg"))
 
 @pytest.fixture
 def sandbox(tmp_path, model, fovea_bin, run_fovea):
-    """To add a name that documents use: make it here."""
+    """Files that documents name: add those of new snippets here."""
     for name in ("MODEL", "models/tiny"):
         shutil.copytree(model, tmp_path / name)
     for name in HUB_MODELS:
@@ -54,7 +54,7 @@ def sandbox(tmp_path, model, fovea_bin, run_fovea):
 
 @pytest.fixture
 def environment(sandbox, fovea_bin):
-    """Of every command and program."""
+    """Environment of every command and program."""
     tools = f"{fovea_bin.parent}:{pathlib.Path(sys.executable).parent}"
     return os.environ | {
         "PATH": f"{tools}:{os.environ['PATH']}",

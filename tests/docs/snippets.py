@@ -61,7 +61,7 @@ def shell_commands(snippet: Snippet) -> list[Snippet]:
 
 
 def words(command: str) -> list[str]:
-    """Its words as far as they can be told without running it; comments are left out."""
+    """Words of a command as far as they can be told without running it; comments are left out."""
     lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     return list(lexer)

@@ -101,10 +101,10 @@ def unknown(command: str, help_of, cards) -> list[str]:
     """Subcommands, options and cards that `fovea ...` in this command line does not have."""
     found = []
     parts = words(command)
-    for at, word in enumerate(parts):
+    for index, word in enumerate(parts):
         if word != "fovea" and not word.endswith("/bin/fovea"):
             continue
-        rest = list(parts[at + 1 :])
+        rest = list(parts[index + 1 :])
         rest = rest[: next((i for i, part in enumerate(rest) if part in ("|", "||", "&&", ";", ">")), len(rest))]
         path = []
         while rest and (not path or path == ["kernel"]) and re.fullmatch(r"[a-z-]+", rest[0]) and rest[0][0] != "-":

@@ -226,7 +226,7 @@ def test_size_that_is_not_the_files(hub, pull, lie):
 
 @pytest.mark.parametrize("extra", [b"", b"more than stated"])
 def test_body_of_another_length_than_stated(hub, pull, extra):
-    """Without a Content-Length only the body itself can tell."""
+    """Only the body itself can tell where there is no Content-Length."""
     hub.extra[WEIGHTS] = extra
     if not extra:
         hub.linked_sizes[WEIGHTS] = SIZE + 10

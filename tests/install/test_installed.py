@@ -265,7 +265,7 @@ install(TARGETS parent)
 
 
 def test_a_project_that_holds_the_sources(tmp_path):
-    """It gets the library and what that is made of, and keeps its own flags."""
+    """A parent project gets the library and what that is made of, and keeps its own flags."""
     (tmp_path / "CMakeLists.txt").write_text(PARENT.format(root=ROOT))
     (tmp_path / "main.cpp").write_text('#include "fovea/encoder.hpp"\nint main() {}\n')
     build = tmp_path / "build"
@@ -289,8 +289,8 @@ def test_a_project_that_holds_the_sources(tmp_path):
     assert not any("file(INSTALL" in path.read_text() for path in (build / "fovea").rglob("cmake_install.cmake"))
 
     commands = {entry["file"]: entry["command"] for entry in json.loads((build / "compile_commands.json").read_text())}
-    own = commands[str(tmp_path / "main.cpp")]
-    assert not re.search(r"-W|-O|-D|-fvisibility|-fstack", own), own
-    (theirs,) = (command for file, command in commands.items() if file.endswith("src/api/encoder.cpp"))
-    assert "-O3" in theirs and "-Werror" not in theirs
+    own_flags = commands[str(tmp_path / "main.cpp")]
+    assert not re.search(r"-W|-O|-D|-fvisibility|-fstack", own_flags), own_flags
+    (library_flags,) = (command for file, command in commands.items() if file.endswith("src/api/encoder.cpp"))
+    assert "-O3" in library_flags and "-Werror" not in library_flags
     output("cmake", "--build", build, "--target", "CMakeFiles/parent.dir/main.cpp.o")

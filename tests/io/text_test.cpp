@@ -51,7 +51,7 @@ TEST(Text, PrintableShowsWhatATerminalWouldObeyOrHide) {
     std::string_view shown;
     std::string_view json;
   };
-  for (const Case& one : std::initializer_list<Case>{
+  for (const Case& expected : std::initializer_list<Case>{
            {"\x1b]0;x\x07", "\\x1b]0;x\\x07", "\\u001b]0;x\\u0007"},
            {"\x7f", "\\x7f", "\\u007f"},
            {"\u009b31m", "\\u009b31m", "\\u009b31m"},
@@ -63,8 +63,8 @@ TEST(Text, PrintableShowsWhatATerminalWouldObeyOrHide) {
            {"\u2028\u2029\u200b\ufeff", "\\u2028\\u2029\\u200b\\ufeff",
             "\\u2028\\u2029\\u200b\\ufeff"},
        }) {
-    EXPECT_EQ(printable(one.text), one.shown);
-    EXPECT_EQ(printable_json(one.text), one.json);
+    EXPECT_EQ(printable(expected.text), expected.shown);
+    EXPECT_EQ(printable_json(expected.text), expected.json);
   }
   EXPECT_EQ(printable("a\nb\r\t"), "a\\x0ab\\x0d\\x09");
   EXPECT_EQ(printable_json("{\n  \"a\": 1\n}"), "{\n  \"a\": 1\n}");

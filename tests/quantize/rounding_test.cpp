@@ -60,10 +60,10 @@ struct Layer {
     add_gram(x.data(), kRows, kWidth, statistics.gram.data());
     statistics.sum.assign(kWidth, 0.0);
     statistics.peaks.assign(kWidth, 0.0F);
-    for (std::size_t at = 0; at < x.size(); ++at) {
-      statistics.sum[at % kWidth] += x[at];
-      float& peak = statistics.peaks[at % kWidth];
-      peak = std::max(peak, std::abs(x[at]));
+    for (std::size_t index = 0; index < x.size(); ++index) {
+      statistics.sum[index % kWidth] += x[index];
+      float& peak = statistics.peaks[index % kWidth];
+      peak = std::max(peak, std::abs(x[index]));
     }
   }
 
@@ -96,12 +96,12 @@ TEST_P(Rounding, ChangesTheOutputLessThanRoundingToTheNearest) {
   const RoundedLayer rounded = round_layer(layer.weight, layer.bias, layer.statistics, GetParam());
   std::vector<float> nearest(layer.weight.size());
   std::vector<float> with_feedback(layer.weight.size());
-  for (std::size_t at = 0; at < nearest.size(); ++at) {
-    const float scale = rounded.scale[at / kWidth];
-    const float scaled = layer.weight[at] / scale;
-    nearest[at] =
+  for (std::size_t index = 0; index < nearest.size(); ++index) {
+    const float scale = rounded.scale[index / kWidth];
+    const float scaled = layer.weight[index] / scale;
+    nearest[index] =
         scale * (GetParam() == DType::kI8 ? std::nearbyint(scaled) : to_float(to_e4m3(scaled)));
-    with_feedback[at] = scale * value_of(rounded.rounded[at], GetParam());
+    with_feedback[index] = scale * value_of(rounded.rounded[index], GetParam());
   }
   const double plain = layer.change(nearest, layer.bias);
   const double best = layer.change(with_feedback, rounded.bias);
@@ -148,9 +148,9 @@ TEST(BalancingDivisors, MakeInputsAndWeightsReachEquallyFar) {
     for (std::size_t o = 0; o < kOutputs; ++o) {
       peak = std::max(peak, std::abs(layer.weight[o * kWidth + i]));
     }
-    const float both = layer.statistics.peaks[i] / divisors[i] / (peak * divisors[i]);
-    ratio = ratio == 0 ? both : ratio;
-    EXPECT_NEAR(both, ratio, 1e-4 * ratio) << i;
+    const float quotient = layer.statistics.peaks[i] / divisors[i] / (peak * divisors[i]);
+    ratio = ratio == 0 ? quotient : ratio;
+    EXPECT_NEAR(quotient, ratio, 1e-4 * ratio) << i;
     logarithms += std::log(divisors[i]);
   }
   EXPECT_NEAR(logarithms, 0.0, 1e-3);
@@ -163,8 +163,8 @@ TEST(BalancingDivisors, StatisticsAreThoseOfTheDividedInputs) {
     divisors[i] = 0.5F + 0.1F * static_cast<float>(i % 17);
   }
   const InputStatistics found = divided(layer.statistics, divisors);
-  for (std::size_t at = 0; at < layer.x.size(); ++at) {
-    layer.x[at] /= divisors[at % kWidth];
+  for (std::size_t index = 0; index < layer.x.size(); ++index) {
+    layer.x[index] /= divisors[index % kWidth];
   }
   std::vector<float> gram(kWidth * kWidth);
   add_gram(layer.x.data(), kRows, kWidth, gram.data());

@@ -29,7 +29,7 @@ def run(run_fovea, cache):
 
 
 @pytest.fixture
-def own(model, tmp_path):
+def copied_model(model, tmp_path):
     """A copy of the model that may be written."""
     return shutil.copytree(model, tmp_path / "own")
 
@@ -52,10 +52,10 @@ def embed(run, model, output, *options, **more):
     return run("embed", *PHOTOS, "-m", model, "--device", "cpu", "--precision", "int8", "-o", output, *options, **more)
 
 
-def test_beside_the_weights_where_they_can_be_written(run, own, cache, tmp_path):
-    assert calibrated(run, own) == own / NAME
-    assert used(run, own) == [own / NAME]
-    assert "calibrated by" not in embed(run, own, tmp_path / "rows.npy").stderr
+def test_beside_the_weights_where_they_can_be_written(run, copied_model, cache, tmp_path):
+    assert calibrated(run, copied_model) == copied_model / NAME
+    assert used(run, copied_model) == [copied_model / NAME]
+    assert "calibrated by" not in embed(run, copied_model, tmp_path / "rows.npy").stderr
     assert not cache.exists()
 
 
@@ -71,75 +71,78 @@ def test_the_hugging_face_cache_keeps_what_came_from_the_hub(run, model, cache, 
     assert written.parent.parent == cache / "fovea/calibrations" and written.name == NAME
     assert used(run, "org/name", env=env) == [written]
     assert f"calibrated by {written}" in embed(run, "org/name", tmp_path / "rows.npy", env=env).stderr
-    # They are the weights' and not the folder's: a copy elsewhere has them, too.
+    # Calibrations belong to the weights and not to the folder: a copy elsewhere has them, too.
     assert used(run, model) == [written]
     # One beside the weights, as earlier versions wrote it, is used where there is none of the user's own.
     written.rename(snapshot / NAME)
     assert used(run, "org/name", env=env) == [snapshot / NAME]
 
 
-def test_a_new_one_is_written_where_it_is_used(run, own, cache):
-    snapshot = own.parent / "models--a--b/snapshots" / COMMIT
-    shutil.copytree(own, snapshot)
+def test_a_new_one_is_written_where_it_is_used(run, copied_model, cache):
+    snapshot = copied_model.parent / "models--a--b/snapshots" / COMMIT
+    shutil.copytree(copied_model, snapshot)
     (snapshot / NAME).write_text("of somebody else")
     cached = calibrated(run, snapshot)
     assert cached.parent.parent == cache / "fovea/calibrations"
     assert used(run, snapshot) == [cached]
-    assert used(run, own) == [cached]
-    assert calibrated(run, own) == own / NAME
-    assert used(run, own) == [own / NAME]
-    assert used(run, f"{own}/") == [own / NAME]
+    assert used(run, copied_model) == [cached]
+    assert calibrated(run, copied_model) == copied_model / NAME
+    assert used(run, copied_model) == [copied_model / NAME]
+    assert used(run, f"{copied_model}/") == [copied_model / NAME]
 
 
-def test_where_it_cannot_be_written_is_told_before_the_work(run, own, tmp_path):
+def test_where_it_cannot_be_written_is_told_before_the_work(run, copied_model, tmp_path):
     (tmp_path / "file").touch()
-    failed = run("calibrate", own, *PHOTOS, "--calibration", tmp_path / "file/folder", code=1)
+    failed = run("calibrate", copied_model, *PHOTOS, "--calibration", tmp_path / "file/folder", code=1)
     assert f"{tmp_path / 'file/folder'}: cannot create the folder: Not a directory" in failed.stderr
     assert "photos" not in failed.stderr.replace(str(PHOTOS[0].parent), "")
 
 
-def test_without_a_home_there_is_the_folder_of_the_weights(run, own):
+def test_without_a_home_there_is_the_folder_of_the_weights(run, copied_model):
     env = {"HOME": "", "XDG_CACHE_HOME": "relative"}
-    assert calibrated(run, own, env=env) == own / NAME
-    assert used(run, own, env=env) == [own / NAME]
+    assert calibrated(run, copied_model, env=env) == copied_model / NAME
+    assert used(run, copied_model, env=env) == [copied_model / NAME]
 
 
-def test_a_named_folder_comes_before_all_others(run, own, tmp_path):
-    calibrated(run, own)
+def test_a_named_folder_comes_before_all_others(run, copied_model, tmp_path):
+    calibrated(run, copied_model)
     named = tmp_path / "named"
     for how in ({"env": {"FOVEA_CALIBRATION": str(named)}}, {}):
         options = [] if how else ["--calibration", named]
-        failed = embed(run, own, tmp_path / "rows.npy", *options, code=1, **how)
+        failed = embed(run, copied_model, tmp_path / "rows.npy", *options, code=1, **how)
         assert f"there is no {named / NAME}" in failed.stderr
         if options:
             assert f"--precision int8 --calibration {named}" in failed.stderr
-        assert used(run, own, *options, **how) == []
-        assert calibrated(run, own, *options, **how) == named / NAME
-        assert used(run, own, *options, **how) == [named / NAME]
-        assert f"calibrated by {named / NAME}" in embed(run, own, tmp_path / f"{bool(how)}.npy", *options, **how).stderr
+        assert used(run, copied_model, *options, **how) == []
+        assert calibrated(run, copied_model, *options, **how) == named / NAME
+        assert used(run, copied_model, *options, **how) == [named / NAME]
+        assert (
+            f"calibrated by {named / NAME}"
+            in embed(run, copied_model, tmp_path / f"{bool(how)}.npy", *options, **how).stderr
+        )
         shutil.rmtree(named)
 
 
-def test_what_others_wrote_under_its_name_is_kept(run, own, tmp_path):
+def test_what_others_wrote_under_its_name_is_kept(run, copied_model, tmp_path):
     named = tmp_path / "named"
     named.mkdir()
     (named / NAME).write_text("of somebody else")
-    refused = run("calibrate", own, *PHOTOS, "--calibration", named, code=2)
+    refused = run("calibrate", copied_model, *PHOTOS, "--calibration", named, code=2)
     assert f"{named / NAME}" in refused.stderr and (named / NAME).read_text() == "of somebody else"
-    assert calibrated(run, own, "--calibration", named, "--overwrite") == named / NAME
-    assert calibrated(run, own, "--calibration", named) == named / NAME  # its own it replaces
+    assert calibrated(run, copied_model, "--calibration", named, "--overwrite") == named / NAME
+    assert calibrated(run, copied_model, "--calibration", named) == named / NAME  # its own it replaces
 
 
 @pytest.mark.parametrize("command", ["label", "heat", "bench", "verify"])
-def test_every_command_that_computes_takes_the_folder(command, run, own, tmp_path):
+def test_every_command_that_computes_takes_the_folder(command, run, copied_model, tmp_path):
     named = tmp_path / "named"
-    run("calibrate", own, *PHOTOS, "--calibration", named, "--text", "a cat")
+    run("calibrate", copied_model, *PHOTOS, "--calibration", named, "--text", "a cat")
     arguments = {
-        "label": [PHOTOS[0], "-m", own, "--labels", "cat", "--precision", "int8"],
-        "heat": ["a cat", PHOTOS[0], "-m", own, "--json", "--precision", "int8"],
-        "bench": ["-m", own, "--precision", "int8", "--batch-size", "1", "--seconds", "0.01"],
+        "label": [PHOTOS[0], "-m", copied_model, "--labels", "cat", "--precision", "int8"],
+        "heat": ["a cat", PHOTOS[0], "-m", copied_model, "--json", "--precision", "int8"],
+        "bench": ["-m", copied_model, "--precision", "int8", "--batch-size", "1", "--seconds", "0.01"],
         "verify": [
-            own,
+            copied_model,
             *PHOTOS,
             "--min-mean-cosine-8bit",
             "-1",
@@ -157,7 +160,7 @@ def test_every_command_that_computes_takes_the_folder(command, run, own, tmp_pat
 
 
 def test_a_model_of_others_that_cannot_be_written(fovea_bin, model):
-    """As another user, since root writes everywhere."""
+    """Runs as another user, since root writes everywhere."""
     nobody = 65534
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         folder = pathlib.Path(folder)

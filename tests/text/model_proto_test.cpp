@@ -46,8 +46,8 @@ TEST(ModelProtoTest, ReadsWhatItWrites) {
   }
 }
 
-// Of the format: absent fields have their defaults, unknown ones of every kind are skipped, and
-// parts of a message may come one after another.
+// Rules of the format: absent fields have their defaults, unknown ones of every kind are skipped,
+// and parts of a message may come one after another.
 TEST(ModelProtoTest, ReadsWhatOthersWrite) {
   const std::string file =
       std::string("\x0a\x03\x0a\x01z", 5) +             // a piece "z"

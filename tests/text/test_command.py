@@ -32,7 +32,7 @@ def test_json_has_ids_and_pieces(rows):
     assert "".join(row["pieces"][: row["tokens"]]) == "a▁photo"
     assert row["pieces"][row["tokens"] :] == ["<eos>"] + ["<pad>"] * (7 - row["tokens"])
     assert not row["truncated"]
-    # As many tokens as fit beside the end, and one more.
+    # Lengths with room for all tokens beside the end, and for one less.
     for length, truncated in ((row["tokens"] + 1, False), (row["tokens"], True)):
         (short,) = rows("A photo", "--length", str(length))
         assert short["truncated"] is truncated
@@ -65,12 +65,12 @@ def test_text_shows_the_pieces_on_one_line(run_fovea, small):
 
 
 def test_text_clean_is_an_option(rows):
-    lower, canonical, none = (
+    lower, canonical, unchanged = (
         rows("Don't", "--text-clean", way)[0]["pieces"] for way in ("lower", "canonicalize", "none")
     )
     assert "".join(lower).startswith("don't<eos>")
     assert "".join(canonical).startswith("dont<eos>")
-    assert "".join(none).startswith("Don't<eos>")
+    assert "".join(unchanged).startswith("Don't<eos>")
     assert rows("Don't")[0]["pieces"] == lower
 
 

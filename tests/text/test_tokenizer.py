@@ -26,9 +26,9 @@ def expected_ids(tokenizer, given, length=LENGTH):
     ]
 
 
-def assert_equal(given, ours, theirs):
-    assert len(given) == len(ours) == len(theirs)
-    for text, mine, wanted in zip(given, ours, theirs, strict=True):
+def assert_equal(given, ours, expected):
+    assert len(given) == len(ours) == len(expected)
+    for text, mine, wanted in zip(given, ours, expected, strict=True):
         assert mine == wanted, repr(text)
 
 
@@ -42,9 +42,9 @@ def siglip2(small):
 @pytest.mark.parametrize("seed", SEEDS, ids=["1", "2", "random"])
 def test_ids_are_those_of_siglip2(seed, small, small_json, siglip2, tokenize):
     given = [*texts(1000, seed), "", " ", *SPECIAL]
-    theirs = expected_ids(siglip2, given)
-    assert_equal(given, tokenize(small, given), theirs)
-    assert_equal(given, tokenize(small_json, given), theirs)
+    expected = expected_ids(siglip2, given)
+    assert_equal(given, tokenize(small, given), expected)
+    assert_equal(given, tokenize(small_json, given), expected)
     for length in (16, 200):
         assert_equal(given, tokenize(small, given, "--length", str(length)), expected_ids(siglip2, given, length))
 
@@ -82,7 +82,7 @@ def test_wrong_ways_are_told_apart(small, siglip2):
     wrong = {
         "no lower case": expected_ids(gemma, given),
         "<bos>": [([2] + row)[:LENGTH] for row in right],
-        "no <eos>": [[0 if one == 1 else one for one in row] for row in right],
+        "no <eos>": [[0 if token == 1 else token for token in row] for row in right],
         "left padding": [[0] * (LENGTH - len(row)) + row for row in used],
         "padding to the longest": used,  # of one text at a time
         "greedy": [(greedy(vocabulary, collapse(text))[: LENGTH - 1] + [1] + [0] * LENGTH)[:LENGTH] for text in given],
@@ -115,7 +115,7 @@ def test_every_letter_is_lowered_as_tokenizers_does(small, siglip2, tokenize):
     draw = random.Random(3)
     others = [c for c in (chr(draw.randrange(0x110000)) for _ in range(5000)) if is_assigned(c)]
     characters = cased + others
-    given = ["x".join(characters[at : at + 16]) for at in range(0, len(characters), 16)]
+    given = ["x".join(characters[begin : begin + 16]) for begin in range(0, len(characters), 16)]
     assert_equal(given, tokenize(small, given, "--length", "128"), expected_ids(siglip2, given, 128))
 
 
@@ -146,7 +146,7 @@ def test_transformers_loads_the_folder(small, siglip2, run_fovea, write_small, t
     assert processor(text=texts_, padding="max_length", return_tensors="pt")["input_ids"].tolist() == ours
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(small / "tokenizer.model"))
     assert [pieces.pad_id(), pieces.eos_id(), pieces.bos_id(), pieces.unk_id()] == [0, 1, 2, 3]
-    assert [pieces.id_to_piece(one) for one in range(len(pieces))] == auto.convert_ids_to_tokens(range(len(pieces)))
+    assert [pieces.id_to_piece(piece) for piece in range(len(pieces))] == auto.convert_ids_to_tokens(range(len(pieces)))
 
 
 def corpus():
@@ -172,7 +172,7 @@ def gemma_like(tmp_path_factory):
         character_coverage=0.99,
         max_sentence_length=100_000,
         user_defined_symbols=["<mask>", "<start_of_turn>", "<b>", "\n", "\n\n", "▁▁", "▁▁▁"],
-        **{f"{name}_id": at for at, name in enumerate(["pad", "eos", "bos", "unk"])},
+        **{f"{name}_id": index for index, name in enumerate(["pad", "eos", "bos", "unk"])},
         pad_piece="<pad>",
         eos_piece="<eos>",
         bos_piece="<bos>",
@@ -188,8 +188,8 @@ def test_models_of_sentencepiece_give_its_ids(gemma_like, tokenize):
         "none": str,
         "lower": lambda text: normalizers.Lowercase().normalize_str(collapse(text)),
     }.items():
-        theirs = [(pieces.encode(prepare(text))[: LENGTH - 1] + [1] + [0] * LENGTH)[:LENGTH] for text in given]
-        assert_equal(given, tokenize(gemma_like, given, "--text-clean", clean), theirs)
+        expected = [(pieces.encode(prepare(text))[: LENGTH - 1] + [1] + [0] * LENGTH)[:LENGTH] for text in given]
+        assert_equal(given, tokenize(gemma_like, given, "--text-clean", clean), expected)
 
 
 def test_tokenizer_json_of_transformers_gives_the_ids_of_its_model(gemma_like, tokenize, tmp_path):
@@ -215,16 +215,16 @@ def test_ids_are_those_of_siglip(rule, tokenize, tmp_path):
         vocab_size=4000,
         normalization_rule_name=rule,
         max_sentence_length=100_000,
-        **{f"{name}_id": at for at, name in enumerate(["pad", "eos", "unk"])},
+        **{f"{name}_id": index for index, name in enumerate(["pad", "eos", "unk"])},
         bos_id=-1,
         minloglevel=2,
     )
     tokenizer = SiglipTokenizer(str(tmp_path / "spiece.model"))
     assert tokenizer.pad_token_id == tokenizer.eos_token_id == 1
     given = [*texts(1000, f"{rule} {SEEDS[0]}"), *texts(300, SEEDS[-1]), "", "! cat", "...", "ΟΔΟΣ, ΟΔΟΣ.", *SPECIAL]
-    theirs = expected_ids(tokenizer, given)
+    expected = expected_ids(tokenizer, given)
     ours = tokenize(tmp_path, given)
-    assert_equal(given, ours, theirs)
+    assert_equal(given, ours, expected)
     # The gate tells apart: the cleaning of SigLIP 2, and <pad> in the place of </s>.
-    assert tokenize(tmp_path, given, "--text-clean", "lower") != theirs
+    assert tokenize(tmp_path, given, "--text-clean", "lower") != expected
     assert any(0 not in row and row.count(1) > 1 for row in ours)

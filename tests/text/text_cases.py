@@ -132,7 +132,7 @@ def texts(count, seed):
     draw = random.Random(seed)
     for _ in range(count):
         words = (word(draw) for _ in range(draw.choice([0, 1, 2, 3, 5, 8, 20, 60, 200])))
-        yield "".join(one + (draw.choice(SPACES) if draw.random() < 0.2 else " ") for one in words)
+        yield "".join(word + (draw.choice(SPACES) if draw.random() < 0.2 else " ") for word in words)
 
 
 def collapse(text):

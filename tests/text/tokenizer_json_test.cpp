@@ -127,12 +127,12 @@ TEST(TokenizerJsonTest, NamesWhatItDoesNotSupport) {
              {{"id", 300}, {"content", "▁"}, {"special", false}, {"lstrip", true}});
        }},
   };
-  for (const Case& one : cases) {
+  for (const Case& damaged : cases) {
     json document = small_json();
-    one.change(document);
+    damaged.change(document);
     const std::string error = refusal(document);
     EXPECT_TRUE(error.starts_with("some.json: unsupported tokenizer: ")) << error;
-    EXPECT_TRUE(contains(error, one.part)) << one.part << ": " << error;
+    EXPECT_TRUE(contains(error, damaged.part)) << damaged.part << ": " << error;
   }
 }
 
@@ -177,11 +177,11 @@ TEST(TokenizerJsonTest, RefusesTextThatIsNoSuchDocument) {
   EXPECT_TRUE(contains(error(R"({"a": 1, "a": 2})"), "twice"));
   EXPECT_TRUE(contains(error(std::string(100'000, '[')), "some.json"));
   EXPECT_TRUE(contains(error(R"({"a":)" + std::string(40, '[')), "too deep"));
-  std::string many = R"({"a": [0)";
+  std::string values = R"({"a": [0)";
   for (int value = 0; value < 300'000; ++value) {
-    many += ",0";
+    values += ",0";
   }
-  EXPECT_TRUE(contains(error(many + "]}"), "too many values"));
+  EXPECT_TRUE(contains(error(values + "]}"), "too many values"));
   for (const char* merges : {R"(["a"])", R"(["a b c"])", R"([["a"]])", R"([["a","b","c"]])",
                              R"([7])", R"([["a",7]])", R"([[["a"],"b"]])", R"([{"a":"b"}])"}) {
     EXPECT_TRUE(contains(

@@ -118,8 +118,8 @@ TEST(TokenizerTest, ThreadsShareIt) {
   for (std::size_t thread = 0; thread < wrong.size(); ++thread) {
     threads.emplace_back([&, thread] {
       for (std::size_t index = 0; index < texts.size(); ++index) {
-        const std::size_t at = (index + 10 * thread) % texts.size();
-        wrong[thread] += tokenizer.encode(texts[at], kLength) == expected[at] ? 0 : 1;
+        const std::size_t chosen = (index + 10 * thread) % texts.size();
+        wrong[thread] += tokenizer.encode(texts[chosen], kLength) == expected[chosen] ? 0 : 1;
       }
     });
   }
@@ -131,7 +131,7 @@ TEST(TokenizerTest, ThreadsShareIt) {
 
 TEST(TokenizerTest, TakesTheFirstFileThatIsThere) {
   const TemporaryFolder folder;
-  EXPECT_TRUE(contains(error_of([&] { const Tokenizer none(folder.path()); }), "no tokenizer"));
+  EXPECT_TRUE(contains(error_of([&] { const Tokenizer missing(folder.path()); }), "no tokenizer"));
   const SmallFolder small;
   write_text(folder.path() / "tokenizer.json", read_text(small.path() / "tokenizer.json"));
   EXPECT_EQ(Tokenizer(folder.path()).vocabulary(), kSmallVocabulary);
@@ -152,21 +152,22 @@ TEST(TokenizerTest, TakesTheFirstFileThatIsThere) {
 
 TEST(TokenizerTest, ReadsTheEndAndThePaddingOfTheConfiguration) {
   const SmallFolder folder;
-  const auto with = [&](const char* config) {
+  const auto special_tokens = [&](const char* config) {
     write_text(folder.path() / "tokenizer_config.json", config);
     const Tokenizer tokenizer(folder.path());
     return std::pair(tokenizer.eos(), tokenizer.pad());
   };
-  EXPECT_EQ(with("{}"), std::pair(1, 0));
-  EXPECT_EQ(with(R"({"tokenizer_class": "GemmaTokenizer", "do_lower_case": false})"),
+  EXPECT_EQ(special_tokens("{}"), std::pair(1, 0));
+  EXPECT_EQ(special_tokens(R"({"tokenizer_class": "GemmaTokenizer", "do_lower_case": false})"),
             std::pair(1, 0));
-  EXPECT_EQ(with(R"({"eos_token": "<bos>", "pad_token": {"content": "<eos>"}})"), std::pair(2, 1));
-  EXPECT_EQ(with(R"({"eos_token": null})"), std::pair(1, 0));
-  EXPECT_TRUE(
-      contains(error_of([&] { (void)with(R"({"eos_token": "</s>"})"); }), "no piece \"</s>\""));
-  EXPECT_TRUE(
-      contains(error_of([&] { (void)with(R"({"pad_token": 3})"); }), "pad_token is not a text"));
-  EXPECT_TRUE(contains(error_of([&] { (void)with("[]"); }), "tokenizer_config.json"));
+  EXPECT_EQ(special_tokens(R"({"eos_token": "<bos>", "pad_token": {"content": "<eos>"}})"),
+            std::pair(2, 1));
+  EXPECT_EQ(special_tokens(R"({"eos_token": null})"), std::pair(1, 0));
+  EXPECT_TRUE(contains(error_of([&] { (void)special_tokens(R"({"eos_token": "</s>"})"); }),
+                       "no piece \"</s>\""));
+  EXPECT_TRUE(contains(error_of([&] { (void)special_tokens(R"({"pad_token": 3})"); }),
+                       "pad_token is not a text"));
+  EXPECT_TRUE(contains(error_of([&] { (void)special_tokens("[]"); }), "tokenizer_config.json"));
 }
 
 TEST(TokenizerTest, SigLipTextsBeginWithASpace) {
