@@ -75,14 +75,14 @@ def test_words(collection, rows, program, output, tmp_path):
             assert match.logit == pytest.approx(scale.factor * match.score + scale.bias)
             assert match.probability == pytest.approx(1 / (1 + np.exp(-match.logit)))
             assert match.source == match.path == collection.sources[match.row]
-    # As the program finds them.
+    # Photos that the program finds.
     found = tmp_path / "found.json"
     inputs = [argument for path in output for argument in ("--in", path)]
     program("search", "A Dog", *inputs, "-k", "5", f"--json={found}")
-    theirs = json.loads(found.read_text())["queries"][0]["matches"]
+    matches = json.loads(found.read_text())["queries"][0]["matches"]
     ours = collection.search("A Dog", 5)
     assert [(match.row, match.score, match.source) for match in ours] == [
-        (match["row"], pytest.approx(match["score"], abs=1e-9), match["source"]) for match in theirs
+        (match["row"], pytest.approx(match["score"], abs=1e-9), match["source"]) for match in matches
     ]
 
 
@@ -139,7 +139,7 @@ def test_words_beside_photos_and_without_words(collection, rows, photos):
 
 
 def test_searches_are_those_of_the_program(collection, output, photos, program):
-    """To the last bit: both have the library add up the vectors."""
+    """Scores are equal to the last bit: both have the library add up the vectors."""
     found = program(
         *("search", "at night", "--not", "people", "--not-weight", "0.71", "--photo-weight", "0.37"),
         *(word for photo in photos[:2] for word in ("--photo", photo)),
@@ -158,9 +158,9 @@ def test_nearest_takes_arrays(collection, rows):
     np.testing.assert_array_equal(found.rows, np.argsort(-cosines, axis=1)[:, :5])
     np.testing.assert_allclose(found.scores, -np.sort(-cosines, axis=1)[:, :5], atol=1e-6)
     assert (found.rows.dtype, found.scores.dtype) == (np.int64, np.float64)
-    one = collection.nearest(queries[3].astype(float), k=5)
-    np.testing.assert_array_equal(one.rows, found.rows[3])
-    np.testing.assert_array_equal(one.scores, found.scores[3])
+    single = collection.nearest(queries[3].astype(float), k=5)
+    np.testing.assert_array_equal(single.rows, found.rows[3])
+    np.testing.assert_array_equal(single.scores, found.scores[3])
     itself = collection.nearest(rows, 2, left_out=np.arange(len(rows)))
     assert not (itself.rows == np.arange(len(rows))[:, np.newaxis]).any()
     more = collection.nearest(queries[:1], k=len(rows) + 2)
@@ -219,9 +219,9 @@ def test_other_models_and_encoders(output, model, program, tmp_path, photos):
     with fovea.open(output, model=moved) as opened:
         assert opened.model == str(moved)
         found = opened.search("a dog", 2)
-        own = opened.encoder
+        encoder = opened.encoder
     with pytest.raises(fovea.Error, match="closed"):
-        own.embed_text("a dog")
+        encoder.embed_text("a dog")
     with fovea.load(model, "cpu", "fp32") as encoder:
         with fovea.open(output, encoder=encoder) as opened:
             assert opened.encoder is encoder
@@ -343,7 +343,7 @@ def test_searches_from_several_threads(collection):
 
 
 @pytest.fixture(scope="module")
-def many(tmp_path_factory):
+def large_output(tmp_path_factory):
     """30,000 rows of 200 numbers, some of them alike, in two shards of f16 and f32."""
     random = np.random.default_rng(7)
     folder = tmp_path_factory.mktemp("many")
@@ -357,10 +357,10 @@ def many(tmp_path_factory):
     return folder
 
 
-def test_devices_find_the_same_to_the_last_bit(many, device):
-    """On the CPU unless $FOVEA_TEST_DEVICE says more."""
+def test_devices_find_the_same_to_the_last_bit(large_output, device):
+    """Compares devices: the CPU alone unless $FOVEA_TEST_DEVICE names another."""
     random = np.random.default_rng(8)
-    with fovea.open(many) as expected, fovea.open(many, device=device) as found:
+    with fovea.open(large_output) as expected, fovea.open(large_output, device=device) as found:
         for count, k in ((1, 10), (1, 1), (5, 3), (16, 10), (100, 4), (300, 1), (2, 1000)):
             queries = random.standard_normal((count, 200)).astype(np.float32)
             queries[::3] = expected.embedding(120) + queries[::3] * 1e-2
@@ -368,13 +368,13 @@ def test_devices_find_the_same_to_the_last_bit(many, device):
             got = found.nearest(queries, k)
             np.testing.assert_array_equal(got.rows, wanted.rows)
             np.testing.assert_array_equal(got.scores, wanted.scores)
-        own = [100, 119, 29_999]
-        queries = np.stack([expected.embedding(row) for row in own])
-        wanted = expected.nearest(queries, 2, left_out=own)
-        got = found.nearest(queries, 2, left_out=own)
+        query_rows = [100, 119, 29_999]
+        queries = np.stack([expected.embedding(row) for row in query_rows])
+        wanted = expected.nearest(queries, 2, left_out=query_rows)
+        got = found.nearest(queries, 2, left_out=query_rows)
         np.testing.assert_array_equal(got.rows, wanted.rows)
         np.testing.assert_array_equal(got.scores, wanted.scores)
-        assert (got.rows != np.array(own)[:, None]).all()
+        assert (got.rows != np.array(query_rows)[:, None]).all()
 
 
 def test_a_gpu_finds_words_too(output, collection, device):
@@ -515,7 +515,7 @@ def test_a_forked_child_is_told(collection):
 
 
 def test_why_auto_leaves_a_gpu_alone_is_a_warning(output, tmp_path):
-    """Of a driver that lacks its functions: C's library in its place. A GPU is wanted from the second search on."""
+    """Puts C's library in the place of the driver, whose functions it lacks. A GPU is wanted from the second search on."""
     libc = next(line.split()[-1] for line in open("/proc/self/maps") if "/libc." in line or "/libc-" in line)
     (tmp_path / "libcuda.so.1").symlink_to(libc)
     search = (

@@ -67,12 +67,12 @@ def test_an_image_has_the_same_bits_in_any_company(encoder, pixels):
 
 
 def test_embeddings_and_features_take_turns(encoder, pixels):
-    """On a GPU both replay what was recorded, in the same memory: each must be its own."""
+    """Results must keep their own memory, although GPU runs replay what was recorded, in the same memory."""
     want = encoder.embed(pixels), *(encoder.features(pixels, layer).numpy() for layer in (-2, "last", 1))
     for _ in range(4):
         got = encoder.embed(pixels), *(encoder.features(pixels, layer).numpy() for layer in (-2, "last", 1))
-        for ours, theirs in zip(got, want, strict=True):
-            assert np.array_equal(ours, theirs)
+        for ours, expected in zip(got, want, strict=True):
+            assert np.array_equal(ours, expected)
 
 
 def test_torch_takes_them_without_a_copy(encoder, pixels, device):

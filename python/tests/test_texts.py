@@ -89,21 +89,21 @@ def fp32(folder):
         yield loaded
 
 
-def difference(ours, theirs):
-    assert ours.shape == theirs.shape
-    return (np.abs(ours - theirs).max(axis=1) / np.linalg.norm(theirs, axis=1)).max()
+def difference(ours, expected):
+    assert ours.shape == expected.shape
+    return (np.abs(ours - expected).max(axis=1) / np.linalg.norm(expected, axis=1)).max()
 
 
 @pytest.mark.parametrize("seed", SEEDS, ids=["1", "random"])
 def test_embeddings_are_those_of_transformers(fp32, reference, seed):
     given = ["A photo of a Red Bicycle in the SNOW", "", "КОТ", *texts(150, seed)]
     ours = fp32.embed_text(given, normalize=False)
-    theirs = reference.embed_text(given)
+    expected = reference.embed_text(given)
     assert ours.dtype == np.float32 and ours.flags.c_contiguous
-    assert difference(ours, theirs) <= FP32_LIMIT, seed
+    assert difference(ours, expected) <= FP32_LIMIT, seed
     unit = fp32.embed_text(given)
     np.testing.assert_allclose(np.linalg.norm(unit, axis=1), 1, atol=1e-6)
-    assert difference(unit, theirs / np.linalg.norm(theirs, axis=1, keepdims=True)) <= FP32_LIMIT
+    assert difference(unit, expected / np.linalg.norm(expected, axis=1, keepdims=True)) <= FP32_LIMIT
 
 
 @pytest.mark.parametrize("mistake", [{"padding": "longest"}, {"lower": False}, {"first": [2]}], ids=str)
@@ -119,9 +119,9 @@ def test_one_text_many_and_any_iterable(encoder):
     np.testing.assert_array_equal(encoder.embed_text(iter(given)), rows)
     np.testing.assert_array_equal(encoder.embed_text(text for text in given[:7]), rows[:7])
     np.testing.assert_array_equal(encoder.embed_text(np.array(given[-3:])), rows[-3:])
-    one = encoder.embed_text(given[1700])
-    assert one.shape == (encoder.dimension,)
-    np.testing.assert_array_equal(one, rows[1700])
+    row = encoder.embed_text(given[1700])
+    assert row.shape == (encoder.dimension,)
+    np.testing.assert_array_equal(row, rows[1700])
     assert encoder.embed_text([]).shape == (0, encoder.dimension)
     assert len(np.unique(rows.round(5), axis=0)) == len(given)
 
@@ -202,14 +202,14 @@ def test_the_pipeline_has_the_same_order(fp32, pipeline, photos, labels):
     photos = photos[2:9:2]
     found = fp32.label(photos, labels)
     for photo, ours, best in zip(photos, found, found.best, strict=True):
-        theirs = pipeline(str(photo), candidate_labels=labels)
+        answers = pipeline(str(photo), candidate_labels=labels)
         logits = {score.label: score.logit for score in ours}
-        order = [logits[row["label"]] for row in theirs]
+        order = [logits[row["label"]] for row in answers]
         assert all(order[i] >= order[i + 1] - LOGIT_LIMIT for i in range(len(order) - 1)), photo
         assert [score.logit for score in ours] == sorted(order, reverse=True)
         assert best == ours[0]
         probability = {score.label: score.probability for score in ours}
-        assert max(abs(row["score"] - probability[row["label"]]) for row in theirs) < 1e-4
+        assert max(abs(row["score"] - probability[row["label"]]) for row in answers) < 1e-4
 
 
 def test_templates_are_averaged_as_unit_vectors(encoder, photos):
@@ -230,8 +230,8 @@ def test_labels_of_embeddings(encoder, photos):
     rows = encoder.embed(photos[:3])
     for given in (rows, rows.astype(float) * 3, torch.from_numpy(rows)):
         np.testing.assert_allclose(encoder.label(given, ["cat", "dog"]).logits, want.logits, atol=1e-4)
-    one = encoder.label(rows[1], ["cat", "dog"])
-    np.testing.assert_allclose(one.logits, want.logits[1:2], atol=1e-4)
+    single = encoder.label(rows[1], ["cat", "dog"])
+    np.testing.assert_allclose(single.logits, want.logits[1:2], atol=1e-4)
     with pytest.raises(ValueError, match=rf"embeddings \[images, {encoder.dimension}\].* shape 3x9x3"):
         encoder.label(np.zeros((3, 9, 3)), ["cat"])
     with pytest.raises(ValueError, match="a vector of zeros"):

@@ -103,8 +103,10 @@ def test_awkward_strides(device, half):
     odd = torch.empty(q.numel() + 1, device=device, dtype=half)[1:].view_as(q)
     odd.copy_(q)
     assert torch.equal(torch.ops.fovea.attention(odd, k, v), want)
-    one = k[:, :1].expand(2, 2, 40, 64)
-    assert torch.equal(torch.ops.fovea.attention(q, one, v), torch.ops.fovea.attention(q, one.contiguous(), v))
+    shared_head = k[:, :1].expand(2, 2, 40, 64)
+    assert torch.equal(
+        torch.ops.fovea.attention(q, shared_head, v), torch.ops.fovea.attention(q, shared_head.contiguous(), v)
+    )
 
 
 def test_empty(device, half):

@@ -24,7 +24,7 @@ def qkv(device, half):
 
 
 def test_signature():
-    """As in torch's documentation: names, order and defaults (the builtin has no inspectable ones)."""
+    """Signature as in torch's documentation: names, order and defaults (the builtin has no inspectable ones)."""
     parameters = inspect.signature(scaled_dot_product_attention).parameters
     assert {name: p.default for name, p in parameters.items()} == {
         "query": inspect.Parameter.empty,

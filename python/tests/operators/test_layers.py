@@ -135,7 +135,7 @@ def test_wrong_operands(device):
 
 
 def test_layers_without_a_kernel_are_torchs_own(cuda):
-    """On GPUs other types than bfloat16 have no matrix kernels: torch's operators run, with one warning."""
+    """Types other than bfloat16 have no matrix kernels on GPUs: torch's operators run, with one warning."""
     fovea.ops._warned.clear()
     x = torch.randn(4, 48, device=cuda).half()
     weight = torch.randn(32, 48, device=cuda).half()
