@@ -15,7 +15,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 GENERATED = re.compile(r"^docs/(cli|performance)\.md$|^docs/performance/")
 # The end of a sentence: its mark, what closes with it, and a beginning after white space. Not after an abbreviation.
-END = re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<!\bcf)(?<!\bvs)(?<=[.!?])([\"')*_]*)\s+(?=[\"'(*_\[<]*[A-Z0-9`])")
+END = re.compile(r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bcf\.)(?<!\bvs\.)(?<=[.!?])([\"')*_]*)\s+(?=[\"'(*_\[<]*[A-Z0-9`])")
 ITEM = re.compile(r"( *)([-*+]|\d+\.) +(?=\S)")
 ASIDE = re.compile(r"\s*(\||#|>|<!--|</?\w|!\[|\[[^\]]+\]: |$)")
 
