@@ -108,10 +108,11 @@ READS:
     EXPECT_EQ(finding.instruction == "ld.shared.u32", finding.warp == 1);
     EXPECT_EQ(other.instruction == "ld.shared.u32", other.warp == 1);
     (finding.warp == 0 ? has_read_first : has_written_first) = true;
-    EXPECT_NE(finding.text().find(finding.warp == 0
-                                      ? "writes shared memory at 0x440, which another has read"
-                                      : "reads shared memory at 0x440, which another has written"),
-              std::string::npos)
+    EXPECT_NE(
+        finding.text().find(finding.warp == 0
+                                ? "writes shared memory at 0x440, which another access has read"
+                                : "reads shared memory at 0x440, which another access has written"),
+        std::string::npos)
         << finding.text();
     EXPECT_NE(finding.text().find("; the earlier one: test: "), std::string::npos);
   }

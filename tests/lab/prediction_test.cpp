@@ -296,10 +296,8 @@ TEST(PredictionTest, ThePageHasWhatABlackwellShouldTake) {
   }
   table +=
       "\nImages per second by the sum of the encoder's kernels, base-patch16-224 without the "
-      "pooling "
-      "head; what was measured on an H200 has the head. The cards' QKV and FC1 in int8 have no "
-      "scales "
-      "of rows, the encoder's have:\n\n"
+      "pooling head; what was measured on an H200 has the head.\n"
+      "The cards' QKV and FC1 in int8 have no scales of rows, the encoder's have:\n\n"
       "| precision | B200 | H200 | H200, measured |\n| --- | --- | --- | --- |\n";
   for (const MeasuredEncoder& one : kMeasuredEncoders) {
     table += fmt::format("| `{}` | {:.0f} | {:.0f} | {:.0f} |\n", one.precision,
