@@ -37,8 +37,8 @@ void call(const char* name, const Args& args, const Place& place) {
     library.def(schema);                            \
   }                                                 \
   STABLE_TORCH_LIBRARY_IMPL(fovea, CPU, library) {  \
-    library.impl(#name, TORCH_BOX(&name));          \
+    library.impl(#name, TORCH_BOX(&(name)));        \
   }                                                 \
   STABLE_TORCH_LIBRARY_IMPL(fovea, CUDA, library) { \
-    library.impl(#name, TORCH_BOX(&name));          \
+    library.impl(#name, TORCH_BOX(&(name)));        \
   }

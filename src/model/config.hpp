@@ -14,7 +14,7 @@
 namespace fovea::model {
 
 struct Family;
-extern const Family kSiglip;  // families/siglip.cpp
+extern const Family siglip;  // families/siglip.cpp
 
 /// How the embedding of an image comes from the tokens of the last layer.
 enum class Pooling : std::uint8_t {
@@ -41,7 +41,7 @@ struct VisionConfig {
   bool naflex = false;
   std::int64_t num_patches = 256;  // of such a model: rows of its position table
   std::int64_t max_patches = 256;  // of such a model's images: Preprocessing::max_patches
-  const Family* family = &kSiglip;
+  const Family* family = &siglip;
 
   [[nodiscard]] std::int64_t head_dim() const { return hidden / heads; }
   /// The side of the position table's square, in patches.
@@ -71,7 +71,7 @@ struct TextConfig {
   std::int64_t projection = 768;    // projection_size, or hidden_size without it
   double layer_norm_eps = 1e-6;     // layer_norm_eps
   ops::Epilogue activation = ops::Epilogue::kGeluTanh;
-  const Family* family = &kSiglip;
+  const Family* family = &siglip;
 
   [[nodiscard]] TowerSpec tower() const;
 

@@ -8,10 +8,10 @@
 
 namespace fovea::model {
 
-extern const Family kSiglipNaflex;
+extern const Family siglip_naflex;
 
 Families families() {
-  static constexpr std::array kFamilies{&kSiglip, &kSiglipNaflex};
+  static constexpr std::array kFamilies{&siglip, &siglip_naflex};
   return kFamilies;
 }
 

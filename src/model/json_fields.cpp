@@ -216,13 +216,13 @@ void read_size(const Fields& fields, Preprocessing& result) {
     result.width = result.height;
     return;
   }
-  if (!size->is_object() || !size->contains("height") || !size->contains("width")) {
+  const std::optional<Fields> sides = size->is_object() ? fields.object("size") : std::nullopt;
+  if (!sides || !size->contains("height") || !size->contains("width")) {
     fields.refuse("size", *size,
                   "expected {\"height\": H, \"width\": W}: images are squashed, not cropped");
   }
-  const Fields inner = *fields.object("size");
-  result.height = static_cast<int>(inner.integer("height", 224, kMaxImageSize));
-  result.width = static_cast<int>(inner.integer("width", 224, kMaxImageSize));
+  result.height = static_cast<int>(sides->integer("height", 224, kMaxImageSize));
+  result.width = static_cast<int>(sides->integer("width", 224, kMaxImageSize));
 }
 
 }  // namespace fovea::model

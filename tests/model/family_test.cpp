@@ -70,7 +70,7 @@ constexpr Family kVit{.description = "ViT (model_type \"vit\")",
                       .vision_names = {"", kVitParts},
                       .vision = vit_of,
                       .preprocessing = vit_preprocessing};
-constexpr std::array kBoth{&kSiglip, &kVit};
+constexpr std::array kBoth{&siglip, &kVit};
 
 constexpr std::string_view kConfig =
     R"({"model_type": "vit", "hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 48,
@@ -331,7 +331,7 @@ TEST_F(FamilyTest, ItIsReadOnlyWhereItIsAmongTheFamilies) {
       error_of([] { (void)parse_config(R"({"model_type":"swin"})", "config.json", kBoth); });
   EXPECT_TRUE(contains(others, "ViT (model_type \"vit\")")) << others;
   EXPECT_EQ(parse_config(R"({"model_type":"siglip_vision_model"})", "config.json", kBoth).family,
-            &kSiglip);
+            &siglip);
 }
 
 TEST_F(FamilyTest, MissingTensorsHaveItsNames) {

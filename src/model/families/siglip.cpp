@@ -10,7 +10,7 @@
 
 namespace fovea::model {
 
-extern const Family kSiglipNaflex;
+extern const Family siglip_naflex;
 
 namespace {
 
@@ -273,7 +273,7 @@ constexpr Preset naflex_preset(std::string_view name, VisionConfig vision, std::
   vision.patch = patch;
   vision.image_size = 0;
   vision.naflex = true;
-  vision.family = &kSiglipNaflex;
+  vision.family = &siglip_naflex;
   vision.num_patches = vision.max_patches = num_patches;
   return with_text(name, vision);
 }
@@ -302,7 +302,8 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kSiglip{
+// NOLINTNEXTLINE(bugprone-throwing-static-initialization): constinit leaves nothing to throw
+constinit const Family siglip{
     .description = "SigLIP and SigLIP 2 (model_type \"siglip\")",
     .vision_names = {"vision_model.", kVisionParts},
     .text_names = {"text_model.", kTextParts},
@@ -314,7 +315,8 @@ const Family kSiglip{
     .preprocessor_json = preprocessor_json};
 
 /// Its presets are among SigLIP's.
-const Family kSiglipNaflex{
+// NOLINTNEXTLINE(bugprone-throwing-static-initialization): as above
+constinit const Family siglip_naflex{
     .description = "NaFlex models of SigLIP 2 (\"siglip2\")",
     .vision_names = {"vision_model.", kVisionParts},
     .text_names = {"text_model.", kTextParts},
