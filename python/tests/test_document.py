@@ -43,7 +43,7 @@ def test_what_others_wrote_is_replaced_with_overwrite_alone(check, tmp_path):
     assert f"{file}: exists, and is not JSON that Fovea wrote" in check(file)
     assert not check(file, "--overwrite")
     _document.write(str(file), "judge", {"passed": True})
-    assert json.loads(file.read_text()) == {"kind": "fovea.lab.judge", "version": 1, "passed": True}
+    assert json.loads(file.read_text()) == {"kind": "fovea.judge", "version": 1, "passed": True}
 
 
 @pytest.mark.parametrize("text", ['{"a": 1}', "[]", "kind"])
@@ -76,7 +76,7 @@ def test_folders_links_pipes_and_devices(check, tmp_path):
     link, pipe = tmp_path / "link.json", tmp_path / "pipe"
     link.symlink_to(tmp_path / "far.json")
     _document.write(str(link), "judge", {})
-    assert link.is_symlink() and json.loads((tmp_path / "far.json").read_text())["kind"] == "fovea.lab.judge"
+    assert link.is_symlink() and json.loads((tmp_path / "far.json").read_text())["kind"] == "fovea.judge"
     os.mkfifo(pipe)
     got = []
     reader = threading.Thread(target=lambda: got.append(pipe.read_text()))
@@ -97,7 +97,7 @@ def test_an_open_file_is_written_to_where_it_is(check, tmp_path, name):
         place = str(link) if name == "link" else name.format(opened.fileno())
         assert not check(place)
         _document.write(place, "judge", {})
-    assert log.read_text().startswith('what was there\n{\n "kind": "fovea.lab.judge"')
+    assert log.read_text().startswith('what was there\n{\n "kind": "fovea.judge"')
     with open(log) as opened:
         assert "is not JSON that Fovea wrote" in check(f"/dev/fd/{opened.fileno()}")
 
