@@ -157,19 +157,19 @@ struct CopyWait {
 };
 
 Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
-  const auto& [most_pending, is_all] = op.get<CopyWait>();
-  for_each_lane(lanes, [&, most_pending = most_pending, is_all = is_all](int lane) {
+  const CopyWait& wait = op.get<CopyWait>();
+  for_each_lane(lanes, [&](int lane) {
     int newer = 0;
     for (auto group = warp.copy_groups.rbegin(); group != warp.copy_groups.rend(); ++group) {
       if ((group->lanes >> static_cast<unsigned>(lane) & 1U) == 0) {
         continue;
       }
-      if (newer++ >= most_pending) {
+      if (newer++ >= wait.most_pending) {
         finish_of(warp, group->copies, lane);
         group->lanes &= ~lane_bit(lane);
       }
     }
-    if (is_all) {
+    if (wait.is_all) {
       finish_of(warp, warp.open_copies, lane);
     }
   });
@@ -177,7 +177,7 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
     warp.copy_groups.pop_front();
   }
   if (warp.races() != nullptr) {
-    wait_in_races(warp, is_all);
+    wait_in_races(warp, wait.is_all);
   }
   return Outcome::kDone;
 }
