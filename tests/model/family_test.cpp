@@ -22,6 +22,7 @@
 #include "backends.hpp"
 #include "files.hpp"
 #include "fovea/encoder.hpp"
+#include "gpu/device/kernel_image.hpp"
 #include "model/architecture.hpp"
 #include "model/checkpoint.hpp"
 #include "model/encoder.hpp"
@@ -345,12 +346,11 @@ TEST_F(FamilyTest, MissingTensorsHaveItsNames) {
 }
 
 TEST_F(FamilyTest, ADeviceWithoutItsOperatorsSaysWhyBeforeItComputes) {
-  std::unique_ptr<ops::Backend> emulated;
-  try {
-    emulated = make_backend({.device = "emu:sm_90a", .precision = Precision::kBf16, .threads = 1});
-  } catch (const Error& error) {
-    GTEST_SKIP() << "this program has no kernels: " << error.what();
+  if (gpu::kernel_images().empty()) {
+    GTEST_SKIP() << "this program has no kernels: scripts/build --test builds them";
   }
+  std::unique_ptr<ops::Backend> emulated =
+      make_backend({.device = "emu:sm_90a", .precision = Precision::kBf16, .threads = 1});
   const std::string refused = error_of([&] { Encoder(open(), std::move(emulated)); });
   EXPECT_TRUE(contains(refused, "cannot run this model")) << refused;
   EXPECT_TRUE(contains(refused, "GPUs compute GELU by tanh, not by erf")) << refused;
