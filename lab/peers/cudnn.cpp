@@ -1,15 +1,14 @@
 // Calls of cuDNN's backend interface, with its reasons where it refuses.
-#include "gpu/nvidia/cudnn_backend.hpp"
+#include "lab/peers/cudnn.hpp"
 
 #include <algorithm>
 #include <array>
 
 #include "core/error.hpp"
 #include "gpu/nvidia/cublaslt.hpp"
-#include "gpu/nvidia/cudnn.hpp"
 #include "gpu/nvidia/library.hpp"
 
-namespace fovea::gpu::cudnn {
+namespace fovea::lab::cudnn {
 namespace {
 
 constexpr std::size_t kOldest = 91000;  // engines before want another value where keys are masked
@@ -20,17 +19,17 @@ constexpr std::size_t kMessageBytes = 1024;
 Api open_api() {
   // cuDNN looks for cuBLASLt by its name alone and aborts the process when there is none; a library
   // that is open already is found by that name.
-  (void)open_cublaslt_library();
+  (void)gpu::open_cublaslt_library();
   constexpr std::array<std::string_view, 2> kNames = {"libcudnn.so.9", "libcudnn.so"};
   constexpr std::array<std::string_view, 1> kPackages = {"nvidia/cudnn/lib"};
   // PyTorch's is what a reader compares with, and mostly newer than the system's.
-  const Library library =
-      Library::open("cuDNN", "FOVEA_CUDNN", kNames, kPackages, LookFirst::kPython);
+  const auto library =
+      gpu::Library::open("cuDNN", "FOVEA_CUDNN", kNames, kPackages, gpu::LookFirst::kPython);
   Api api{};
   library.bind(api.version, "cudnnGetVersion");
   if (api.version() < kOldest) {
-    fail("{} is cuDNN {}: {} or newer is needed", library.path(), cudnn_version(api.version()),
-         cudnn_version(kOldest));
+    fail("{} is cuDNN {}: {} or newer is needed", library.path(), version_text(api.version()),
+         version_text(kOldest));
   }
   library.bind(api.error_string, "cudnnGetErrorString");
   library.bind(api.last_error, "cudnnGetLastErrorString");
@@ -44,6 +43,12 @@ Api open_api() {
   library.bind(api.get_attribute, "cudnnBackendGetAttribute");
   library.bind(api.execute, "cudnnBackendExecute");
   return api;
+}
+
+std::string version_text(std::size_t number) {
+  // Until version 8, two digits less for the minor number.
+  const std::size_t major = number < 10000 ? 1000 : 10000;
+  return fmt::format("{}.{}.{}", number / major, number % major / 100, number % 100);
 }
 
 std::string last_reason(const Api& api) {
@@ -82,48 +87,38 @@ void Descriptor::set(Attribute attribute, AttributeType type, std::int64_t count
         fmt::format("setting attribute {}", static_cast<int>(attribute)));
 }
 
-void Descriptor::finalize() {
-  check(*api_, api_->finalize(handle_), "finishing a descriptor");
-}
-
-bool Descriptor::try_finalize() {
-  return api_->finalize(handle_) == kSuccess;
+std::size_t Descriptor::get(Attribute attribute, AttributeType type, std::int64_t room,
+                            void* values) const {
+  std::int64_t count = 0;
+  check(*api_,
+        api_->get_attribute(handle_, static_cast<int>(attribute), static_cast<int>(type), room,
+                            &count, values),
+        fmt::format("reading attribute {}", static_cast<int>(attribute)));
+  return static_cast<std::size_t>(count);
 }
 
 std::int64_t Descriptor::number(Attribute attribute) const {
   std::int64_t value = 0;
-  std::int64_t count = 0;
-  check(*api_,
-        api_->get_attribute(handle_, static_cast<int>(attribute),
-                            static_cast<int>(AttributeType::kInt64), 1, &count, &value),
-        fmt::format("reading attribute {}", static_cast<int>(attribute)));
+  (void)get(attribute, AttributeType::kInt64, 1, &value);
   return value;
 }
 
 std::vector<Descriptor> Descriptor::descriptors(Attribute attribute, DescriptorType type) const {
-  const auto read = [&](std::vector<Handle>& handles) {
-    std::int64_t count = 0;
-    check(*api_,
-          api_->get_attribute(handle_, static_cast<int>(attribute),
-                              static_cast<int>(AttributeType::kDescriptor), std::ssize(handles),
-                              &count, static_cast<void*>(handles.data())),
-          fmt::format("reading attribute {}", static_cast<int>(attribute)));
-    return static_cast<std::size_t>(count);
-  };
   // The library fills descriptors that its caller has made.
+  const std::size_t count = get(attribute, AttributeType::kDescriptor, 0, nullptr);
   std::vector<Handle> handles;
-  const std::size_t count = read(handles);
-  std::vector<Descriptor> made;
-  made.reserve(count);
-  handles.reserve(count);
+  std::vector<Descriptor> results;
+  results.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
-    handles.push_back(made.emplace_back(*api_, type).handle());
+    handles.push_back(results.emplace_back(*api_, type).handle());
   }
   if (count > 0) {
-    const std::size_t filled = std::min(count, read(handles));
-    made.erase(made.begin() + static_cast<std::ptrdiff_t>(filled), made.end());
+    const std::size_t filled = get(attribute, AttributeType::kDescriptor, std::ssize(handles),
+                                   static_cast<void*>(handles.data()));
+    results.erase(results.begin() + static_cast<std::ptrdiff_t>(std::min(count, filled)),
+                  results.end());
   }
-  return made;
+  return results;
 }
 
-}  // namespace fovea::gpu::cudnn
+}  // namespace fovea::lab::cudnn

@@ -7,10 +7,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
-namespace fovea::gpu::cudnn {
+namespace fovea::lab::cudnn {
 
 using Handle = void*;
 
@@ -124,15 +125,34 @@ struct Api {
   int (*execute)(Handle, Handle plan, Handle variant_pack);
 };
 
-/// Finds and opens the library, and cuBLASLt, without which it would end the process. Throws
+/// Looks for libcudnn 9: the file that FOVEA_CUDNN names, else Python's package, the loader's own
+/// path, and CUDA's usual folders; and for cuBLASLt, without which it would end the process. Throws
 /// fovea::Error that says what is missing, or that the library is too old.
 [[nodiscard]] Api open_api();
 
+/// The number that the library calls its version: 91900 is "9.19.0", and 8907 "8.9.7".
+[[nodiscard]] std::string version_text(std::size_t number);
 /// Why the last call refused, in the library's words; empty when it says nothing. Of a trace, the
 /// innermost reason, which comes first.
 [[nodiscard]] std::string last_reason(const Api& api);
 /// Throws fovea::Error when `status` is one.
 void check(const Api& api, int status, std::string_view what);
+
+/// What the library calls the type of an attribute's value.
+template <typename T>
+inline constexpr AttributeType kTypeOf = AttributeType::kInt64;
+template <>
+inline constexpr AttributeType kTypeOf<Handle> = AttributeType::kHandle;
+template <>
+inline constexpr AttributeType kTypeOf<DataType> = AttributeType::kDataType;
+template <>
+inline constexpr AttributeType kTypeOf<bool> = AttributeType::kBoolean;
+template <>
+inline constexpr AttributeType kTypeOf<HeuristicsMode> = AttributeType::kHeuristicsMode;
+template <>
+inline constexpr AttributeType kTypeOf<PointwiseMode> = AttributeType::kPointwiseMode;
+template <>
+inline constexpr AttributeType kTypeOf<Reduction> = AttributeType::kReduction;
 
 /// One of the library's descriptors, destroyed with its owner. Descriptors name each other by
 /// handle: what one was made from must live as long as it does.
@@ -151,49 +171,33 @@ class Descriptor {
   [[nodiscard]] Handle handle() const { return handle_; }
 
   void set(Attribute attribute, AttributeType type, std::int64_t count, const void* values);
-  void set(Attribute attribute, DataType value) {
-    set_value(attribute, AttributeType::kDataType, value);
-  }
-  void set(Attribute attribute, PointwiseMode value) {
-    set_value(attribute, AttributeType::kPointwiseMode, value);
-  }
-  void set(Attribute attribute, Reduction value) {
-    set_value(attribute, AttributeType::kReduction, value);
-  }
-  void set(Attribute attribute, HeuristicsMode value) {
-    set_value(attribute, AttributeType::kHeuristicsMode, value);
-  }
-  void set(Attribute attribute, std::int64_t value) {
-    set_value(attribute, AttributeType::kInt64, value);
-  }
-  void set(Attribute attribute, std::span<const std::int64_t> values) {
-    set(attribute, AttributeType::kInt64, std::ssize(values), values.data());
+  template <typename T>
+  void set(Attribute attribute, const T& value) {
+    static_assert(kTypeOf<T> != AttributeType::kInt64 || std::is_same_v<T, std::int64_t>);
+    set(attribute, kTypeOf<T>, 1, static_cast<const void*>(&value));
   }
   void set(Attribute attribute, const Descriptor& value) {
-    set_value(attribute, AttributeType::kDescriptor, value.handle_);
+    set(attribute, AttributeType::kDescriptor, 1, static_cast<const void*>(&value.handle_));
   }
-  void set_true(Attribute attribute) { set_value(attribute, AttributeType::kBoolean, true); }
-  void set_handle(Attribute attribute, Handle value) {
-    set_value(attribute, AttributeType::kHandle, value);
+  void set_numbers(Attribute attribute, std::span<const std::int64_t> values) {
+    set(attribute, AttributeType::kInt64, std::ssize(values), values.data());
   }
 
   /// Throws with the library's reason when it does not take what was set.
-  void finalize();
+  void finalize() { check(*api_, api_->finalize(handle_), "finishing a descriptor"); }
   /// Whether it takes it.
-  [[nodiscard]] bool try_finalize();
+  [[nodiscard]] bool try_finalize() { return api_->finalize(handle_) == kSuccess; }
 
   [[nodiscard]] std::int64_t number(Attribute attribute) const;
   /// The descriptors, all of `type`, that an attribute holds.
   [[nodiscard]] std::vector<Descriptor> descriptors(Attribute attribute, DescriptorType type) const;
 
  private:
-  template <typename T>
-  void set_value(Attribute attribute, AttributeType type, const T& value) {
-    set(attribute, type, 1, static_cast<const void*>(&value));
-  }
+  /// Fills `values`, of which there are `room`, and returns how many the attribute holds.
+  std::size_t get(Attribute attribute, AttributeType type, std::int64_t room, void* values) const;
 
   const Api* api_;
   Handle handle_ = nullptr;
 };
 
-}  // namespace fovea::gpu::cudnn
+}  // namespace fovea::lab::cudnn

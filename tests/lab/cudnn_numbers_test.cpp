@@ -1,10 +1,10 @@
 // Our numbers of cuDNN's interface against NVIDIA's, where its header is at hand.
-#include "gpu/nvidia/cudnn_backend.hpp"
+#include "lab/peers/cudnn.hpp"
 
 #if __has_include(<cudnn.h>)
 #include <cudnn.h>
 
-namespace fovea::gpu {
+namespace fovea::lab {
 namespace {
 
 template <typename Ours, typename Theirs>
@@ -96,5 +96,5 @@ static_assert(same(cudnn::HeuristicsMode::kA, CUDNN_HEUR_MODE_A));
 static_assert(same(cudnn::kSuccess, CUDNN_STATUS_SUCCESS));
 
 }  // namespace
-}  // namespace fovea::gpu
+}  // namespace fovea::lab
 #endif

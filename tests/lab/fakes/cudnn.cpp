@@ -1,6 +1,8 @@
 // A stand-in for libcudnn: keeps the graph that it is given and computes it, operation by
 // operation, in float64 on host memory. FAKE_CUDNN_VERSION is the number that it says its version
 // is; FAKE_CUDNN_REFUSALS how many of its three engines refuse.
+#include "lab/peers/cudnn.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,16 +14,15 @@
 #include <vector>
 
 #include "core/dtype.hpp"
-#include "gpu/nvidia/cudnn_backend.hpp"
 
 namespace {
 
-using fovea::gpu::cudnn::Attribute;
-using fovea::gpu::cudnn::AttributeType;
-using fovea::gpu::cudnn::DataType;
-using fovea::gpu::cudnn::DescriptorType;
-using fovea::gpu::cudnn::PointwiseMode;
-using fovea::gpu::cudnn::Reduction;
+using fovea::lab::cudnn::Attribute;
+using fovea::lab::cudnn::AttributeType;
+using fovea::lab::cudnn::DataType;
+using fovea::lab::cudnn::DescriptorType;
+using fovea::lab::cudnn::PointwiseMode;
+using fovea::lab::cudnn::Reduction;
 using Dims = std::array<std::int64_t, 4>;
 
 constexpr int kSuccess = 0;
