@@ -51,4 +51,15 @@ class ThreadPool {
   std::vector<std::thread> workers_;
 };
 
+/// One of what `make` gives for each worker of a pool.
+template <typename Make>
+[[nodiscard]] auto for_workers(const ThreadPool& pool, const Make& make) {
+  std::vector<decltype(make())> values;
+  values.reserve(static_cast<std::size_t>(pool.threads()));
+  for (int worker = 0; worker < pool.threads(); ++worker) {
+    values.push_back(make());
+  }
+  return values;
+}
+
 }  // namespace fovea

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -41,8 +43,7 @@ constexpr std::size_t kQueriesPerPass = 1024;
 struct Codes {
   const RowCoder& coder;
   CodedQueries queries;
-  bool makes = false;
-  RowCopy* copy = nullptr;  // null: nowhere
+  RowCopy* copy;  // null: nowhere
 };
 
 // The rows of a task, so many at a time.
@@ -68,12 +69,8 @@ class Scan {
         k_(k),
         shared_(shared),
         candidates_(shards, queries, k, shared) {
-    if (codes == nullptr) {
-      return;
-    }
-    code_scan_.emplace(codes->queries);
-    if (codes->makes) {
-      made_.emplace(codes->coder, kRowsPerStep);
+    if (codes != nullptr) {
+      code_scan_ = std::make_unique<CodeScan>(codes->queries);
     }
   }
 
@@ -94,11 +91,15 @@ class Scan {
   // Makes the codes of a task, compares them, and keeps them where there is a copy. They are made
   // in memory of this thread's own, because the comparison reads beyond them.
   void run_coded(const RowBlock& task) {
+    if (!step_codes_) {
+      step_codes_ = std::make_unique<RowCopy>(codes_->coder, kRowsPerStep);
+    }
     for_steps(shards_, task, kRowsPerStep, [&](const RowBlock& block) {
-      codes_->coder.encode(reader_.read(block), block.count, made_->codes_of(0), made_->terms, 0);
-      compare_codes(*made_, 0, block);
+      codes_->coder.encode(reader_.read(block), block.count, step_codes_->codes_of(0),
+                           step_codes_->terms, 0);
+      compare_codes(*step_codes_, 0, block);
       if (codes_->copy != nullptr) {
-        codes_->copy->take(*made_, block.count, block.first);
+        codes_->copy->take(*step_codes_, block.count, block.first);
       }
     });
   }
@@ -153,7 +154,6 @@ class Scan {
 
   // The rows of a block, whose codes begin at row `first` of `copy`.
   void compare_codes(RowCopy& copy, std::int64_t first, const RowBlock& block) {
-    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): made by then
     code_scan_->scan(
         copy.codes_of(first), copy.terms.view().from(first), block.count,
         [this](std::size_t query) { return candidates_.floor(query); },
@@ -237,10 +237,10 @@ class Scan {
   std::size_t k_;
   SharedFloors& shared_;
   Candidates candidates_;
-  std::optional<CodeScan> code_scan_;
-  std::optional<RowCopy> made_;  // of one step
-  StoredRows stored_;            // of one step
-  bool converted_ = false;       // whether rows_ has them
+  std::unique_ptr<CodeScan> code_scan_;
+  std::unique_ptr<RowCopy> step_codes_;  // of one step
+  StoredRows stored_;                    // of one step
+  bool converted_ = false;               // whether rows_ has them
   AlignedBuffer<float> rows_;
   AlignedBuffer<float> row_;
   AlignedBuffer<float> dots_;
@@ -265,7 +265,7 @@ std::vector<std::span<const TileBounds>> by_query(std::span<const TileBounds> ti
 
 bool Searcher::has_copy() {
   const std::lock_guard turn(turn_);
-  return copy_is_whole_;
+  return copy_ != nullptr;
 }
 
 bool Searcher::wants_copy() const {
@@ -273,54 +273,47 @@ bool Searcher::wants_copy() const {
   return in_memory_ == RowsInMemory::kAlways || (in_memory_ == RowsInMemory::kAuto && passes_ > 0);
 }
 
-// Makes memory for a copy; false when it would be more than a part of what there is.
-bool Searcher::make_room() {
+// Memory for a copy; null when it would be more than a part of what there is.
+std::unique_ptr<RowCopy> Searcher::room_for_copy() {
   constexpr std::uint64_t kPart = 2;
-  if (in_memory_ == RowsInMemory::kAuto &&
-      // NOLINTNEXTLINE(bugprone-unchecked-optional-access): made by then
-      RowCopy::bytes_of(*coder_, shards_.rows()) > memory_limit() / kPart) {
-    in_memory_ = RowsInMemory::kNever;
-    return false;
-  }
-  try {
-    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): made by then
-    copy_.emplace(*coder_, shards_.rows());
-  } catch (const Error&) {
-    if (in_memory_ == RowsInMemory::kAlways) {
-      throw;
+  if (in_memory_ != RowsInMemory::kAuto ||
+      RowCopy::bytes_of(coder(), shards_.rows()) <= memory_limit() / kPart) {
+    try {
+      return std::make_unique<RowCopy>(coder(), shards_.rows());
+    } catch (const Error&) {
+      if (in_memory_ == RowsInMemory::kAlways) {
+        throw;
+      }
     }
-    in_memory_ = RowsInMemory::kNever;  // the search does without
-    return false;
   }
-  return true;
+  in_memory_ = RowsInMemory::kNever;  // the search does without
+  return nullptr;
 }
 
-void Searcher::make_coder() {
+const RowCoder& Searcher::coder() {
   if (!coder_) {
     RowReader reader(shards_);
-    coder_.emplace(shards_, reader);
+    coder_ = std::make_unique<RowCoder>(shards_, reader);
   }
+  return *coder_;
 }
 
 // Whether another device has the rows now; where it need not, that it cannot is no error.
 bool Searcher::device_is_ready() {
-  if (scanner_has_rows_) {
+  if (scanner_) {
     return true;
   }
   if (!other_.open || shards_.rows() == 0 || (other_.is_optional && passes_ == 0)) {
     return false;
   }
+  std::shared_ptr<RowScanner> scanner;
   try {
-    if (!scanner_) {
-      scanner_ = other_.open();
-    }
-    if (!scanner_) {
+    scanner = other_.open();
+    if (!scanner) {
       give_up_device("");
       return false;
     }
-    make_coder();
-    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): made by then
-    scanner_->begin(*coder_, shards_.rows(), pool_.threads());
+    scanner->begin(coder(), shards_.rows(), pool_.threads());
   } catch (const Error& error) {
     if (!other_.is_optional) {
       throw;
@@ -328,14 +321,14 @@ bool Searcher::device_is_ready() {
     give_up_device(error.what());
     return false;
   }
-  fill_device();
+  fill(*scanner);
+  scanner_ = std::move(scanner);
   return true;
 }
 
 // The search does without another device. `why` is empty where there is none.
 void Searcher::give_up_device(std::string_view why) {
   other_ = {};
-  scanner_.reset();
   if (!why.empty() && listeners_.on_note) {
     listeners_.on_note(fmt::format("the GPU is not used: {}", why));
   }
@@ -351,53 +344,42 @@ void Searcher::tell_place(Way way) {
   place_ = place;
 }
 
-void Searcher::fill_device() {
+void Searcher::fill(RowScanner& scanner) {
   const OpenShards open(shards_);
   struct Coding {
     RowReader reader;
-    RowCopy made;
+    RowCopy codes;
   };
-  std::vector<Coding> threads;
-  threads.reserve(static_cast<std::size_t>(pool_.threads()));
-  for (int worker = 0; worker < pool_.threads(); ++worker) {
-    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): made by then
-    threads.push_back({RowReader(shards_, &open), RowCopy(*coder_, kRowsPerStep)});
-  }
+  std::vector<Coding> threads = for_workers(
+      pool_, [&] { return Coding{RowReader(shards_, &open), RowCopy(coder(), kRowsPerStep)}; });
   const std::vector<RowBlock> tasks = shards_.blocks(kRowsPerTask);
   Report report(progress_, shards_.rows());
   pool_.parallel_for(tasks.size(), [&](std::size_t index, int worker) {
     Coding& coding = threads[static_cast<std::size_t>(worker)];
     for_steps(shards_, tasks[index], kRowsPerStep, [&](const RowBlock& block) {
-      // NOLINTNEXTLINE(bugprone-unchecked-optional-access): made by then
-      coder_->encode(coding.reader.read(block), block.count, coding.made.codes_of(0),
-                     coding.made.terms, 0);
-      scanner_->put(worker, coding.made, block.count, block.first);
+      coder_->encode(coding.reader.read(block), block.count, coding.codes.codes_of(0),
+                     coding.codes.terms, 0);
+      scanner.put(worker, coding.codes, block.count, block.first);
     });
     report.add(tasks[index].count);
   });
-  scanner_->end();
-  scanner_has_rows_ = true;
+  scanner.end();
 }
 
-Searcher::Way Searcher::choose(std::size_t queries) {
-  if (copy_is_whole_) {
-    return Way::kCopy;
+Searcher::Plan Searcher::choose(std::size_t queries) {
+  if (copy_) {
+    return {Way::kCopy, nullptr};
   }
   if (device_is_ready()) {
-    return Way::kDevice;
+    return {Way::kDevice, nullptr};
   }
-  if (!RowCoder::can_code(shards_.dimension()) || !cpu::has_int8() || shards_.rows() == 0) {
-    return Way::kExactRows;
+  const bool can_code =
+      RowCoder::can_code(shards_.dimension()) && cpu::has_int8() && shards_.rows() > 0;
+  std::unique_ptr<RowCopy> copy = can_code && wants_copy() ? room_for_copy() : nullptr;
+  if (copy || (can_code && queries >= kQueriesForCodes)) {
+    return {Way::kCodedRows, std::move(copy)};
   }
-  const bool copies = wants_copy();
-  if (!copies && queries < kQueriesForCodes) {
-    return Way::kExactRows;
-  }
-  make_coder();
-  if (copies && make_room()) {
-    return Way::kMakeCopy;
-  }
-  return queries < kQueriesForCodes ? Way::kExactRows : Way::kCodedRows;
+  return {Way::kExactRows, nullptr};
 }
 
 std::vector<std::vector<Match>> Searcher::nearest(std::span<const float> vectors, int k,
@@ -418,35 +400,31 @@ std::vector<std::vector<Match>> Searcher::nearest(std::span<const float> vectors
   return results;
 }
 
-void Searcher::pass(Way way, const Queries& queries, std::size_t k,
+void Searcher::pass(Plan plan, const Queries& queries, std::size_t k,
                     std::span<std::vector<Match>> results) {
+  const Way way = plan.way;
   tell_place(way);
   std::optional<Codes> codes;
   std::vector<float> unit;
   if (way == Way::kExactRows) {
     unit = queries.unit<float>();
   } else if (way != Way::kDevice) {
-    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): made by then
-    codes.emplace(Codes{*coder_, CodedQueries(*coder_, queries), way != Way::kCopy,
-                        // NOLINTNEXTLINE(bugprone-unchecked-optional-access): made by then
-                        way == Way::kCodedRows ? nullptr : &*copy_});
+    codes.emplace(Codes{coder(), CodedQueries(coder(), queries),
+                        way == Way::kCopy ? copy_.get() : plan.copy.get()});
   }
   std::optional<OpenShards> open;
   if (way != Way::kExactRows) {
     open.emplace(shards_);  // which finds files that have changed, too
   }
   SharedFloors shared(queries.size());
-  std::vector<Scan> scans;
-  scans.reserve(static_cast<std::size_t>(pool_.threads()));
-  for (int worker = 0; worker < pool_.threads(); ++worker) {
-    scans.emplace_back(shards_, queries, unit, codes ? &*codes : nullptr, k, shared,
-                       open ? &*open : nullptr);
-  }
+  std::vector<Scan> scans = for_workers(pool_, [&] {
+    return Scan(shards_, queries, unit, codes ? &*codes : nullptr, k, shared,
+                open ? &*open : nullptr);
+  });
   Report report(progress_, shards_.rows());
   if (way == Way::kDevice) {
     const std::size_t rank = k + (queries.left_out.empty() ? 0 : 1);
-    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): made by then
-    scanner_->find(*coder_, queries, rank, [&](std::span<const TileBounds> tiles) {
+    scanner_->find(coder(), queries, rank, [&](std::span<const TileBounds> tiles) {
       const std::vector<std::span<const TileBounds>> parts = by_query(tiles);
       pool_.parallel_for(parts.size(), [&](std::size_t index, int worker) {
         scans[static_cast<std::size_t>(worker)].take(parts[index]);
@@ -468,7 +446,9 @@ void Searcher::pass(Way way, const Queries& queries, std::size_t k,
     }
     report.add(task.count);
   });
-  copy_is_whole_ = copy_is_whole_ || way == Way::kMakeCopy;
+  if (plan.copy) {
+    copy_ = std::move(plan.copy);
+  }
   ++passes_;
   if (way != Way::kExactRows) {
     pool_.parallel_for(scans.size(), [&](std::size_t index, int) { scans[index].settle(); });

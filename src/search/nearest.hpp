@@ -5,7 +5,6 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -50,20 +49,24 @@ class Searcher {
  private:
   enum class Way {
     kExactRows,  // binary32 products with the rows as they are
-    kCodedRows,  // products of codes, which are made of the rows for this search alone
-    kMakeCopy,   // the same, and the codes are kept
+    kCodedRows,  // products of codes, which this pass makes of the rows
     kCopy,       // products of the codes that were kept
     kDevice,     // products on another device, which has the codes
   };
-  [[nodiscard]] Way choose(std::size_t queries);
+  struct Plan {
+    Way way;
+    std::unique_ptr<RowCopy> copy;  // which keeps the codes that the pass makes; null: none does
+  };
+  [[nodiscard]] Plan choose(std::size_t queries);
   [[nodiscard]] bool wants_copy() const;
-  [[nodiscard]] bool make_room();
+  [[nodiscard]] std::unique_ptr<RowCopy> room_for_copy();
   [[nodiscard]] bool device_is_ready();
   void give_up_device(std::string_view why);
   void tell_place(Way way);
-  void make_coder();
-  void fill_device();
-  void pass(Way way, const Queries& queries, std::size_t k, std::span<std::vector<Match>> results);
+  const RowCoder& coder();
+  void fill(RowScanner& scanner);
+  void pass(Plan plan, const Queries& queries, std::size_t k,
+            std::span<std::vector<Match>> results);
 
   const Shards& shards_;
   ThreadPool& pool_;
@@ -71,12 +74,10 @@ class Searcher {
   const SearchProgress& progress_;
   std::mutex turn_;
   std::int64_t passes_ = 0;  // over the rows, so far
-  std::optional<RowCoder> coder_;
-  std::optional<RowCopy> copy_;
-  bool copy_is_whole_ = false;
+  std::unique_ptr<RowCoder> coder_;
+  std::unique_ptr<RowCopy> copy_;  // of all rows
   OtherDevice other_;
-  std::shared_ptr<RowScanner> scanner_;
-  bool scanner_has_rows_ = false;
+  std::shared_ptr<RowScanner> scanner_;  // with all rows
   SearchListeners listeners_;
   std::string place_;  // where it compared last, as it was told
 };

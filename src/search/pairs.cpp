@@ -54,12 +54,8 @@ class PairScan {
         pool_(pool),
         lengths_(lengths),
         dimension_(at(shards.dimension())),
-        error_(cosine_error(shards.dimension())) {
-    workspaces_.reserve(static_cast<std::size_t>(pool.threads()));
-    for (int worker = 0; worker < pool.threads(); ++worker) {
-      workspaces_.emplace_back(shards);
-    }
-  }
+        error_(cosine_error(shards.dimension())),
+        workspaces_(for_workers(pool, [&] { return Workspace(shards); })) {}
 
  protected:
   Workspace& workspace(int worker) { return workspaces_[static_cast<std::size_t>(worker)]; }
@@ -426,11 +422,7 @@ class WithinScan : PairScan {
 Lengths measure(const Shards& shards, ThreadPool& pool) {
   Lengths lengths{std::vector<float>(at(shards.rows())), std::vector<double>(at(shards.rows()))};
   const std::vector<RowBlock> blocks = shards.blocks(shards.rows_at_once(kRowsPerBlock));
-  std::vector<Workspace> workspaces;
-  workspaces.reserve(static_cast<std::size_t>(pool.threads()));
-  for (int worker = 0; worker < pool.threads(); ++worker) {
-    workspaces.emplace_back(shards);
-  }
+  std::vector<Workspace> workspaces = for_workers(pool, [&] { return Workspace(shards); });
   pool.parallel_for(blocks.size(), [&](std::size_t index, int worker) {
     const RowBlock& block = blocks[index];
     Workspace& space = workspaces[static_cast<std::size_t>(worker)];
