@@ -102,17 +102,19 @@ def guide(text: str, until: str) -> str:
     results = [
         result for result in results if "accuracy" in result and ages.age("accuracy", result["machine"], until).allowed
     ]
-    told = "No result of `bench/gpu_accuracy.py` on a GPU is recent enough to be shown.\n"
-    for result in results[-1:]:
-        missed = gpu_sections.shortfalls(result["accuracy"])
-        reached = (
-            "bf16 is nearer to fp32 than torch's bf16 in the mean and in the 1st percentile; recall@10 is at most 0.005 (int8) and "
-            "0.01 (fp8) below that of torch's bf16"
-        )
-        told = table(gpu_sections.ACCURACY_COLUMNS, gpu_sections.accuracy_rows(result["accuracy"]))
-        told += f"\n{measured(result['machine'], 'accuracy', until)}\n\n"
-        told += (f"What falls short of our own bars: {'; '.join(missed)}" if missed else reached) + ".\n"
-    return between(text, told)
+    if not results:
+        return between(text, "No result of `bench/gpu_accuracy.py` on a GPU is recent enough to be shown.\n")
+    accuracy, machine = results[-1]["accuracy"], results[-1]["machine"]
+    missed = gpu_sections.shortfalls(accuracy)
+    reached = (
+        "bf16 is nearer to fp32 than torch's bf16 in the mean and in the 1st percentile; recall@10 is at most 0.005 (int8) and "
+        "0.01 (fp8) below that of torch's bf16"
+    )
+    told = table(gpu_sections.ACCURACY_COLUMNS, gpu_sections.accuracy_rows(accuracy))
+    told += f"\n{measured(machine, 'accuracy', until)}\n\n"
+    return between(
+        text, told + (f"What falls short of our own bars: {'; '.join(missed)}" if missed else reached) + ".\n"
+    )
 
 
 def between(text: str, written: str) -> str:
@@ -198,11 +200,8 @@ def hardware_of(machine: Machine) -> str:
     text = f"{cpu['cores']} cores, {cpu['model']} ({', '.join(cpu['isa'])}), {machine.hardware['memory_gib']} GiB."
     if gpu := machine.hardware.get("gpu"):
         forms = {"driver": "driver {}", "power_limit_w": "{} W", "max_sm_clock_mhz": "up to {} MHz"}
-        text += (
-            "\n\n"
-            + ", ".join([gpu["name"], *(form.format(gpu[key]) for key, form in forms.items() if key in gpu)])
-            + "."
-        )
+        told = [form.format(gpu[key]) for key, form in forms.items() if key in gpu]
+        text += f"\n\n{', '.join([gpu['name'], *told])}."
     return text
 
 
@@ -236,22 +235,20 @@ def machine_page(machine: Machine, until: str) -> str:
 
 def machines(until: str) -> list[Machine]:
     """Machines, those with a GPU first."""
-    folders = sorted(
-        (path for path in RESULTS.glob("*") if path.is_dir()),
-        key=lambda path: (not path.name.startswith("nvidia-"), path.name),
-    )
+    folders = [path for path in RESULTS.glob("*") if path.is_dir()]
+    folders.sort(key=lambda path: (not path.name.startswith("nvidia-"), path.name))
     return [machine_of(path, until) for path in folders]
 
 
 def front_page(pictures: dict[str, plots.Plot], shown: list[Machine], until: str) -> str:
     rows = [row for machine in shown for row in headlines.rows(machine.name, machine.found)]
-    listed = [
-        f"- [{machine.name}]({MACHINES.name}/{machine.name}.md): {' '.join(hardware_of(machine).split())}\n"
-        for machine in shown
-    ]
+    listed = ""
+    for machine in shown:
+        link = f"[{machine.name}]({MACHINES.name}/{machine.name}.md)"
+        listed += f"- {link}: {' '.join(hardware_of(machine).split())}\n"
     return formatted(INTRODUCTION.format(
         pictures="\n".join(f"![{picture.title}]({PLOTS.name}/{name})\n" for name, picture in pictures.items()),
-        table=table(headlines.COLUMNS, rows), machines="".join(listed), until=until))  # fmt: skip
+        table=table(headlines.COLUMNS, rows), machines=listed, until=until))  # fmt: skip
 
 
 def too_old(shown: list[Machine]) -> list[str]:
@@ -260,11 +257,8 @@ def too_old(shown: list[Machine]) -> list[str]:
     for machine in shown:
         dated = [(name, measured_on) for name, (_, measured_on) in machine.found.items()]
         dated += [(kind, document.machine) for kind, group in machine.documents.items() for document in group]
-        found += [
-            f"{machine.name}: {titled(name)}"
-            for name, measured_on in dated
-            if ages.age(name, measured_on, "HEAD").overdue
-        ]
+        overdue = (name for name, measured_on in dated if ages.age(name, measured_on, "HEAD").overdue)
+        found += [f"{machine.name}: {titled(name)}" for name in overdue]
     return list(dict.fromkeys(found))
 
 

@@ -13,10 +13,10 @@ from report.tables import Table, duration, listed, number, percent, times
 
 KEPT, SAME = 0.03, 0.01  # a gain that is kept, and one that is none
 TOP, INVALID_FROM, INVALID_TO, VALID_FROM = 46.0, 30.0, 112.0, 122.0  # of the tree
+IDENTITY = ("card", "case", "level", "population", "proposer", "problem", "start")  # of a run: a newer one replaces it
 LEGEND = {
     "faster": "at least 3% faster", "bit-faster": "faster", "alike": "within 1%", "bit-slower": "slower",
-    "slower": "12% slower or more",
-    "invalid": "invalid", "kept": "kept",
+    "slower": "12% slower or more", "invalid": "invalid", "kept": "kept",
 }  # fmt: skip
 
 
@@ -43,25 +43,22 @@ class Candidate:
     def what(self) -> str:
         return self.change or ("no change" if self.number else "the start")
 
+    def invalid(self, mark: str) -> str:
+        return f"invalid at {self.failed_at}" + (f"{mark}{self.why}" if self.why else "")
+
     @property
     def outcome(self) -> str:
-        invalid = f"invalid at {self.failed_at}" + (f": {self.why}" if self.why else "")
-        return invalid if self.failed else "kept" if self.kept else "valid" if self.valid else "not judged"
+        return self.invalid(": ") if self.failed else "kept" if self.kept else "valid" if self.valid else "not judged"
 
     def told(self) -> str:
-        invalid = f"invalid at {self.failed_at}" + (f", {self.why}" if self.why else "")
-        became = (
-            invalid
-            if self.failed
-            else times(self.speed_up)
-            if self.speed_up > 0
-            else "valid, not timed"
-            if self.valid
-            else "not judged"
-        )
-        return f"{self.number}. {self.what}: {became}{', kept' if self.kept else ''}" + (
-            f". Proposed because: {self.reason}" if self.reason else ""
-        )
+        if self.failed:
+            became = self.invalid(", ")
+        elif self.speed_up > 0:
+            became = times(self.speed_up)
+        else:
+            became = "valid, not timed" if self.valid else "not judged"
+        because = f". Proposed because: {self.reason}" if self.reason else ""
+        return f"{self.number}. {self.what}: {became}{', kept' if self.kept else ''}{because}"
 
     def colour(self) -> str:
         """Slower than the baseline, like it, faster: five classes."""
@@ -91,28 +88,21 @@ class Ledger:
             for candidate in content["confirmations"]
         }
         self.best = self.best_one()
-        self.name = " ".join(filter(None, [self.run["card"], self.run.get("case")])) + (
-            f", {self.run['level']}" if self.run.get("level") else ""
-        )
+        level = f", {self.run['level']}" if self.run.get("level") else ""
+        self.name = " ".join(filter(None, [self.run["card"], self.run.get("case")])) + level
 
     def best_one(self) -> Candidate | None:
         """The one that the run names; before its end, the one that was right when it was measured again, or the
         fastest of those kept that did not fail then. The fastest of all is a lucky one."""
+        timed = [candidate for candidate in self.candidates if candidate.timed]
         end = self.end or {}
-        if (
-            end.get("best") is not None and end.get("why") != "interrupted"
-        ):  # one that was interrupted did not come to name it
-            chosen = [candidate for candidate in self.candidates if candidate.timed and candidate.number == end["best"]]
+        # A run that was interrupted did not come to name it.
+        if end.get("best") is not None and end.get("why") != "interrupted":
+            chosen = [candidate for candidate in timed if candidate.number == end["best"]]
         else:
-            confirmed = [
-                candidate
-                for candidate in self.candidates
-                if candidate.timed and self.again.get(candidate.number, 0) > 0
-            ]
+            confirmed = [candidate for candidate in timed if self.again.get(candidate.number, 0) > 0]
             chosen = confirmed or [
-                candidate
-                for candidate in self.candidates
-                if candidate.timed and candidate.kept and self.again.get(candidate.number, 0) >= 0
+                candidate for candidate in timed if candidate.kept and self.again.get(candidate.number, 0) >= 0
             ]
         return max(chosen, key=lambda candidate: candidate.speed_up, default=None)
 
@@ -122,10 +112,7 @@ class Ledger:
 
 def ledgers(documents: Sequence[Document]) -> list[Ledger]:
     def key(document: Document) -> tuple:
-        run = document.json["run"]
-        return tuple(
-            run.get(name) or "" for name in ("card", "case", "level", "population", "proposer", "problem", "start")
-        ) + (document.device,)
+        return (*(document.json["run"].get(name) or "" for name in IDENTITY), document.device)
 
     return [Ledger(document) for document in newest(documents, key)]
 
@@ -136,21 +123,21 @@ def page(documents: Sequence[Document]) -> Html:
         "A dot is a candidate, as far to the right as it is fast, with lines from its parents; a row is a generation, and the thick line leads to the "
         "best. What a candidate is and what became of it is under the pointer and in the table."
     )
-    legend = element(
-        "ul", *(element("li", element("i", class_=kind), words) for kind, words in LEGEND.items()), class_="legend"
-    )
+    kinds = (element("li", element("i", class_=kind), told) for kind, told in LEGEND.items())
+    legend = element("ul", *kinds, class_="legend")
     return joined(element("p", about), legend, element("div", *figures, class_="grid wide")) if figures else Html()
 
 
 def ledger_figure(ledger: Ledger) -> Html:
     run = ledger.run
+    proposer = f"{' '.join(map(str, ledger.proposer))} proposer"
     about = (
-        f"{run.get('population') or '-'} population, {' '.join(map(str, ledger.proposer))} proposer, seed {run.get('seed', '-')}, {ledger.document.told}"
-    )  # fmt: skip
+        f"{run.get('population') or '-'} population, {proposer}, seed {run.get('seed', '-')}, {ledger.document.told}"
+    )
     rows = [
-        [candidate.number, candidate.generation, ", ".join(map(str, candidate.parents)), candidate.change, candidate.outcome,
-        times(candidate.speed_up) if candidate.speed_up > 0 else "-",
-         duration(candidate.cost), candidate.reason]
+        [candidate.number, candidate.generation, ", ".join(map(str, candidate.parents)), candidate.change,
+         candidate.outcome, times(candidate.speed_up) if candidate.speed_up > 0 else "-", duration(candidate.cost),
+         candidate.reason]
         for candidate in ledger.candidates
     ]  # fmt: skip
     columns = "#number | #generation | parents | change | outcome | #speed-up | #cost | proposed because"
@@ -161,36 +148,23 @@ def ledger_figure(ledger: Ledger) -> Html:
 def summary(ledger: Ledger) -> Html:
     found = ledger.candidates
     not_judged = sum(not candidate.valid and not candidate.failed for candidate in found)
-    told = f"{len(found)} candidates, {percent(ledger.valid_share)} valid" + (
-        f", {not_judged} not judged" if not_judged else ""
-    )
+    told = f"{len(found)} candidates, {percent(ledger.valid_share)} valid"
+    told += f", {not_judged} not judged" if not_judged else ""
     told += f"; speed-up: median {times(ledger.median)}" if ledger.median else ""
     best: list[object] = []
     if candidate := ledger.best:
-        if (again := ledger.again.get(candidate.number, 0)) > 0:
-            best = [
-                ", best ",
-                element("b", times(again)),
-                f" when number {candidate.number} ({candidate.what}) was measured again, {times(candidate.speed_up)} before",
-            ]
-        else:
-            best = [
-                ", best ",
-                element("b", times(candidate.speed_up)),
-                f" (number {candidate.number}: {candidate.what})",
-            ]
+        again = ledger.again.get(candidate.number, 0)
+        where = f" (number {candidate.number}: {candidate.what})"
+        if again > 0:
+            where = f" when number {candidate.number} ({candidate.what}) was measured again, {times(candidate.speed_up)} before"
+        best = [", best ", element("b", times(again if again > 0 else candidate.speed_up)), where]
     base = ledger.run.get("baseline") or {}
     seconds = base.get("seconds") or 0
-    baseline = [
-        base.get("kernel") or "-",
-        listed(base.get("parameters") or {}),
-        f"in {duration(seconds)}" if seconds > 0 else "",
-    ]
-    end = (
-        f"It ended: {ledger.ended() or 'no reason is told'}"
-        if ledger.end is not None
-        else "The run has no end: it was interrupted, or still runs."
-    )
+    took = f"in {duration(seconds)}" if seconds > 0 else ""
+    baseline = [base.get("kernel") or "-", listed(base.get("parameters") or {}), took]
+    end = "The run has no end: it was interrupted, or still runs."
+    if ledger.end is not None:
+        end = f"It ended: {ledger.ended() or 'no reason is told'}"
     failed = collections.Counter(candidate.failed_at for candidate in found if candidate.failed)
     invalid = ", ".join(f"{count} at {gate}" for gate, count in sorted(failed.items()))
     return joined(
@@ -206,18 +180,15 @@ def tree(ledger: Ledger) -> Html:
     for candidate in sorted(found, key=lambda candidate: candidate.generation):
         rows.setdefault(candidate.generation, []).append(candidate)
     speeds = [candidate.speed_up for candidate in found if candidate.timed]
-    slowest, fastest = (
-        min([0.95, *(max(speed, 0.7) for speed in speeds)]),
-        max([1.05, *speeds]),
-    )  # slower ones lie at the edge
+    slowest = min([0.95, *(max(speed, 0.7) for speed in speeds)])  # slower ones lie at the edge
+    fastest = max([1.05, *speeds])
     step = min(max(640.0 / len(rows), 9.0), 30.0)
     told = f"; the best is number {best.number}" if best else ""
     picture = Picture(
         420, TOP + step * len(rows) + 6, f"Candidates of {ledger.name}",
         f"{len(found)} candidates in {len(rows)} generations{told}. The table below holds them all.")  # fmt: skip
-    x = Scale(
-        slowest, fastest, VALID_FROM + 8, 374, logarithmic=False
-    )  # a label stands behind the fastest dot, in the larger type of phones
+    # A label stands behind the fastest dot, in the larger type of phones.
+    x = Scale(slowest, fastest, VALID_FROM + 8, 374, logarithmic=False)
     places = places_of(rows, x, step)
     for tick in x.ticks(44):
         picture.line([(x(tick), 22), (x(tick), picture.height)], "axis")
@@ -233,9 +204,8 @@ def tree(ledger: Ledger) -> Html:
         for candidate in found:
             if (candidate.number in line) == of_best:
                 # A parent may be of the same generation: then it is in the same row.
-                begins = [
-                    places[parent] for parent in candidate.parents if parent in places and parent != candidate.number
-                ]
+                parents = (parent for parent in candidate.parents if parent != candidate.number)
+                begins = [places[parent] for parent in parents if parent in places]
                 for begin in begins or [root]:
                     picture.line([begin, places[candidate.number]], "edge best" if of_best else "edge")
     radius = min(max(step / 2 - 1, 3.5), 5.5)

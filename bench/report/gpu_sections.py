@@ -105,27 +105,19 @@ def gpu_bench_section(run: dict) -> str:
     for precision, batch in sorted({(row["precision"], row["batch"]) for row in found}):
         group = [row for row in found if (row["precision"], row["batch"]) == (precision, batch)]
         rivals = [row["rate"] for row in group if not is_fovea(row)]
-        wide = [
-            row["rate"] for row in found if not is_fovea(row) and (row["precision"], row["batch"]) == ("bf16", batch)
-        ]
+        peer_rows = [row for row in found if not is_fovea(row) and row["batch"] == batch]
+        wide = [row["rate"] for row in peer_rows if row["precision"] == "bf16"]
         for row in sorted(group, key=lambda row: (not is_fovea(row), -row["rate"])):
-            beside = ratio(row["rate"], wide) if precision != "bf16" else ""
-            rows.append(
-                [
-                    *fields(row, "engine precision batch rate"),
-                    ratio(row["rate"], rivals),
-                    beside,
-                    *fields(row, "copied"),
-                ]
-            )
+            told = {"beside": ratio(row["rate"], rivals)}
+            told |= {"beside_bf16": ratio(row["rate"], wide)} if precision != "bf16" else {}
+            rows.append(fields(row | told, "engine precision batch rate beside beside_bf16 copied"))
     about = (
         "### The encoder on the GPU\n\nbase-patch16-224. Rates by the GPU's own time, with pixels in its memory; Fovea's also with the copies from and to "
         "the host, as `fovea bench --device cuda` tells them. Peers are transformers' model with attention by torch's SDPA; compiled ones are compiled for each batch size "
         "alone, and torchao's find the scales of what layers read while they run. A ratio below 1 loses; what 8 bits cost in neighbours is under Accuracy.\n\n"
     )
-    columns = (
-        "engine | precision | batch | images/s | to the best peer of this precision | to the best in bf16 | with copies"
-    )
+    columns = "engine | precision | batch | images/s"
+    columns += " | to the best peer of this precision | to the best in bf16 | with copies"
     told = {(entry["peer"], entry.get("precision", "bf16")) for entry in peers}
     untold = missing({entry["precision"]: None for entry in entries}, GPU_PEERS, told)
     return about + table(columns, rows) + left_out(skipped(peers, "peer case") + untold)
@@ -133,9 +125,7 @@ def gpu_bench_section(run: dict) -> str:
 
 def torch_gemm_section(entries: list[dict]) -> str:
     rows = [
-        [*fields(entry, "case peer"), with_spread(entry), *fields(entry, "tflops")]
-        for entry in entries
-        if "seconds" in entry
+        fields(entry | {"time": with_spread(entry)}, "case peer time tflops") for entry in entries if "seconds" in entry
     ]
     about = "### torch's matrix products on the same GPU\n\n"
     return about + table("case | peer | microseconds | TFLOP/s", rows) + left_out(skipped(entries, "peer case"))
@@ -148,9 +138,9 @@ def mixed_precision(entry: dict) -> str:
 
 
 def accuracy_rows(result: dict) -> list[list[str]]:
-    figures = "cosine_mean:.5f cosine_percentile_1:.5f cosine_min:.5f recall_at_10:.4f"
+    names = "model engine precision calibration cosine_mean:.5f cosine_percentile_1:.5f cosine_min:.5f recall_at_10:.4f"
     return [
-        [*fields(entry, "model engine"), mixed_precision(entry), entry["calibration"] or "-", *fields(entry, figures)]
+        fields(entry | {"precision": mixed_precision(entry), "calibration": entry["calibration"] or "-"}, names)
         for entry in of_the_run(result)
     ]
 
@@ -185,9 +175,8 @@ def shortfalls(result: dict) -> list[str]:
         entries = [entry for entry in of_the_run(result) if entry["model"] == model]
         torch = [entry for entry in entries if entry["engine"].startswith("torch")]
         for entry in (entry for entry in entries if entry["engine"] == "fovea" and entry["precision"] != "fp32"):
-            told = f"{mixed_precision(entry)} of {model}" + (
-                f" calibrated on {entry['calibration']}" if entry["calibration"] else ""
-            )
+            told = f"{mixed_precision(entry)} of {model}"
+            told += f" calibrated on {entry['calibration']}" if entry["calibration"] else ""
             if entry["precision"] == "bf16":
                 found += [
                     f"{told} is farther from fp32 than torch's bf16 in the {name}"
@@ -204,23 +193,21 @@ def shortfalls(result: dict) -> list[str]:
 def gpu_end_to_end_section(entries: list[dict]) -> str:
     peers = [peer for entry in entries for peer in entry.get("peers", [])]
     best = [peer["images_per_second"] for peer in peers if "skipped" not in peer]
-    rows = [
-        ["fovea embed", *fields(entry, "precision end_to_end"), ratio_in(entry["precision"], entry["end_to_end"], best, "bf16"),
-         *fields(entry, "decode_only gpu_only minimum_cosine_to_cpu:.5f")]
-        for entry in entries
-    ]  # fmt: skip
-    rows += [
-        [peer["peer"], "bf16", *fields(peer, "images_per_second"), ratio(peer["images_per_second"], best), "", "", ""]
-        for peer in peers
-        if "skipped" not in peer
-    ]
+    names = "engine precision end_to_end beside decode_only gpu_only minimum_cosine_to_cpu:.5f"
+    rows = []
+    for entry in entries:
+        beside = ratio_in(entry["precision"], entry["end_to_end"], best, "bf16")
+        rows.append(fields(entry | {"engine": "fovea embed", "beside": beside}, names))
+    for peer in (peer for peer in peers if "skipped" not in peer):
+        rate = peer["images_per_second"]
+        told = {"engine": peer["peer"], "precision": "bf16", "end_to_end": rate, "beside": ratio(rate, best)}
+        rows.append(fields(told, names))
     about = (
         f"### JPEGs to embeddings on the GPU\n\n{entries[0]['images']:,} photos of 500x375, "
         f"{number(entries[0]['mean_bytes'] / 1000)} KB each, in images per second.\n\n"
     )
-    columns = (
-        "engine | precision | images/s | to the best peer | decoding alone | GPU alone | least cosine to the CPU's"
-    )
+    columns = "engine | precision | images/s | to the best peer"
+    columns += " | decoding alone | GPU alone | least cosine to the CPU's"
     untold = [] if peers else [("DataLoader and nvJPEG with torch.compile", UNTOLD)]
     return about + table(columns, rows) + left_out(skipped(peers, "peer") + untold)
 
@@ -263,11 +250,8 @@ def operators_attention_section(result: dict) -> str:
         least = {side: min(found.values(), default=float("nan")) for side, found in times.items()}
         chosen = row.get("chosen", "")
         default = times["fovea"].get(chosen, float("nan")) if chosen else least["fovea"]
-        against = [
-            least["torch"] / default,
-            least["torch"] / least["fovea"],
-            times["torch"].get("flash", float("nan")) / times["fovea"].get("mma", float("nan")),
-        ]
+        flash, mma = times["torch"].get("flash", float("nan")), times["fovea"].get("mma", float("nan"))
+        against = least["torch"] / default, least["torch"] / least["fovea"], flash / mma
         problem = f"({', '.join(map(str, sizes))}){' causal' if causal else ''}"
         rows.append([problem, *cells, chosen, *("-" if ratio != ratio else f"{ratio:.2f}x" for ratio in against)])
     overhead = "; ".join(f"`{name}` {us:.1f}" for name, us in result.get("host_us", {}).items())
@@ -275,11 +259,7 @@ def operators_attention_section(result: dict) -> str:
         f"### Attention as an operator of PyTorch, {result['rows'][0]['dtype']}\n\n`python -m fovea.lab.bench_attention` measures microseconds "
         "in a CUDA graph, after each result was checked; ratios above 1 mean that Fovea is faster.\n\n"
     )
-    engines = [*sides["fovea"], *(f"torch {name}" for name in sides["torch"])]
-    columns = [
-        "batch, heads, length, dimension",
-        *engines,
-        "default | default to torch's best | best to best | mma to flash",
-    ]
+    columns = ["batch, heads, length, dimension", *sides["fovea"], *(f"torch {name}" for name in sides["torch"])]
+    columns.append("default | default to torch's best | best to best | mma to flash")
     told = f"\nMicroseconds of the calling thread per call: {overhead}.\n" if overhead else ""
     return about + table(" | ".join(columns), rows) + told

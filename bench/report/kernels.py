@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from report.markup import Html, breakable, element, figure, folded, joined
 from report.results import Document
 from report.shapes import batch_of, rate_of
-from report.svg import Axes, Picture, Scale
+from report.svg import Axes, Picture
 from report.tables import Table, digits, duration, percent, times
 
 GROUPS = ("Matrix products of 8 bits", "Matrix products of 16 bits", "Attention", "Rows, pixels and pooling")
@@ -28,11 +28,8 @@ class Kernel:
         self.card, self.case, self.description = (
             str(self.json.get(key) or "") for key in ("card", "case", "description")
         )
-        self.flops, self.seconds, self.peers = (
-            self.json["flops"],
-            self.json["seconds"],
-            [peer for peer in self.json["peers"] if not peer.get("wrong")],
-        )
+        self.flops, self.seconds = self.json["flops"], self.json["seconds"]
+        self.peers = [peer for peer in self.json["peers"] if not peer.get("wrong")]
         self.matrix = self.json.get("matrix_ceiling") or 0
         self.spread = (self.json.get("spread") or 0) / 2 / self.seconds
         self.intensity, self.reached = self.flops / self.json["bytes"], self.flops / self.seconds
@@ -48,11 +45,9 @@ class Kernel:
     def best_peer(self) -> str:
         """The fastest that does the whole work, with how many times as long it takes."""
         best = min((peer for peer in self.peers if peer["same_result"]), key=lambda peer: peer["seconds"], default=None)
-        return (
-            f"{times(best['ratio'], 2)}{' (within the spread)' if best['ambiguous'] else ''} {best['name']}"
-            if best
-            else ""
-        )
+        if not best:
+            return ""
+        return f"{times(best['ratio'], 2)}{' (within the spread)' if best['ambiguous'] else ''} {best['name']}"
 
 
 def kernels(documents: Sequence[Document]) -> dict[tuple[str, str, str], list[Kernel]]:
@@ -78,8 +73,8 @@ def roofline(documents: Sequence[Document]) -> Html:
         found.sort(key=lambda kernel: (kernel.intensity, kernel.card, kernel.case))
         title = f"{GROUPS[group]} on {device}"
         rows = [
-            [element("b", i + 1) if kernel.flops > 0 else "", joined(breakable(kernel.card), element("small",
-            *words_below(kernel))), duration(kernel.seconds),
+            [element("b", i + 1) if kernel.flops > 0 else "",
+             joined(breakable(kernel.card), element("small", *words_below(kernel))), duration(kernel.seconds),
              digits(kernel.reached * 1e-12) if kernel.flops > 0 else "-", percent(kernel.share_of_roof)]
             for i, kernel in enumerate(found)
         ]  # fmt: skip
@@ -172,9 +167,8 @@ def encoder(documents: Sequence[Document]) -> Html:
             lines: dict[str, tuple[str, dict[float, float]]] = {}
             for entry in document.json.get(section, []):
                 if rate := rate_of(entry):
-                    name = ", ".join(
-                        filter(None, [entry.get("engine") or entry.get("peer") or "fovea", entry.get("precision")])
-                    )
+                    engine = entry.get("engine") or entry.get("peer") or "fovea"
+                    name = ", ".join(filter(None, [engine, entry.get("precision")]))
                     lines.setdefault(name, (document.when, {}))[1][batch_of(entry)] = rate
             if lines:
                 newest.setdefault(document.device, {})[section] = lines
@@ -190,11 +184,8 @@ def encoder(documents: Sequence[Document]) -> Html:
             for name, (when, rates) in lines.items()
         ]
         title = f"Images per second on {device}"
-        figures.append(
-            figure(
-                title, Table(title, " | ".join(["engine", *(f"#batch {batch:g}" for batch in batches)]), rows).html()
-            )
-        )
+        columns = " | ".join(["engine", *(f"#batch {batch:g}" for batch in batches)])
+        figures.append(figure(title, Table(title, columns, rows).html()))
     return joined(*figures)
 
 
@@ -202,18 +193,10 @@ def history(documents: Sequence[Document]) -> Html:
     """A kernel's time over the results."""
     found = kernels(documents).values()
     rows = [
-        [
-            kernel.card,
-            kernel.case,
-            kernel.device,
-            kernel.when,
-            duration(kernel.seconds),
-            f"{kernel.spread:.1%}",
-            kernel.best_peer(),
-        ]
-        for results in found
-        for kernel in results
-    ]
+        [kernel.card, kernel.case, kernel.device, kernel.when, duration(kernel.seconds), f"{kernel.spread:.1%}",
+         kernel.best_peer()]
+        for results in found for kernel in results
+    ]  # fmt: skip
     if not rows:
         return Html()
     about = "Time of each kernel in every result that has it, from the oldest to the newest; lower is better. Those measured once are in the table."
@@ -233,34 +216,17 @@ def history_chart(results: list[Kernel]) -> Html:
     high = max(kernel.seconds * (1 + kernel.spread) for kernel in results)
     middle = (low + high) / 2
     half = max((high - low) / 2 * 1.15, 0.06 * middle)  # a change of a percent is not to look like more
-    picture = Picture(
-        300,
-        92,
-        f"{last.card} {last.case}",
-        f"{duration(first.seconds)} in {first.when}, {duration(last.seconds)} in {last.when}",
-    )
-    x, y = (
-        Scale(0, len(results) - 1, 16, 284, logarithmic=False),
-        Scale(middle - half, middle + half, 74, 12, logarithmic=False),
-    )
+    about = f"{duration(first.seconds)} in {first.when}, {duration(last.seconds)} in {last.when}"
+    picture = Picture(300, 92, f"{last.card} {last.case}", about)
+    axes = Axes(picture, (16, 12, 284, 74), (0, len(results) - 1), (middle - half, middle + half), logarithmic=False)
     for i, kernel in enumerate(results):
-        picture.line(
-            [(x(i), y(kernel.seconds * (1 - kernel.spread))), (x(i), y(kernel.seconds * (1 + kernel.spread)))],
-            "whisker",
-        )
-    picture.line([(x(i), y(kernel.seconds)) for i, kernel in enumerate(results)], "course")
-    for i, kernel in enumerate(results):
-        picture.dot(
-            (x(i), y(kernel.seconds)), 4, "ours", f"{kernel.when}: {duration(kernel.seconds)} ±{kernel.spread:.1%}"
-        )
+        axes.line([(i, kernel.seconds * (1 - kernel.spread)), (i, kernel.seconds * (1 + kernel.spread))], "whisker")
+    places = axes.line([(i, kernel.seconds) for i, kernel in enumerate(results)], "course")
+    for place, kernel in zip(places, results, strict=True):
+        picture.dot(place, 4, "ours", f"{kernel.when}: {duration(kernel.seconds)} ±{kernel.spread:.1%}")
     picture.text((6, 89), first.when[:10], "tick")
     picture.text((294, 89), last.when[:10], "tick", "end")
     kind = "better" if change < -0.01 else "worse" if change > 0.01 else "same"
-    told = element(
-        "p",
-        element("b", duration(last.seconds)),
-        " ",
-        element("span", f"{change:+.1%}", class_=kind),
-        f" over {len(results)} results",
-    )
+    moved = element("span", f"{change:+.1%}", class_=kind)
+    told = element("p", element("b", duration(last.seconds)), " ", moved, f" over {len(results)} results")
     return figure(joined(last.card, " ", element("small", last.case)), told, picture.html())

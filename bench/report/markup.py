@@ -24,11 +24,8 @@ def joined(*parts: object) -> Html:
 def element(tag: str, *inside: object, **attributes: object) -> Html:
     """`class_` is an attribute whose name Python keeps for itself, and `data_of` is written data-of; None leaves one
     out."""
-    named = "".join(
-        f' {name.rstrip("_").replace("_", "-")}="{joined(value)}"'
-        for name, value in attributes.items()
-        if value is not None
-    )
+    given = ((name.rstrip("_").replace("_", "-"), value) for name, value in attributes.items() if value is not None)
+    named = "".join(f' {name}="{joined(value)}"' for name, value in given)
     return Html(f"<{tag}{named}>{joined(*inside)}</{tag}>")
 
 

@@ -77,9 +77,7 @@ def machines(documents: Sequence[Document]) -> Html:
     """Each machine with its newest driver, clock and commit; not every result says all of it."""
     found: dict[str, dict[str, str]] = {}
     for document in documents:
-        gpu, versions = (
-            part if isinstance(part := document.machine.get(name), dict) else {} for name in ("gpu", "versions")
-        )
+        gpu, versions = (document.part(name) for name in ("gpu", "versions"))
         driver, clock = (
             gpu.get("driver") or versions.get("driver"),
             gpu.get("max_sm_clock_mhz") or gpu.get("most_sm_mhz"),
@@ -89,10 +87,11 @@ def machines(documents: Sequence[Document]) -> Html:
             "when": f"newest result of {document.when}" if document.date else "",
         }  # fmt: skip
         found[document.device] = found.get(document.device, {}) | {key: words for key, words in told.items() if words}
-    return joined(*(
-        joined(element("p", "; ".join(filter(None, [", ".join(filter(None, [device, told.get("driver"),
-        told.get("clock")])), told.get("when")]))), "\n")
-        for device, told in sorted(found.items())))  # fmt: skip
+    lines = []
+    for device, told in sorted(found.items()):
+        words = ", ".join(filter(None, [device, told.get("driver"), told.get("clock")]))
+        lines += [element("p", "; ".join(filter(None, [words, told.get("when")]))), "\n"]
+    return joined(*lines)
 
 
 def page(inputs: Iterable[pathlib.Path]) -> tuple[Html, int, list[str]]:
@@ -108,25 +107,25 @@ def page(inputs: Iterable[pathlib.Path]) -> tuple[Html, int, list[str]]:
         left_out += reasons
     left_out = [printable(line) for line in left_out]
     if not documents:
-        raise Damaged(
-            f"there is nothing to show: {left_out[0] if left_out else 'these folders hold no results (.json, .jsonl)'}"
-        )
+        why = left_out[0] if left_out else "these folders hold no results (.json, .jsonl)"
+        raise Damaged(f"there is nothing to show: {why}")
     documents.sort(key=lambda document: document.order)
     for document in documents:
         document.told = ", ".join(filter(None, [document.device, document.date and document.when]))
     body = {name: (title, html) for name, (title, render) in SECTIONS.items() if (html := render(documents))}
     if left_out:
         body["left-out"] = "Left out", element("ul", "\n", *(joined(element("li", line), "\n") for line in left_out))
-    links = element(
-        "nav", *(element("a", title, href=f"#{name}") for name, (title, _) in body.items()), aria_label="Sections"
-    )
+    links = (element("a", title, href=f"#{name}") for name, (title, _) in body.items())
     count = f"From {len(documents)} file{'s' * (len(documents) != 1)} of results."
+    written = [
+        element("section", "\n", element("h2", title), "\n", html, id=name) for name, (title, html) in body.items()
+    ]
+    navigation = element("nav", *links, aria_label="Sections")
     made = joined(
         Html(HEAD.format(title=TITLE, style=STYLE.read_text())),
-        element("header", element("h1", TITLE), "\n", machines(documents), links), "\n",
-        element("main", *(joined(element("section", "\n", element("h2", title), "\n", html, id=name), "\n") for name,
-        (title, html) in body.items())),
-        "\n", element("footer", f"{count} Made by Fovea."), Html("\n</body>\n</html>\n"),
+        element("header", element("h1", TITLE), "\n", machines(documents), navigation), "\n",
+        element("main", *(joined(section, "\n") for section in written)), "\n",
+        element("footer", f"{count} Made by Fovea."), Html("\n</body>\n</html>\n"),
     )  # fmt: skip
     return made, len(documents), left_out
 

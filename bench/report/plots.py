@@ -6,6 +6,7 @@ a colour says is also written beside it. Titles are findings: their figures are 
 import math
 
 from report import gpu_sections
+from report.comparisons import is_fovea
 from report.markup import Html
 from report.svg import Axes, Picture, Point
 
@@ -69,9 +70,8 @@ def encoder_on_gpu(name: str, run: dict, machine: dict) -> Plot:
     sizes that both sides have."""
     lines: dict[tuple[str, str], dict[int, float]] = {}
     for row in gpu_sections.gpu_encoder_rows(run["ours"], run["peers"]):
-        lines.setdefault((row["engine"].removesuffix(" max-autotune"), row["precision"]), {})[row["batch"]] = row[
-            "rate"
-        ]
+        engine = row["engine"].removesuffix(" max-autotune")
+        lines.setdefault((engine, row["precision"]), {})[row["batch"]] = row["rate"]
     told, compared = factors(lines)
     title = f"{name}: {', '.join(told)}" if told else f"On an {name}, without peers"
     batches = sorted({batch for line in lines.values() for batch in line})
@@ -109,10 +109,8 @@ def factors(lines: dict[tuple[str, str], dict[int, float]]) -> tuple[list[str], 
                 sizes |= set(found)
                 best = max(rivals, key=lambda engine: max(rivals[engine].values())).split()[0]
                 least, largest = f"{min(found.values()):.2f}", f"{max(found.values()):.2f}"
-                told.append(
-                    f"{precision} {least if least == largest else f'{least}–{largest}'}x {best}"
-                    + ("" if rival == precision else " bf16")
-                )
+                span = least if least == largest else f"{least}–{largest}"
+                told.append(f"{precision} {span}x {best}{'' if rival == precision else ' bf16'}")
     return told, sorted(sizes)
 
 
@@ -131,17 +129,14 @@ ZOOM = (200, 1700), (500, 1900)  # FLOP per byte and TFLOP/s of the enlarged par
 
 def roofline(name: str, kernels: dict, date: str) -> Plot:
     """TFLOP/s over FLOP per byte, below the rates that the same run measured."""
-    copy, ceilings = (
-        kernels["copy_bytes_per_second"] * 1e-12,
-        {"bf16": kernels["bf16_flops"] * 1e-12, "8 bits": kernels["e4m3_flops"] * 1e-12},
-    )
+    copy = kernels["copy_bytes_per_second"] * 1e-12
+    ceilings = {"bf16": kernels["bf16_flops"] * 1e-12, "8 bits": kernels["e4m3_flops"] * 1e-12}
     points = roofline_points(kernels, copy, ceilings)
     products = [point for point in points if point[0][0] > ZOOM[0][0]]
     shares = sorted(share for _, share, _, _ in products)
     title = f"On an {name}, matrix products reach {shares[0]:.0%} to {shares[-1]:.0%} of the roof"
-    plot = Plot(
-        title, f"Kernels of base-patch16-224 at batch 1,024, in percent of the roof. Both were measured {date}.", 480
-    )
+    note = f"Kernels of base-patch16-224 at batch 1,024, in percent of the roof. Both were measured {date}."
+    plot = Plot(title, note, 480)
     whole, zoom = Axes(plot, (80, 70, 330, 425), (1, 2000), (3, 2500)), Axes(plot, (385, 70, 690, 425), *ZOOM)
     whole.ticks([1, 10, 100, 1000], [10, 100, 1000], "FLOP per byte of memory traffic", "TFLOP/s")
     zoom.ticks([200, 500, 1000], [500, 1000, 1500], "the matrix products, enlarged", "")
@@ -149,9 +144,8 @@ def roofline(name: str, kernels: dict, date: str) -> Plot:
     for axes in (whole, zoom):
         low, high = axes.x.low, axes.x.high
         for kind, (colour, _) in ROOFLINE.items():
-            plot.keep_line_free(
-                axes.line([(max(ceilings[kind] / copy, low), ceilings[kind]), (high, ceilings[kind])], f"roof {colour}")
-            )
+            flat = [(max(ceilings[kind] / copy, low), ceilings[kind]), (high, ceilings[kind])]
+            plot.keep_line_free(axes.line(flat, f"roof {colour}"))
         plot.keep_line_free(axes.line([(low, low * copy), (top / copy, top)], "roof ink"))
     for kind, (colour, _) in ROOFLINE.items():
         x, y = whole.place(ceilings[kind] / copy, ceilings[kind])
@@ -179,9 +173,8 @@ def roofline_points(kernels: dict, copy: float, ceilings: dict[str, float]) -> l
     largest: dict = {}
     for figure in kernels["figures"]:
         known = largest.get(figure["card"])
-        if (
-            not known or known["flops"] < figure["flops"] and figure["card"] != "attention"
-        ):  # its first is the encoder's
+        # The first of attention is the encoder's.
+        if not known or known["flops"] < figure["flops"] and figure["card"] != "attention":
             largest[figure["card"]] = figure
     points = []
     for kind, (colour, cards) in ROOFLINE.items():
@@ -192,59 +185,50 @@ def roofline_points(kernels: dict, copy: float, ceilings: dict[str, float]) -> l
     return points
 
 
+def ratios_on_cpu(entries: list[dict], precision: str, engine: str) -> tuple[dict[int, float], list[str]]:
+    """Ratios to the best peer by batch size, and the peers. Many batches at once have all forms of them beside them."""
+    ratios, peers = {}, {}
+    peer_rows = [entry for entry in entries if not is_fovea(entry) and entry["precision"] == precision]
+    if engine != "fovea throughput":
+        peer_rows = [entry for entry in peer_rows if entry.get("requests", 1) == 1]
+    for ours in (entry for entry in entries if (entry["precision"], entry["engine"]) == (precision, engine)):
+        rivals = [entry for entry in peer_rows if entry["batch"] == ours["batch"]]
+        if rivals:
+            ratios[ours["batch"]] = ours["images_per_second"] / max(entry["images_per_second"] for entry in rivals)
+            peers |= {entry["engine"].split()[0]: None for entry in rivals}
+    return ratios, list(peers)
+
+
 def encoder_on_cpus(machines: dict[str, tuple[list[dict], dict]]) -> Plot:
     """A row per machine, precision and form in which Fovea has a peer, with a dot for each batch size: the ratio to
     the best peer of that run."""
     groups = []
     for name, (entries, machine) in machines.items():
         entries = [entry for entry in entries if "skipped" not in entry]
-        for precision, engine in sorted(
-            {(entry["precision"], entry["engine"]) for entry in entries if entry["engine"].startswith("fovea")}
-        ):
-            several, ratios, peers = engine == "fovea throughput", {}, {}
-            for ours in (entry for entry in entries if (entry["precision"], entry["engine"]) == (precision, engine)):
-                rivals = [entry for entry in entries if not entry["engine"].startswith("fovea") and (several or entry.get("requests", 1) == 1)
-                          and (entry["precision"], entry["batch"]) == (precision, ours["batch"])]  # fmt: skip
-                if rivals:
-                    ratios[ours["batch"]] = ours["images_per_second"] / max(
-                        entry["images_per_second"] for entry in rivals
-                    )
-                    peers |= {entry["engine"].split()[0]: None for entry in rivals}
+        for precision, engine in sorted({(e["precision"], e["engine"]) for e in entries if is_fovea(e)}):
+            ratios, peers = ratios_on_cpu(entries, precision, engine)
             if ratios:
-                groups.append(
-                    (
-                        f"{name}, {precision}{', many batches' if several else ''}",
-                        ratios,
-                        f"beside {', '.join(peers)}",
-                        machine["date"],
-                    )
-                )
+                label = f"{name}, {precision}{', many batches' if engine == 'fovea throughput' else ''}"
+                groups.append((label, ratios, f"beside {', '.join(peers)}", machine["date"]))
     every = [ratio for _, ratios, _, _ in groups for ratio in ratios.values()]
-    title = (
-        f"On CPUs, Fovea is {min(every):.2f} to {max(every):.2f}x the best peer of the same run"
-        if every
-        else "On CPUs, without peers"
-    )
+    title = "On CPUs, without peers"
+    if every:
+        title = f"On CPUs, Fovea is {min(every):.2f} to {max(every):.2f}x the best peer of the same run"
     dates = " and ".join(sorted({date for *_, date in groups}))
     bottom = 76 + 40 * len(groups)
     plot = Plot(title, f"base-patch16-224; a dot for each batch size, left of 1 Fovea is slower. {dates}.", bottom + 50)
     low, high = min([0.8, *every]) * 0.97, max([1.25, *every]) * 1.03
     axes = Axes(plot, (390, 66, 680, bottom), (low, high), (1, 10))
-    axes.ticks(
-        [tick for tick in (0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 3) if low < tick < high],
-        [],
-        "Fovea's rate to that of its best peer",
-        "",
-    )
+    ticks = [tick for tick in (0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 3) if low < tick < high]
+    axes.ticks(ticks, [], "Fovea's rate to that of its best peer", "")
     axes.line([(1, 1), (1, 10)], "roof ink")
     for number, (label, ratios, peers, _) in enumerate(groups):
         y = 84 + 40 * number
         plot.text((16, y + 4), label)
         plot.text((16, y + 19), peers, "tick")
         for batch, ratio in ratios.items():
-            plot.dot(
-                (axes.x(ratio), y + 4), 5, f"dot {'blue' if ratio >= 1 else 'orange'}", f"batch {batch}: {ratio:.2f}x"
-            )
+            colour = "blue" if ratio >= 1 else "orange"
+            plot.dot((axes.x(ratio), y + 4), 5, f"dot {colour}", f"batch {batch}: {ratio:.2f}x")
     return plot
 
 

@@ -8,22 +8,15 @@ from report.tables import Badge, Lines, Table, duration, in_words, listed, named
 
 # One colour for what warps wait for, whichever name a profile has for it: the first that is part of the name counts.
 COLOURS = {
-    "global memory": (
-        "long_scoreboard",
-        "lg_throttle",
-        "tex_throttle",
-        "drain",
-        "device memory",
-        "global memory",
-        "texture",
-    ),
+    "global memory": ("long_scoreboard", "lg_throttle", "tex_throttle", "drain", "device memory", "global memory",
+    "texture"),
     "shared memory": ("short_scoreboard", "mio_throttle", "shared memory"),
     "other warps: barriers, fences, polling": ("barrier", "membar", "fence", "sleep", "branch"),
     "busy arithmetic units": ("gmma", "math_pipe", "matrix units", "arithmetic"),
     "an instruction's latency": ("wait", "latency", "dispatch"),
     "issued, or another warp was": ("selected", "their turn"),
     "anything else": ("",),
-}
+}  # fmt: skip
 MOST_PLACES = 10
 
 
@@ -50,61 +43,45 @@ def bar(share: float, stalls: dict[str, float]) -> Html:
             left -= width
             parts.append((colour_of(reason), width, f"{in_words(reason)} {percent(width)}"))
     parts.append((len(COLOURS) - 1, left, "not told apart"))
-    told = [
+    told = (
         element("i", class_=f"c{colour}", style=f"width:{100 * width:.2f}%", title=title)
         for colour, width, title in parts
-    ]
+    )
     return element("div", *told, class_="bar", aria_hidden="true")
 
 
 def stall_bar(name: str, share: float, stalls: dict[str, float]) -> Html:
-    return element(
-        "div",
-        element("span", coded(name), " ", element("b", percent(share))),
-        bar(share, stalls),
-        element("small", chief(stalls)),
-        class_="role",
-    )
+    title = element("span", coded(name), " ", element("b", percent(share)))
+    return element("div", title, bar(share, stalls), element("small", chief(stalls)), class_="role")
 
 
 def seen(finding: dict) -> str:
-    return ", ".join(
-        f"{in_words(name)} {named_figure(name, value)}" for name, value in (finding.get("seen") or {}).items()
-    )
+    values = finding.get("seen") or {}
+    return ", ".join(f"{in_words(name)} {named_figure(name, value)}" for name, value in values.items())
 
 
 def finding_item(finding: dict) -> Html:
     parameter = finding.get("parameter")
     tried = joined(" (", element("code", parameter), ")") if parameter else ""
-    return element(
-        "li", element("b", finding["means"]), " ", element("small", seen(finding)), f" Try: {finding['try']}", tried
-    )
+    about = element("small", seen(finding))
+    return element("li", element("b", finding["means"]), " ", about, f" Try: {finding['try']}", tried)
 
 
 def profile_figure(document: Document) -> Html:
     profile = document.json
     name = f"{profile['card']} {profile['case']}"
     what = [
-        profile["kernel"],
-        profile.get("level"),
-        profile.get("plan"),
-        listed(profile.get("parameters") or {}),
-        profile.get("sources") and f"sources {profile['sources']}",
-        document.told,
-    ]
-    roles = [("the whole kernel", 1.0, profile["stalls"])] + [
-        (role["name"], role["share"], role["stalls"]) for role in profile.get("roles") or []
-    ]
+        profile["kernel"], profile.get("level"), profile.get("plan"), listed(profile.get("parameters") or {}),
+        profile.get("sources") and f"sources {profile['sources']}", document.told,
+    ]  # fmt: skip
+    roles = [("the whole kernel", 1.0, profile["stalls"])]
+    roles += [(role["name"], role["share"], role["stalls"]) for role in profile.get("roles") or []]
     findings = [finding_item(finding) for finding in profile.get("findings") or []]
     places = [
-        [
-            f"{place.get('file') or ''}:{place.get('line') or ''}",
-            place.get("role") or "",
-            percent(place["share"]),
-            chief(place.get("stalls") or {}),
-        ]
+        [f"{place.get('file') or ''}:{place.get('line') or ''}", place.get("role") or "", percent(place["share"]),
+         chief(place.get("stalls") or {})]
         for place in (profile.get("places") or [])[:MOST_PLACES]
-    ]
+    ]  # fmt: skip
     stalls = [[in_words(reason), percent(share)] for reason, share in largest(profile["stalls"])]
     figures = [[in_words(key), named_figure(key, value)] for key, value in (profile.get("figures") or {}).items()]
     more = [
@@ -131,16 +108,13 @@ def profile_page(documents: Sequence[Document]) -> Html:
     legend = [element("li", element("i", class_=f"c{i}"), name) for i, name in enumerate(COLOURS)]
     about = "A bar is as long as the role's share of all samples of waiting warps; colours say what they waited for."
     title = "Of other sources than the program's"
-    apart = (
-        "These kernels come from --sources, such as one whose cause of slowness was planted on purpose; they are none of the program's."
-    )  # fmt: skip
+    apart = "These kernels come from --sources, such as one whose cause of slowness was planted on purpose; they are none of the program's."
+    set_apart = joined(element("h3", title), element("p", apart), element("div", *others, class_="grid wide"))
     return joined(
         element("p", about),
         element("ul", *legend, class_="legend"),
         element("div", *program, class_="grid wide"),
-        joined(element("h3", title), element("p", apart), element("div", *others, class_="grid wide"))
-        if others
-        else "",
+        set_apart if others else "",
     )
 
 
@@ -149,13 +123,12 @@ def profile_table(documents: Sequence[Document]) -> str:
     for document in newest(documents, keyed("card case kernel level parameters")):
         content, figures = document.json, document.json.get("figures") or {}
         names = [name for name in ("tensor", "matrix_units", "dram", "l2", "occupancy") if name in figures]
+        busy = ", ".join(f"{in_words(name)} {named_figure(name, figures[name])}" for name in names)
+        how = [content.get("level") or content.get("plan"), listed(content.get("parameters") or {})]
         findings = [f"{finding['means']} ({seen(finding)})" for finding in content.get("findings") or []]
         rows.append([
-            content["card"], content["case"], ", ".join(filter(None, [content.get("level") or content.get("plan"),
-            listed(content.get("parameters") or {})])),
-            duration(content["seconds"]),
-            ", ".join(f"{in_words(name)} {named_figure(name, figures[name])}" for name in names), chief(content["stalls"]),
-            Lines(findings), document.told,
+            content["card"], content["case"], ", ".join(filter(None, how)), duration(content["seconds"]), busy,
+            chief(content["stalls"]), Lines(findings), document.told,
         ])  # fmt: skip
     columns = "card | case | level or plan, parameters | time | busy | warps wait for | findings | measured"
     return (
@@ -176,9 +149,8 @@ def gate_levels(documents: Iterable[Document]) -> list[tuple[dict, Document]]:
     for document in documents:
         newer: dict[tuple, list[tuple[dict, Document]]] = {}
         for level in document.json["levels"]:
-            newer.setdefault((level["card"], level["case"], level.get("level") or "", document.device), []).append(
-                (level, document)
-            )
+            key = level["card"], level["case"], level.get("level") or "", document.device
+            newer.setdefault(key, []).append((level, document))
         found |= newer
     return [kernel for _, kernels in sorted(found.items()) for kernel in kernels]
 
@@ -230,9 +202,8 @@ def gates_table(documents: Sequence[Document]) -> str:
         f"{level['card']} {level.get('level') or ''} ({level['case']}, {level.get('kernel')})".replace("  ", " ")
         for level, _ in levels if not reaches_all(level)
     ]  # fmt: skip
-    told = f"{len(levels) - len(missed)} of {len(levels)} kernels reach all of their gates." + (
-        f" Not: {', '.join(missed)}." if missed else ""
-    )
+    told = f"{len(levels) - len(missed)} of {len(levels)} kernels reach all of their gates."
+    told += f" Not: {', '.join(missed)}." if missed else ""
     if others:
         named = ", ".join(f"{name} ({count})" for name, count in sorted(others.items()))
         told += (

@@ -26,9 +26,16 @@ class Document:
     kind: str  # "profile"; "bench" is a file of bench/run_gpu.py
     json: dict
     machine: dict
-    device: str
     told: str = ""  # when and where it was measured, for tables
     cause: str = ""  # what was made wrong on purpose: no figure of ours
+
+    def part(self, name: str) -> dict:
+        """What is told of a part of the machine."""
+        return part if isinstance(part := self.machine.get(name), dict) else {}
+
+    @property
+    def device(self) -> str:
+        return str(self.part("gpu").get("name") or self.part("cpu").get("model") or "an unnamed machine")
 
     @property
     def date(self) -> str:
@@ -66,12 +73,10 @@ def files(inputs: Iterable[pathlib.Path]) -> tuple[list[pathlib.Path], list[str]
 
     for place in inputs:
         if os.path.isdir(place):
-            below = [
-                pathlib.Path(folder, name) for folder, _, names in os.walk(place, onerror=unlisted) for name in names
-            ]
-            for path in below:
-                if path.suffix in (".json", ".jsonl"):
-                    found.setdefault(os.path.realpath(path), path)
+            for folder, _, names in os.walk(place, onerror=unlisted):
+                for path in (pathlib.Path(folder, name) for name in names):
+                    if path.suffix in (".json", ".jsonl"):
+                        found.setdefault(os.path.realpath(path), path)
         elif os.path.lexists(place):
             found.setdefault(os.path.realpath(place), place)
         else:
@@ -149,11 +154,9 @@ def read(path: pathlib.Path) -> Document:
     if not kind and "machine" in content:
         kind = "bench"
     machine = (content["run"] if is_ledger else content).get("machine")
-    machine = machine if isinstance(machine, dict) else {}
-    gpu, cpu = (part if isinstance(part := machine.get(name), dict) else {} for name in ("gpu", "cpu"))
     if not kind:
         raise Damaged(f"{what}: it is no result of the laboratory")
-    return Document(path, kind, content, machine, str(gpu.get("name") or cpu.get("model") or "an unnamed machine"))
+    return Document(path, kind, content, machine if isinstance(machine, dict) else {})
 
 
 def keyed(names: str) -> Callable[[Document], tuple]:

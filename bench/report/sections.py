@@ -1,21 +1,22 @@
 """The sections of a machine's page: what one run measured, as tables. A figure of ours has its ratio to the best
 peer of the same type beside it, whether it wins or loses, and a peer that is missing has its reason."""
 
+from collections.abc import Callable
+
 from report import gpu_sections
 from report.comparisons import UNTOLD, is_fovea, left_out, missing, ratio, ratio_in, skipped
 from report.tables import fields, number, table
 
 # What bench/peers_cpu.py measures; a run that says nothing of one of them is an old one.
 CPU_PEERS = (
-    "transformers eager",
-    "torch.compile",
-    "torch.compile freezing",
-    "onnxruntime",
-    "OpenVINO latency",
-    "OpenVINO latency static",
-    "OpenVINO throughput",
-    "OpenVINO throughput static",
-)
+    "transformers eager", "torch.compile", "torch.compile freezing", "onnxruntime", "OpenVINO latency",
+    "OpenVINO latency static", "OpenVINO throughput", "OpenVINO throughput static",
+)  # fmt: skip
+
+
+def plain_section(about: str, columns: str, names: str) -> Callable[[list[dict]], str]:
+    """A section whose rows are the fields of its entries."""
+    return lambda entries: f"### {about}\n\n" + table(columns, [fields(entry, names) for entry in entries])
 
 
 def encoder_section(entries: list[dict]) -> str:
@@ -30,10 +31,8 @@ def encoder_section(entries: list[dict]) -> str:
         rivals = [e for e in group + (groups.get((precision, batch, False), []) if several else []) if not is_fovea(e)]
         for entry in sorted(group, key=lambda e: (not is_fovea(e), -e["images_per_second"])):
             beside = ratio(entry["images_per_second"], [e["images_per_second"] for e in rivals])
-            requests = entry.get("requests", 1)
-            rows.append(
-                [*fields(entry, "engine precision batch"), requests, *fields(entry, "images_per_second"), beside]
-            )
+            told = {"requests": 1} | entry | {"beside": beside}
+            rows.append(fields(told, "engine precision batch requests images_per_second beside"))
     about = (
         '### The encoder alone\n\nbase-patch16-224, no decoding. torch.compile and OpenVINO "static" are compiled for each batch size alone; OpenVINO '
         "without that word and onnxruntime have one model for all of them. A ratio below 1 loses to the best peer of the same precision.\n\n"
@@ -63,24 +62,23 @@ def cpu_times_section(times: dict) -> str:
         normed = work["normed"] * (4 + size) / copied
         comparable = precision != "int8" or is_fovea(entry)  # another engine's 8 bits are elsewhere
         took = (milliseconds[part] for part in ("products", "attention", "norms"))
-        shares = [
-            ideal / real for ideal, real in zip((least * 1e-6, attention * 1e-6, normed * 1e3), took, strict=True)
-        ]
+        least_times = least * 1e-6, attention * 1e-6, normed * 1e3
+        shares = [ideal / real for ideal, real in zip(least_times, took, strict=True)]
         rows.append([
             entry["engine"], precision, *(number(milliseconds[part]) if part in milliseconds else "" for part in parts),
             number(sum(milliseconds.values())), *(f"{share:.0%}" if comparable else "" for share in shares),
         ])  # fmt: skip
     listed = ", ".join(f"{name} {rate:,.0f}" for name, rate in rates.items())
+    columns = (
+        f"engine | precision | {' | '.join(parts)} | sum | products, of the ceiling | attention | norms, of copies"
+    )
     return (
         f"### Where the time of a forward pass goes, {images} images\n\n"
         f"In milliseconds, one batch at a time. GELU is part of the products. OpenVINO's pooling head is among its layers. At most, "
         f"{times['threads']} threads make so many thousand million operations a second with operands in the nearest cache: "
         f"{listed}; copies read and write {times['ceilings']['copy_gigabytes']:.0f} GB a second. The last columns are shares of these; "
         "norms can exceed theirs, for they find their rows in caches.\n\n"
-    ) + table(
-        f"engine | precision | {' | '.join(parts)} | sum | products, of the ceiling | attention | norms, of copies",
-        rows,
-    )
+    ) + table(columns, rows)
 
 
 def image_section(entries: list[dict]) -> str:
@@ -93,20 +91,6 @@ def image_section(entries: list[dict]) -> str:
         for key, engines in pairs.items()
     ]
     return text + table("images | operation | Fovea, images/s | Pillow, images/s | ratio", rows)
-
-
-def end_to_end_section(entries: list[dict]) -> str:
-    names = "precision decode_only compute_only end_to_end share_of_slower_stage:.1%"
-    columns = "precision | decoding alone | computing alone | `fovea embed` | share of the slower stage"
-    about = "### End to end\n\nJPEGs of 500x375 from disk to embeddings, in images per second.\n\n"
-    return about + table(columns, [fields(entry, names) for entry in entries])
-
-
-def cold_start_section(entries: list[dict]) -> str:
-    names = "precision process_seconds one_image_seconds beyond_compute_seconds"
-    columns = "precision | process, seconds | one image's compute, seconds | beyond compute, seconds"
-    about = "### Cold start\n\nA new process embeds one photo, with the weights in the page cache.\n\n"
-    return about + table(columns, [fields(entry, names) for entry in entries])
 
 
 def memory_section(entries: list[dict]) -> str:
@@ -122,29 +106,16 @@ def memory_section(entries: list[dict]) -> str:
 def robustness_section(entry: dict) -> str:
     kill, damage = entry["kill"], entry["damage"]
     word = {True: "yes", False: "NO"}
-    return "### Killed, damaged, and nothing lost\n\n" + table(
-        "what | figure",
-        [
-            ["images in the job", f"{entry['images']:,}"],
-            ["times killed with SIGKILL and resumed", str(kill["kills"])],
-            ["output byte-identical to an uninterrupted run", word[kill["identical"]]],
-            ["damaged inputs in another run", str(damage["damaged"])],
-            ["its exit code", str(damage["exit_code"])],
-            ["each damaged input listed once", word[damage["listed_once"]]],
-            ["every other row right", f"{word[damage['rows_right']]} (least cosine {damage['least_cosine']:.7f})"],
-        ],
-    )
-
-
-def python_section(entries: list[dict]) -> str:
-    about = (
-        "### `Encoder.embed` in Python beside `fovea embed`\n\nImages per second of long runs, of one call on a loaded model, and as the program "
-        "itself reports for as many photos, including the load of the model.\n\n"
-    )
-    columns = "device | Python | `fovea embed` | ratio | photos | one call | `fovea embed` reports | same values"
-    names = "device python_images_per_second cli_images_per_second python_to_cli:.2f images:, call_images_per_second"
-    names += " cli_reported_images_per_second same_values"
-    return about + table(columns, [fields(entry, names) for entry in entries])
+    rows = [
+        ["images in the job", f"{entry['images']:,}"],
+        ["times killed with SIGKILL and resumed", str(kill["kills"])],
+        ["output byte-identical to an uninterrupted run", word[kill["identical"]]],
+        ["damaged inputs in another run", str(damage["damaged"])],
+        ["its exit code", str(damage["exit_code"])],
+        ["each damaged input listed once", word[damage["listed_once"]]],
+        ["every other row right", f"{word[damage['rows_right']]} (least cosine {damage['least_cosine']:.7f})"],
+    ]
+    return "### Killed, damaged, and nothing lost\n\n" + table("what | figure", rows)
 
 
 def text_accuracy_section(result: dict) -> str:
@@ -170,9 +141,8 @@ def search_times_of(result: dict) -> str:
         best = min((e["seconds"] for e in group if not e["engine"].lower().startswith("fovea")), default=None)
         for e in group:
             beside = f"{best / e['seconds']:.2f}x" if best else "no peer"
-            rows.append(
-                [queries, *fields(e, f"engine seconds:.{digits}f"), beside, *fields(e, f"least_seconds:.{digits}f")]
-            )
+            names = f"queries engine seconds:.{digits}f beside least_seconds:.{digits}f"
+            rows.append(fields(e | {"beside": beside}, names))
     text = (
         f"### Exact search{' on the GPU' if result.get('device') == 'cuda' else ''}, {result['rows']:,} rows\n\n"
         f"Rows of {result['dimension']} numbers in f16, the {result['k']} nearest, {result['threads']} threads. The answers to the first "
@@ -188,14 +158,11 @@ def naflex_section(results: list[dict]) -> str:
     for result in results:
         measured = [entry for entry in result["rates"] if "skipped" not in entry]
         for entry in measured:
-            rivals = [
-                e["images_per_second"]
-                for e in measured
-                if not is_fovea(e) and (e["precision"], e["batch"]) == (entry["precision"], entry["batch"])
-            ]
-            names = "engine precision batch images_per_second"
-            beside = ratio(entry["images_per_second"], rivals)
-            rows.append([result["device"], *fields(entry, names), beside, *fields(entry, "minimum_cosine:.6f")])
+            alike = [e for e in measured if (e["precision"], e["batch"]) == (entry["precision"], entry["batch"])]
+            rivals = [e["images_per_second"] for e in alike if not is_fovea(e)]
+            told = {"device": result["device"], "beside": ratio(entry["images_per_second"], rivals)}
+            names = "device engine precision batch images_per_second beside minimum_cosine:.6f"
+            rows.append(fields(entry | told, names))
         reasons += skipped(result["rates"])
         if not any(entry["engine"].startswith("torch.compile") for entry in result["rates"]):
             reasons.append(("torch.compile", UNTOLD))
@@ -210,16 +177,11 @@ def texts_section(results: list[dict]) -> str:
         measured = [row for row in result["rows"] if "skipped" not in row]
         rows = []
         for row in measured:
-            rivals = [
-                other["from_texts_per_second"]
-                for other in measured
-                if not is_fovea(other)
-                and other["precision"] == row["precision"]
-                and (row["batch"] == "all" or other["batch"] == row["batch"])
-            ]
-            beside = ratio(row["from_texts_per_second"], rivals)
-            names = "engine precision batch from_texts_per_second"
-            rows.append([*fields(row, names), beside, *fields(row, "from_tokens_per_second")])
+            alike = [other for other in measured if not is_fovea(other) and other["precision"] == row["precision"]]
+            alike = [other for other in alike if row["batch"] in ("all", other["batch"])]
+            rivals = [other["from_texts_per_second"] for other in alike]
+            told = row | {"beside": ratio(row["from_texts_per_second"], rivals)}
+            rows.append(fields(told, "engine precision batch from_texts_per_second beside from_tokens_per_second"))
         text += (
             f"### Texts on {'the GPU' if result['device'] == 'cuda' else 'the CPU'}\n\n{result['model']}, {result['tokens']} tokens for each text, engines warm; "
             'texts per second from strings, tokenizer included, and from token ids in the host\'s memory. "all" is one process over '
@@ -244,10 +206,9 @@ def features_section(results: list[dict]) -> str:
                 reasons.append((f"fovea {row['precision']}", row["skipped"]))
                 continue
             beside = ratio_in(row["precision"], row["features_images_per_second"], rivals, dtype)
-            rows.append([
-                model, f"fovea {row['precision']}", *fields(row, "cosine_least:.6f cosine_mean:.6f features_images_per_second"),
-                beside, *fields(row, "photos_images_per_second written_images_per_second"),
-            ])  # fmt: skip
+            told = row | {"model": model, "engine": f"fovea {row['precision']}", "beside": beside}
+            names = "model engine cosine_least:.6f cosine_mean:.6f features_images_per_second beside"
+            rows.append(fields(told, f"{names} photos_images_per_second written_images_per_second"))
         if rivals:
             cosines = fields(peer, "cosine_least:.6f cosine_mean:.6f")
             rows.append([model, f"transformers {dtype}", *cosines, number(rivals[0]), ratio(rivals[0], rivals), "", ""])
@@ -268,7 +229,13 @@ SECTIONS = {
     "gpu_bench": gpu_sections.gpu_bench_section,
     "gpu_end_to_end": gpu_sections.gpu_end_to_end_section,
     "accuracy": gpu_sections.accuracy_section,
-    "python": python_section,
+    "python": plain_section(
+        "`Encoder.embed` in Python beside `fovea embed`\n\nImages per second of long runs, of one call on a loaded model, and as the program "
+        "itself reports for as many photos, including the load of the model.",
+        "device | Python | `fovea embed` | ratio | photos | one call | `fovea embed` reports | same values",
+        "device python_images_per_second cli_images_per_second python_to_cli:.2f images:, call_images_per_second "
+        "cli_reported_images_per_second same_values",
+    ),
     "kernels": gpu_sections.kernels_section,
     "operators_attention": gpu_sections.operators_attention_section,
     "operators_accepted": gpu_sections.operators_accepted_section,
@@ -282,8 +249,16 @@ SECTIONS = {
     "search_times": search_times_section,
     "search_times_gpu": search_times_section,
     "image": image_section,
-    "end_to_end": end_to_end_section,
-    "cold_start": cold_start_section,
+    "end_to_end": plain_section(
+        "End to end\n\nJPEGs of 500x375 from disk to embeddings, in images per second.",
+        "precision | decoding alone | computing alone | `fovea embed` | share of the slower stage",
+        "precision decode_only compute_only end_to_end share_of_slower_stage:.1%",
+    ),
+    "cold_start": plain_section(
+        "Cold start\n\nA new process embeds one photo, with the weights in the page cache.",
+        "precision | process, seconds | one image's compute, seconds | beyond compute, seconds",
+        "precision process_seconds one_image_seconds beyond_compute_seconds",
+    ),
     "memory": memory_section,
     "robustness": robustness_section,
 }

@@ -41,127 +41,86 @@ SCALARS = {
     "share": ("a share from 0 to 1", lambda value: is_number(value) and 0 <= value <= 1.02),  # of rounded parts
 }
 
+
+# What a key holds, wherever it is.
+KEYS = {
+    "text": """answer card case description device engine failed_at figure file how kernel level means model name
+        parameter peer plan population precision reason role rule sense sources task tool truth try verdict what why
+        words wrong""",
+    "value": "exit_code line rounds seed",
+    "truth": "ambiguous clean kept passed same_result source_changed valid",
+    "number": """bf16_flops change cost_seconds e4m3_flops flops l2_bytes_per_second limit matrix_ceiling model_seconds
+        model_spread percent ratio reading seconds speed_up speed_up_over_model spread""",
+    "positive": "batch batch_size bytes copy_bytes_per_second device_images_per_second images_per_second",
+    "whole": "best errors generation number runs",
+    "share": "share",
+}
+SCALAR_OF = {key: scalar for scalar, names in KEYS.items() for key in names.split()}
+
+
+def keys(names: str, more: dict | None = None) -> dict:
+    """An object's shape: keys that hold what they do everywhere, and those of other shapes."""
+    return {name: SCALAR_OF[name.removesuffix("?")] for name in names.split()} | (more or {})
+
+
 STALLS = {"*": "share"}
-GATE = {"figure": "text", "sense": "text", "limit": "number", "reading": "number", "passed": "truth", "model?": "text"}
-LEVEL = {
-    "card": "text",
-    "case": "text",
-    "level?": "text",
-    "kernel?": "text",
-    "seconds?": "number",
-    "passed?": "truth",
-    "gates": [GATE],
-}
-RUN_OF_GATES = {
-    "exit_code?": "value",
-    "levels": [{"level?": "text", "kernel?": "text", "passed": "truth", "missed?": ["text"]}],
-}
-CHOICE = {"level?": "text", "kernel?": "text", "runs?": "whole", "notices?": ["text"]}
-PEER = {
-    "name": "text",
-    "wrong?": "text",
-    "seconds": "positive",
-    "ratio": "positive",
-    "ambiguous": "truth",
-    "same_result": "truth",
-}
-FIGURE = {
-    "card": "text",
-    "case": "text",
-    "plan?": "text",
-    "description?": "text",
-    "flops": "number",
-    "bytes": "positive",
-    "seconds": "positive",
-    "spread?": "number",
-    "matrix_ceiling?": "number",
-    "peers": [PEER],
-}
-RATE = {
-    "engine?": "text",
-    "peer?": "text",
-    "precision?": "text",
-    "batch?": "positive",
-    "batch_size?": "positive",
-    "case?": "text",
-    "images_per_second?": "positive",
-    "device_images_per_second?": "positive",
-}
-CANDIDATE = {
-    "number": "whole",
-    "generation": "whole",
-    "parents?": ["whole"],
-    "reason?": "text",
-    "failed_at?": "text",
-    "why?": "text",
-    "valid?": "truth",
-    "kept?": "truth",
-    "speed_up?": "number",
-    "cost_seconds?": "number",
-    "source_changed?": "truth",
-}
-SIDE = {"what?": "text"}
+GATE = keys("figure sense limit reading passed model?")
+RUN_OF_GATES = {"exit_code?": "value", "levels": [keys("level? kernel? passed", {"missed?": ["text"]})]}
+CHOICE = keys("level? kernel? runs?", {"notices?": ["text"]})
+PEER = keys("name wrong? ambiguous same_result", {"seconds": "positive", "ratio": "positive"})
+FIGURE = keys(
+    "card case plan? description? flops bytes spread? matrix_ceiling?", {"seconds": "positive", "peers": [PEER]}
+)
+RATE = keys("engine? peer? precision? batch? batch_size? case? images_per_second? device_images_per_second?")
+SIDE = keys("what?")
 
 # Shapes by the kind that a document says to be of.
 KINDS = {
-    "profile": {
-        "card": "text", "case": "text", "kernel": "text", "level?": "text", "plan?": "text", "sources?": "text",
+    "profile": keys("card case kernel level? plan? sources? verdict? seconds", {
         "parameters?": {"*": "value"},
-        "seconds": "number", "figures?": {"*": "number"}, "stalls": STALLS, "verdict?": "text",
-        "roles?": [{"name": "text", "share": "share", "stalls": STALLS}],
-        "findings?": [{"rule?": "text", "means": "text", "try": "text", "parameter?": "text",
-        "seen?": {"*": "number"}}],
-        "places?": [{"file?": "text", "line?": "value", "role?": "text", "share": "share", "stalls?": STALLS}],
-    },
-    "gates": {"levels": [LEVEL]},
-    "compare": {
-        "card?": "text", "case?": "text", "a": SIDE, "b": SIDE, "verdict": "text", "ratio": "number",
-        "interval?": ["number"], "rounds?": "value",
-        "counters?": [{"name": "text", "change?": "number"}],
-    },
+        "figures?": {"*": "number"},
+        "stalls": STALLS,
+        "roles?": [keys("name share", {"stalls": STALLS})],
+        "findings?": [keys("rule? means try parameter?", {"seen?": {"*": "number"}})],
+        "places?": [keys("file? line? role? share", {"stalls?": STALLS})],
+    }),
+    "gates": {"levels": [keys("card case level? kernel? seconds? passed?", {"gates": [GATE]})]},
+    "compare": keys("card? case? verdict ratio rounds?", {
+        "a": SIDE, "b": SIDE, "interval?": ["number"], "counters?": [keys("name change?")],
+    }),
     "ledger": {
-        "run": {
-            "card": "text", "case?": "text", "level?": "text", "population?": "text", "seed?": "value",
+        "run": keys("card case? level? population? seed?", {
             "proposer?": ["text"],
-            "baseline?": {"kernel?": "text", "parameters?": {"*": "value"}, "seconds?": "number"},
-        },
-        "candidates": [CANDIDATE],
-        "confirmations": [{"number": "whole", "valid?": "truth", "speed_up?": "number"}],
-        "end?": {"why?": "text", "words?": "text", "best?": "whole"},
+            "baseline?": keys("kernel? seconds?", {"parameters?": {"*": "value"}}),
+        }),
+        "candidates": [keys(
+            "number generation reason? failed_at? why? valid? kept? speed_up? cost_seconds? source_changed?",
+            {"parents?": ["whole"]},
+        )],
+        "confirmations": [keys("number valid? speed_up?")],
+        "end?": keys("why? words? best?"),
     },
-    "sanitizers": {"tools": [{"tool": "text", "card?": "text", "passed": "truth", "seconds?": "number",
-    "errors?": "whole"}]},
-    "verdicts": {"card": "text", "what": "text", "truth": "text", "runs": [{"verdict": "text", "ratio?": "number"}],
-    "percent?": "number"},
-    "hostile": {
-        "misdeeds": [{
-            "how": "text", "exit_code?": "value", "passed": "truth", "seconds?": "number",
-            "invalid": [{"failed_at": "text", "why": "text"}],
-            "valid_after?": ["value"], "ended?": ["text"],
-        }],
-    },
+    "sanitizers": {"tools": [keys("tool card? passed seconds? errors?")]},
+    "verdicts": keys("card what truth percent?", {"runs": [keys("verdict ratio?")]}),
+    "hostile": {"misdeeds": [keys("how exit_code? passed seconds?", {
+        "invalid": [keys("failed_at why")], "valid_after?": ["value"], "ended?": ["text"],
+    })]},
     "gate_planted": {
-        "gates": {"what": "text", "card": "text", "before": RUN_OF_GATES, "after": RUN_OF_GATES},
-        "choice": {"what": "text", "card": "text", "case?": "text", "gates": RUN_OF_GATES, "before": CHOICE,
-        "after": CHOICE},
+        "gates": keys("what card", {"before": RUN_OF_GATES, "after": RUN_OF_GATES}),
+        "choice": keys("what card case?", {"gates": RUN_OF_GATES, "before": CHOICE, "after": CHOICE}),
     },
-    "judge": {"answers": [{
-        "task": "text", "answer": "text", "device?": "text", "verdict": "text", "reasons?": ["text"],
-        "figures?": {"speed_up_over_model?": "number", "seconds?": "number", "spread?": "number",
-        "model_seconds?": "number", "model_spread?": "number"},
-    }]},
+    "judge": {"answers": [keys("task answer device? verdict", {
+        "reasons?": ["text"],
+        "figures?": keys("speed_up_over_model? seconds? spread? model_seconds? model_spread?"),
+    })]},
 }  # fmt: skip
 
 # The sections of a file of bench/run_gpu.py and bench/run.py that the page shows, and those by which such a file is known.
 SECTIONS = {
-    "kernels": {
-        "copy_bytes_per_second": "positive", "l2_bytes_per_second?": "number", "bf16_flops?": "number",
-        "e4m3_flops?": "number", "figures": [FIGURE],
-    },
-    "gpu_bench": [RATE], "encoder": [RATE], "torch_encoder": [RATE],
-    "sanitizer": {"runs": [{"tool": "text", "card?": "text", "clean": "truth", "seconds?": "number",
-    "errors?": "whole"}]},
-}  # fmt: skip
+    "kernels": keys("copy_bytes_per_second l2_bytes_per_second? bf16_flops? e4m3_flops?", {"figures": [FIGURE]}),
+    **dict.fromkeys(("gpu_bench", "encoder", "torch_encoder"), [RATE]),
+    "sanitizer": {"runs": [keys("tool card? clean seconds? errors?")]},
+}
 
 
 def check(value: object, shape: object, name: str = "content") -> None:

@@ -9,6 +9,7 @@ from report.markup import Html, element
 from report.tables import digits
 
 Point = tuple[float, float]
+Box = tuple[float, float, float, float]
 
 
 class Picture:
@@ -28,23 +29,15 @@ class Picture:
 
     def dot(self, place: Point, radius: float, kind: str, hover: str) -> None:
         """`hover` is shown under the pointer."""
-        self.add(
-            "circle", element("title", hover), cx=f"{place[0]:.1f}", cy=f"{place[1]:.1f}", r=f"{radius:g}", class_=kind
-        )
+        x, y = (f"{value:.1f}" for value in place)
+        self.add("circle", element("title", hover), cx=x, cy=y, r=f"{radius:g}", class_=kind)
 
     def text(
         self, place: Point, words: str, kind: str | None = None, anchor: str | None = None, turned: bool = False
     ) -> None:
-        x, y = f"{place[0]:.1f}", f"{place[1]:.1f}"
-        self.add(
-            "text",
-            words,
-            x=x,
-            y=y,
-            class_=kind,
-            text_anchor=anchor,
-            transform=f"rotate(-90 {x} {y})" if turned else None,
-        )
+        x, y = (f"{value:.1f}" for value in place)
+        transform = f"rotate(-90 {x} {y})" if turned else None
+        self.add("text", words, x=x, y=y, class_=kind, text_anchor=anchor, transform=transform)
 
     def keep_free(self, place: Point, half_width: float, half_height: float | None = None) -> None:
         """Labels keep away from here."""
@@ -62,12 +55,8 @@ class Picture:
         left, top, right, bottom = self.field
 
         def is_free(x: float, y: float) -> bool:
-            inside = (
-                left <= x - half_width
-                and x + half_width <= right
-                and top <= y - half_height
-                and y + half_height <= bottom
-            )
+            inside = left <= x - half_width and x + half_width <= right
+            inside &= top <= y - half_height and y + half_height <= bottom
             return inside and not any(
                 abs(a - x) < w + half_width and abs(b - y) < h + half_height for a, b, w, h in self.taken
             )
@@ -76,30 +65,23 @@ class Picture:
         for i in range(8 * directions):
             away = 4 + 9.0 * (i // directions)
             angle = 2 * math.pi * (i % directions) / directions - math.pi / 4
-            centre = (
-                target[0] + (half_width + away) * math.cos(angle),
-                target[1] + (half_height + away) * math.sin(angle),
-            )
-            if is_free(*centre):
-                place = centre
+            x, y = (half_width + away) * math.cos(angle), (half_height + away) * math.sin(angle)
+            if is_free(target[0] + x, target[1] + y):
+                place = target[0] + x, target[1] + y
                 break
         if away > 14:
-            end = [
+            x, y = (
                 p + min(max(a - p, -half), half)
                 for p, a, half in zip(place, target, (half_width, half_height), strict=True)
-            ]
-            self.line([target, (end[0], end[1])], "leader")
+            )
+            self.line([target, (x, y)], "leader")
         self.keep_free(place, half_width, half_height)
         self.text((place[0], place[1] + 4), words, kind, "middle")
 
     def html(self, **attributes: object) -> Html:
         inside = Html("\n".join(["", *self.elements, ""]))
-        return Html(
-            element(
-                "svg", inside, viewBox=f"0 0 {self.width:g} {self.height:g}", role="img", class_=self.kind, **attributes
-            )
-            + "\n"
-        )
+        attributes = {"viewBox": f"0 0 {self.width:g} {self.height:g}", "role": "img", "class_": self.kind} | attributes
+        return Html(element("svg", inside, **attributes) + "\n")
 
 
 class Scale:
@@ -124,20 +106,12 @@ class Scale:
             step = next(step * unit for step in (1, 2, 5, 10) if step * unit >= least)
             return [i * step for i in range(math.ceil(self.low / step), math.floor(self.high / step) + 1)]
         decades = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
-        choices = [
-            ((1, 1.5, 2, 3, 5, 7), 1),
-            ((1, 2, 5), 1),
-            ((1, 3), 1),
-            *(((1,), every) for every in (1, 2, 4, 8, 16, 32)),
-        ]
+        choices = [((1, 1.5, 2, 3, 5, 7), 1), ((1, 2, 5), 1), ((1, 3), 1)]
+        choices += [((1,), every) for every in (1, 2, 4, 8, 16, 32)]
         found: list[float] = []
         for steps, every in choices:
-            found = [
-                value
-                for decade in decades[::every]
-                for step in steps
-                if self.low <= (value := step * 10.0**decade) <= self.high
-            ]
+            values = (step * 10.0**decade for decade in decades[::every] for step in steps)
+            found = [value for value in values if self.low <= value <= self.high]
             if len(found) <= limit:
                 break
         return found
@@ -147,14 +121,7 @@ class Axes:
     """A field of a picture with two scales: `box` is left, top, right and bottom, ranges are from the least to the
     largest."""
 
-    def __init__(
-        self,
-        picture: Picture,
-        box: tuple[float, float, float, float],
-        x_range: Point,
-        y_range: Point,
-        logarithmic: bool = True,
-    ):
+    def __init__(self, picture: Picture, box: Box, x_range: Point, y_range: Point, logarithmic: bool = True):
         left, top, right, bottom = box
         self.picture, self.box = picture, box
         self.x, self.y = Scale(*x_range, left, right, logarithmic), Scale(*y_range, bottom, top, logarithmic)
@@ -178,9 +145,8 @@ class Axes:
             self.picture.text((self.x(value), bottom + 16), tick_text(value), "tick", "middle")
         self.picture.text(((left + right) / 2, bottom + 36), x_name, "tick", "middle")
         if y_name:
-            self.picture.text(
-                (left - 52 if left > 60 else 14, (top + bottom) / 2), y_name, "tick", "middle", turned=True
-            )
+            x = left - 52 if left > 60 else 14
+            self.picture.text((x, (top + bottom) / 2), y_name, "tick", "middle", turned=True)
 
 
 def tick_text(value: float) -> str:

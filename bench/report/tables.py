@@ -150,9 +150,8 @@ def share_names() -> frozenset[str]:
     """The figures of a profile that are shares, as the laboratory says: 0.4 of a wave of CTAs is none, and a share may
     be 1."""
     source = (ROOT / "lab" / "profile" / "figures.cpp").read_text()
-    return frozenset(re.findall(r'\{"(\w+)",\s*"[^"]*",\s*true\}', source)) | {
-        "occupancy_reached"
-    }  # the last is a gate's
+    of_gates = {"occupancy_reached"}
+    return frozenset(re.findall(r'\{"(\w+)",\s*"[^"]*",\s*true\}', source)) | of_gates
 
 
 def named_figure(name: str, value: float) -> str:

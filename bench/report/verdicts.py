@@ -24,7 +24,7 @@ from report.tables import (
     number,
     percent,
     times,
-)
+)  # fmt: skip
 
 sys.path.append(str(ROOT / "kernels"))
 import variants  # noqa: E402
@@ -66,8 +66,8 @@ def comparisons(documents: Sequence[Document]) -> Table:
         entry = document.json
         good = {"FASTER": True, "SLOWER": False}.get(entry["verdict"])
         rows.append([
-            entry.get("card") or "-", entry.get("case") or "-", side(entry, "a"), side(entry, "b"), Badge(entry["verdict"], good),
-            f"{entry['ratio']:.4f}",
+            entry.get("card") or "-", entry.get("case") or "-", side(entry, "a"), side(entry, "b"),
+            Badge(entry["verdict"], good), f"{entry['ratio']:.4f}",
             " to ".join(f"{end:.4f}" for end in entry.get("interval") or []) or "-", entry.get("rounds"),
             Lines(moved(counter) for counter in (entry.get("counters") or [])[:MOST_COUNTERS]), document.told,
         ])  # fmt: skip
@@ -82,11 +82,8 @@ def known_differences(documents: Sequence[Document]) -> Table:
         said = collections.Counter(run["verdict"] for run in entry["runs"])
         ratios = sorted(run["ratio"] for run in entry["runs"] if "ratio" in run)
         truth = entry["truth"] + (f" by {entry['percent']:.2f}%" if "percent" in entry else "")
-        verdicts = Row(
-            part
-            for verdict, count in sorted(said.items())
-            for part in (Badge(verdict, verdict == entry["truth"]), count)
-        )
+        counts = [(Badge(verdict, verdict == entry["truth"]), count) for verdict, count in sorted(said.items())]
+        verdicts = Row(part for count in counts for part in count)
         rows.append([
             entry["card"], entry["what"], truth, len(entry["runs"]), verdicts,
             f"{ratios[0]:.4f} to {ratios[-1]:.4f}" if ratios else "-", document.told])  # fmt: skip
@@ -118,17 +115,13 @@ def planted_gates(documents: Sequence[Document]) -> Table:
             (choice, choice["gates"], choice["what"]),
         ):
             missed = [
-                ": ".join(filter(None, [level.get("level") or level.get("kernel") or "-", "; ".join(map(str,
-                level.get("missed") or []))]))
+                ": ".join(filter(None, [level.get("level") or level.get("kernel") or "-", "; ".join(level.get("missed") or [])]))
                 for level in run["levels"] if not level["passed"]
             ]  # fmt: skip
             card = f"{subject['card']} {subject.get('case') or ''}".strip()
             rows.append([card, sources, run.get("exit_code"), Lines(missed), document.told])
-    return Table(
-        "Gates beside a planted slow-down",
-        "card | sources | #exit code | kernels that missed a gate | measured",
-        rows,
-    )
+    columns = "card | sources | #exit code | kernels that missed a gate | measured"
+    return Table("Gates beside a planted slow-down", columns, rows)
 
 
 def planted_choices(documents: Sequence[Document]) -> Table:
@@ -138,9 +131,8 @@ def planted_choices(documents: Sequence[Document]) -> Table:
             run = document.json["choice"][key]
             notices = run.get("notices") or []
             kernel = Code(run["kernel"]) if run.get("kernel") else "-"
-            rows.append(
-                [record, run.get("level") or "-", kernel, run.get("runs"), len(notices), Lines(notices), document.told]
-            )
+            level, cells = run.get("level") or "-", [run.get("runs"), len(notices), Lines(notices), document.told]
+            rows.append([record, level, kernel, *cells])
     columns = "record | level that runs | kernel | #runs in one process | #notices | what they say | measured"
     return Table("Which kernel attention runs by the record of gates (FOVEA_GATE_RECORD)", columns, rows)
 
@@ -157,33 +149,30 @@ def speed_up(figures: dict) -> object:
 
 
 def judgements(documents: Sequence[Document]) -> Table:
-    def named(path: str) -> Code:
-        return Code(pathlib.Path(path).name)
+    def answer(entry: dict) -> tuple:
+        return *(Code(pathlib.Path(entry[name]).name) for name in ("task", "answer")), entry.get("device")
 
-    found = newest_parts(
-        documents,
-        "answers",
-        lambda entry: (named(str(entry["task"])), named(str(entry["answer"])), entry.get("device")),
-    )
     rows = [
-        [named(str(entry["task"])), named(str(entry["answer"])), entry.get("device") or document.json.get("device") or "-",
+        [*answer(entry)[:2], entry.get("device") or document.json.get("device") or "-",
          Badge(entry["verdict"], entry["verdict"] == "RIGHT"), Lines(entry.get("reasons") or []),
          speed_up(entry.get("figures") or {}), document.told]
-        for entry, document in found
+        for entry, document in newest_parts(documents, "answers", answer)
     ]  # fmt: skip
-    return Table(
-        "Verdicts on foreign kernels", "task | answer | device | verdict | reasons | #speed-up | measured", rows
-    )
+    columns = "task | answer | device | verdict | reasons | #speed-up | measured"
+    return Table("Verdicts on foreign kernels", columns, rows)
 
 
 def launches(documents: Sequence[Document]) -> list[tuple[dict, Document]]:
     """The newest run of each tool on each card. Files of bench/run_gpu.py that are older than `fovea kernel sanitize`
     have a section of them."""
-    found = [
-        dataclasses.replace(document,
-        json={"tools": [run | {"passed": run["clean"]} for run in document.json["sanitizer"]["runs"]]}) if document.kind == "bench" else document
-        for document in documents if document.kind == "sanitizers" or "sanitizer" in document.json
-    ]  # fmt: skip
+
+    def of_tools(document: Document) -> Document:
+        if document.kind == "sanitizers":
+            return document
+        runs = [run | {"passed": run["clean"]} for run in document.json["sanitizer"]["runs"]]
+        return dataclasses.replace(document, json={"tools": runs})
+
+    found = [of_tools(part) for part in documents if part.kind == "sanitizers" or "sanitizer" in part.json]
     return newest_parts(found, "tools", lambda run: (run.get("card") or "every card", run["tool"]))
 
 
@@ -238,17 +227,14 @@ def sanitizers_table(documents: Sequence[Document]) -> str:
             tool, len(of_tool), f"{len(shipped & names[tool])}/{len(shipped)}", sum(run["errors"] for run in of_tool),
             number(sum(run["seconds"] for run in of_tool)), ", ".join(measured) or "-"])  # fmt: skip
     missing = sorted(shipped - set.intersection(*names.values()))
-    told = (
-        ", ".join(f"`{name}`" for name in missing)
-        if len(missing) <= MOST_NAMES
-        else f"{len(missing)} of {len(shipped)} kernels"
-    )
+    told = ", ".join(f"`{name}`" for name in missing)
+    if len(missing) > MOST_NAMES:
+        told = f"{len(missing)} of {len(shipped)} kernels"
     ships = ", ".join(f"sm_{arch}" for arch in sorted(archs))
+    columns = "tool | cards | kernels launched | errors | seconds, several runs at once | measured"
     return (
         f"### compute-sanitizer\n\n`fovea kernel sanitize`: kernels that ship for {ships}, on small problems, by all plans.\n\n"
-        + Table(
-            "", "tool | cards | kernels launched | errors | seconds, several runs at once | measured", rows
-        ).markdown()
+        + Table("", columns, rows).markdown()
         + (f"\nNot launched under every tool: {told}.\n" if missing else "")
     )
 
@@ -267,9 +253,9 @@ def planted_causes(documents: Sequence[Document]) -> Table:
         profile, compared = shown.get((cause, "profile")), shown.get((cause, "compare"))
         fired = [finding["rule"] for finding in profile.json.get("findings") or []] if profile else []
         counters = compared.json.get("counters") or [] if compared else []
+        values = (tuple(counter[key] for key in ("name", "a", "b")) for counter in first_of(counters))
         told = "; ".join(
-            f"{in_words(counter['name'])} {named_figure(counter['name'], counter['a'])} to {named_figure(counter['name'], counter['b'])}"
-            for counter in first_of(counters)
+            f"{in_words(name)} {named_figure(name, a)} to {named_figure(name, b)}" for name, a, b in values
         )
         rows.append([
             cause, causes.CAUSES[cause].rule, "; ".join(fired) or "-", compared.json["verdict"] if compared else "-",
