@@ -2,26 +2,25 @@
 most, all in one run:
 
     python3 bench/cpu_times.py MODEL [--batch 32] [--precision fp32,bf16,int8] [--threads 0] [--photos examples/photos]
-                               [--programs build/release] [--json FILE]
+                               [--fovea build/release/bin/fovea] [--json FILE]
 
 A row is the milliseconds that one precision takes in one part of the network, the median of three calls each. The
 products of the ceilings have their operands in the nearest cache (bench/cpu_ceilings.cpp)."""
 
-import argparse
 import collections
 import json
 import pathlib
 import statistics
-import subprocess
 import tempfile
 
 import hard_photos
 import machine
+import measuring
 import numpy
 import peers_cpu
+from programs import answer, words
 from transformers import SiglipVisionConfig
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 CALLS = 3
 PARTS = ("products", "attention", "norms", "pooling head", "between them")
 FOVEA_PARTS = {
@@ -63,26 +62,10 @@ def work(config, images):
     }
 
 
-def run(*command):
-    return json.loads(
-        subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True).stdout
-    )
-
-
 def of_fovea(options, precision):
     """Milliseconds of each part."""
-    done = run(
-        options.programs / "bin/encoder_bench",
-        options.model,
-        "--batch",
-        options.batch,
-        "--precision",
-        precision,
-        "--threads",
-        options.threads,
-        "--seconds",
-        0,
-    )
+    names = words(options.model, batch=options.batch, precision=precision, threads=options.threads, seconds=0)
+    done = json.loads(answer(options.fovea.with_name("encoder_bench"), *names))
     result = done["results"][0]
     parts = collections.Counter()
     for place, share in result["operators"].items():
@@ -110,33 +93,26 @@ def of_openvino(options, precision):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = measuring.parser(__doc__)
     parser.add_argument("model", type=pathlib.Path)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--precision", default="fp32,bf16,int8")
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--photos", type=pathlib.Path, default=hard_photos.EXAMPLES, help="that int8 is calibrated on")
-    parser.add_argument("--programs", type=pathlib.Path, default=ROOT / "build/release")
-    parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     options.threads = options.threads or machine.cpus()
     config = SiglipVisionConfig.from_pretrained(options.model)
-    ceilings = run(options.programs / "bin/cpu_ceilings", options.threads)
+    ceilings = json.loads(answer(options.fovea.with_name("cpu_ceilings"), options.threads))
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         options.folder = folder
         for precision in options.precision.split(","):
             for name, engine in (("fovea", of_fovea), ("OpenVINO", of_openvino)):
-                rows.append(
-                    {
-                        "precision": precision,
-                        "batch": options.batch,
-                        "engine": name,
-                        "milliseconds": dict(engine(options, precision)),
-                    }
-                )
+                milliseconds = dict(engine(options, precision))
+                row = {"precision": precision, "batch": options.batch, "engine": name, "milliseconds": milliseconds}
+                rows.append(row)
     told = {"threads": options.threads, "ceilings": ceilings, "work": work(config, options.batch), "rows": rows}
-    machine.hand_over({"machine": machine.describe(options.programs / "bin/fovea"), "cpu_times": told}, options.json)
+    machine.hand_over({"machine": machine.describe(options.fovea), "cpu_times": told}, options.json)
 
 
 if __name__ == "__main__":

@@ -12,15 +12,14 @@ MXFP8 (OCP Microscaling Formats v1.0) is e4m3 with a power of two for each 32 nu
 nothing is calibrated. "mxfp8" takes the least power with which none of the 32 saturates (arXiv:2506.08027), "mxfp8
 floor" the one of the specification's example, with which the largest may."""
 
-import argparse
-import json
 import pathlib
-import sys
 
 import machine
+import measuring
 import numpy
 import PIL.Image
 import torch
+from programs import log
 from transformers import SiglipVisionModel
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -41,45 +40,40 @@ def place(weights=None, inputs=None, compensated=False, balanced=False):
     return {"weights": weights, "inputs": inputs, "compensated": compensated, "balanced": balanced}
 
 
-def same(*arguments, but=None, **named):
-    return {name: place(*arguments, **named) for name in ("qkv", "out", "fc1", "fc2")} | (but or {})
+BF16 = place()
+
+
+def same(*arguments, **but):
+    """The same for the four products of a layer, `but` for those that are named."""
+    return dict.fromkeys(("qkv", "out", "fc1", "fc2"), place(*arguments)) | but
 
 
 NORMED = ("int8", "int8 row", True)  # inputs from a norm, which knows the largest number of each row
+STATIC, LESS_96 = place("int8", "int8", True), place("int8", "int8 gelu", True)
 CHOICES = {
     "bf16": {},
     "weights e4m3": same("e4m3"),
-    "weights e4m3 compensated": same("e4m3", compensated=True),
+    "weights e4m3 compensated": same("e4m3", None, True),
     "weights int8": same("int8"),
-    "weights int8 compensated": same("int8", compensated=True),
+    "weights int8 compensated": same("int8", None, True),
     "inputs e4m3": same(None, "e4m3"),
     "inputs int8 row": same(None, "int8 row"),
     "e4m3": same("e4m3", "e4m3"),
     "e4m3 compensated": same("e4m3", "e4m3", True),
-    "e4m3 compensated, out bf16": same("e4m3", "e4m3", True, but={"out": place()}),
+    "e4m3 compensated, out bf16": same("e4m3", "e4m3", True, out=BF16),
     "int8 row": same("int8", "int8 row"),
-    "int8 row compensated, fc2 and out static": same(
-        *NORMED, but={"out": place("int8", "int8", True), "fc2": place("int8", "int8", True)}
-    ),
-    "int8 row, fc2 static, out bf16": same("int8", "int8 row", but={"out": place(), "fc2": place("int8", "int8")}),
-    "int8 row compensated, fc2 static, out bf16": same(
-        *NORMED, but={"out": place(), "fc2": place("int8", "int8", True)}
-    ),
-    "int8 row compensated, fc2 less 96, out bf16": same(
-        *NORMED, but={"out": place(), "fc2": place("int8", "int8 gelu", True)}
-    ),
-    "int8 row balanced, fc2 less 96, out bf16": same(
-        *NORMED, True, but={"out": place(), "fc2": place("int8", "int8 gelu", True)}
-    ),
-    "int8 row balanced, fc2 e4m3, out bf16": same(
-        *NORMED, True, but={"out": place(), "fc2": place("e4m3", "e4m3", True)}
-    ),
+    "int8 row compensated, fc2 and out static": same(*NORMED, out=STATIC, fc2=STATIC),
+    "int8 row, fc2 static, out bf16": same("int8", "int8 row", out=BF16, fc2=place("int8", "int8")),
+    "int8 row compensated, fc2 static, out bf16": same(*NORMED, out=BF16, fc2=STATIC),
+    "int8 row compensated, fc2 less 96, out bf16": same(*NORMED, out=BF16, fc2=LESS_96),
+    "int8 row balanced, fc2 less 96, out bf16": same(*NORMED, True, out=BF16, fc2=LESS_96),
+    "int8 row balanced, fc2 e4m3, out bf16": same(*NORMED, True, out=BF16, fc2=place("e4m3", "e4m3", True)),
     "mxfp8": same("mxfp8", "mxfp8"),
     "mxfp8 floor": same("mxfp8 floor", "mxfp8 floor"),
-    "mxfp8, out bf16": same("mxfp8", "mxfp8", but={"out": place()}),
-    "mxfp8, out bf16, patch bf16": same("mxfp8", "mxfp8", but={"out": place(), "patch": place()}),
-    "mxfp8, out bf16, patch u8 x int8": same("mxfp8", "mxfp8", but={"out": place(), "patch": place("int8")}),
-    "mxfp8, out bf16, patch mxfp8": same("mxfp8", "mxfp8", but={"out": place(), "patch": place("mxfp8", "mxfp8")}),
+    "mxfp8, out bf16": same("mxfp8", "mxfp8", out=BF16),
+    "mxfp8, out bf16, patch bf16": same("mxfp8", "mxfp8", out=BF16, patch=BF16),
+    "mxfp8, out bf16, patch u8 x int8": same("mxfp8", "mxfp8", out=BF16, patch=place("int8")),
+    "mxfp8, out bf16, patch mxfp8": same("mxfp8", "mxfp8", out=BF16, patch=place("mxfp8", "mxfp8")),
 }
 
 
@@ -197,14 +191,9 @@ def with_choice(path, choice, pixels, device):
     linears, together = [], []
     for layer in getattr(model, "vision_model", model).encoder.layers:  # some versions of transformers nest it
         attention, mlp = layer.self_attn, layer.mlp
-        for owner, name, kind in [
-            (attention, "q_proj", "qkv"),
-            (attention, "k_proj", "qkv"),
-            (attention, "v_proj", "qkv"),
-            (attention, "out_proj", "out"),
-            (mlp, "fc1", "fc1"),
-            (mlp, "fc2", "fc2"),
-        ]:
+        kinds = {"q_proj": "qkv", "k_proj": "qkv", "v_proj": "qkv", "out_proj": "out", "fc1": "fc1", "fc2": "fc2"}
+        for name, kind in kinds.items():
+            owner = attention if hasattr(attention, name) else mlp
             linears.append(Linear(getattr(owner, name), choice.get(kind, place())))
             setattr(owner, name, linears[-1])
         qkv = torch.cat([linear.weight for linear in linears[-6:-3]])
@@ -253,37 +242,28 @@ def study(path, options, device):
             model = with_choice(path, choice, calibration, device)
             cosine = torch.nn.functional.cosine_similarity(model(tested).pooler_output.float(), expected)
             whole = cosine[: len(photos)]
-            rows.append(
-                {
-                    "model": pathlib.Path(path).name,
-                    "choice": name,
-                    "photos_mean": whole.mean().item(),
-                    "photos_minimum": whole.min().item(),
-                    "all_mean": cosine.mean().item(),
-                    "all_minimum": cosine.min().item(),
-                }
-            )
-            print(
-                f"{rows[-1]['model']:20} {name:44} photos: mean {whole.mean():.5f} minimum {whole.min():.5f}; "
-                f"with pieces: {cosine.mean():.5f} {cosine.min():.5f}",
-                file=sys.stderr,
-                flush=True,
+            row = {"model": pathlib.Path(path).name, "choice": name}
+            for kind, part in (("photos", whole), ("all", cosine)):
+                row |= {f"{kind}_mean": part.mean().item(), f"{kind}_minimum": part.min().item()}
+            rows.append(row)
+            log(
+                f"{row['model']:20} {name:44} photos: mean {whole.mean():.5f} minimum {whole.min():.5f}; "
+                f"with pieces: {cosine.mean():.5f} {cosine.min():.5f}"
             )
     return rows
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = measuring.parser(__doc__)
     parser.add_argument("models", nargs="+")
     parser.add_argument("--photos", type=pathlib.Path, default=ROOT / "examples" / "photos")
     parser.add_argument("--choices", default="", help="only choices whose name contains this")
-    parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     rows = [row for path in options.models for row in study(path, options, device)]
-    result = {"machine": machine.describe() | {"gpu": machine.gpu()}, "eight_bit_choices": rows}
+    where = machine.describe(options.fovea, "cuda")
     if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n")
+        machine.hand_over({"machine": where, "eight_bit_choices": rows}, options.json)
 
 
 if __name__ == "__main__":

@@ -16,9 +16,7 @@ on the JPEG files; `written_images_per_second` of `fovea embed --features` on th
 reports, and of the whole command; `transformers_*` of its bf16 model (fp32 on the CPU) on float pixels that are on the
 device already, without and with copying the result to the host as f16; `compiled_*` the same of torch.compile."""
 
-import argparse
 import json
-import os
 import pathlib
 import shutil
 import subprocess
@@ -28,20 +26,17 @@ import time
 
 import fovea
 import machine
+import measuring
 import numpy
 import photos as made
 import torch
+from programs import answer, log, reason, words
 from transformers import SiglipVisionModel
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 FP32_LIMIT = 2e-5
 BF16_COSINE = 0.9995
 PIECE = 128  # images that are compared at once
 TIMES = 4  # as many images in the runs that rates come from
-
-
-def log(*words):
-    print(*words, file=sys.stderr, flush=True)
 
 
 class Transformers:
@@ -136,30 +131,17 @@ def passes(precision, figures, peer):
 
 def program_rates(options, model, precision, files, folder):
     """Images per second of `fovea embed --features` on files, as it reports and by the whole command."""
-    names = folder / "names.txt"
-    names.write_text("".join(f"{path}\n" for path in files))
+    list_of_files = folder / "names.txt"
+    list_of_files.write_text("".join(f"{path}\n" for path in files))
     rates, wholes = [], []
     for turn in range(options.repeats):
         out = folder / f"written-{turn}"
-        command = [
-            options.fovea,
-            "embed",
-            f"@{names}",
-            "-m",
-            model,
-            "--device",
-            options.device,
-            "--precision",
-            precision,
-            "--features",
-            options.layer,
-            "--progress",
-            "json",
-            "-o",
-            out,
-        ]
+        names = words(
+            m=model, device=options.device, precision=precision, features=options.layer, progress="json", o=out
+        )
+        command = [str(options.fovea), "embed", f"@{list_of_files}", *names]
         start = time.perf_counter()
-        done = subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True)
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
         wholes.append(len(files) / (time.perf_counter() - start))
         rates.append(json.loads(done.stderr.splitlines()[-1])["images_per_second"])
         size = sum(file.stat().st_size for file in out.glob("embeddings-*.npy"))
@@ -178,27 +160,15 @@ def best_rate(images, repeats, call):
 
 
 def calibrated(options, folder):
-    model = folder / "calibrated"
-    model.mkdir()
-    for file in pathlib.Path(options.model).iterdir():
-        if not file.name.startswith("calibration-"):
-            os.symlink(file.resolve(), model / file.name)
-    subprocess.run(
-        list(map(str, [options.fovea, "calibrate", model, made.SAMPLES, "--precision", "int8"])),
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    model = measuring.uncalibrated(options.model, folder / "calibrated")
+    answer(options.fovea, "calibrate", model, made.SAMPLES, "--precision", "int8")
     return model
 
 
 def measure(options, folder):
     files = made.make_photos(folder / "photos", options.images)
     array = folder / "pixels.npy"
-    subprocess.run(
-        list(map(str, [options.fovea, "preprocess", folder / "photos", "-m", options.model, "-o", array, "--quiet"])),
-        check=True,
-    )
+    answer(options.fovea, "preprocess", folder / "photos", *words(m=options.model, o=array, quiet=True))
     pixels = numpy.load(array)
     exact, rows, failed = Transformers(options, torch.float32), [], False
     peer, peer_figures = None, None
@@ -206,10 +176,9 @@ def measure(options, folder):
         try:
             model = calibrated(options, folder) if precision == "int8" else pathlib.Path(options.model)
             encoder = fovea.load(model, options.device, precision)
-        except (fovea.Error, subprocess.CalledProcessError) as reason:
-            why = str(getattr(reason, "stderr", "") or reason)
-            log(f"skipped {precision}: {why}")
-            rows.append({"precision": precision, "skipped": (why.splitlines() or [""])[0][:200]})
+        except (fovea.Error, RuntimeError) as error:
+            log(f"skipped {precision}: {error}")
+            rows.append({"precision": precision, "skipped": reason(error)})
             continue
         if peer is None:
             peer = Transformers(options, torch.float32 if options.device == "cpu" else torch.bfloat16)
@@ -237,12 +206,9 @@ def measure(options, folder):
             log(f"{precision}: the features are off: {figures}")
             continue
         many_pixels, many_files = list(pixels) * TIMES, files * TIMES
-        row["features_images_per_second"] = best_rate(
-            len(many_pixels), options.repeats, lambda: encoder.features(many_pixels, options.layer)
-        )
-        row["photos_images_per_second"] = best_rate(
-            len(many_files), options.repeats, lambda: encoder.features(many_files, options.layer)
-        )
+        for name, given in (("features", many_pixels), ("photos", many_files)):
+            rate = best_rate(len(given), options.repeats, lambda given=given: encoder.features(given, options.layer))
+            row[f"{name}_images_per_second"] = rate
         encoder.close()
         row |= program_rates(options, model, precision, many_files, folder)
         log(
@@ -262,33 +228,27 @@ def measure(options, folder):
             found["transformers_figures"] = peer_figures
         log(f"transformers {found['transformers_dtype']}: {alone:.0f} images/s, {copied:.0f} copied to the host")
         try:
-            alone, copied = Transformers(options, peer.dtype, compiled=True).rates(
-                pixels, options.batch, options.repeats
-            )
+            compiled = Transformers(options, peer.dtype, compiled=True)
+            alone, copied = compiled.rates(pixels, options.batch, options.repeats)
             found |= {"compiled_images_per_second": alone, "compiled_copied_images_per_second": copied}
             log(f"torch.compile: {alone:.0f} images/s, {copied:.0f} copied to the host")
-        except Exception as reason:  # whatever a compiler raises
-            found["compiled_skipped"] = (str(reason).splitlines() or [type(reason).__name__])[0][:200]
+        except Exception as error:  # whatever a compiler raises
+            found["compiled_skipped"] = reason(error)
     return found, failed or peer is None
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = measuring.parser(__doc__, device="cuda")
     parser.add_argument("--model", required=True)
-    parser.add_argument("--device", default="cuda", choices=["cpu", "cuda"])
     parser.add_argument("--images", type=int, default=1000)
     parser.add_argument("--layer", default="penultimate", choices=["last", "penultimate", "pooled"])
     parser.add_argument("--precision", help="default: bf16,int8 on a GPU, fp32 on the CPU")
     parser.add_argument("--batch", type=int, default=256, help="of transformers")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--fovea", default=str(ROOT / "build/release/bin/fovea"))
-    parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     options.precision = options.precision or ("bf16,int8" if options.device == "cuda" else "fp32")
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    where = machine.describe(options.fovea)
-    if options.device == "cuda":
-        where["gpu"] = machine.gpu()
+    measuring.without_tf32()
+    where = machine.describe(options.fovea, options.device)
     with tempfile.TemporaryDirectory() as folder:
         found, failed = measure(options, pathlib.Path(folder))
     machine.hand_over({"machine": where, "features": [found]}, options.json)

@@ -13,40 +13,31 @@ For each engine and precision: mean, 1st percentile and minimum of the photos' c
 photo's ten nearest among the others by fp32, the share that is also among its ten nearest here. The 8-bit precisions
 are calibrated twice: on examples/photos, and each half of the photos on some of the other half, as many as `fovea
 calibrate` looks at. --bf16-layers N,... adds a row to each of them per N: calibrated on examples/photos, with the first
-N layers left in bf16."""
+N layers left in bf16. Rows of other models that the same program left in the file of --json for these photos stay."""
 
-import argparse
-import json
 import pathlib
-import subprocess
 import sys
 import tempfile
 import time
 
 import hard_photos
 import machine
+import measuring
 import numpy
 import runs
 import torch
+from programs import answer, words
 from transformers import SiglipVisionModel
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 NEIGHBOURS = 10
 CALIBRATION_PHOTOS = 32  # what `fovea calibrate` looks at
 BATCH = 32
 EIGHT_BITS = ("int8", "fp8")
 
 
-def run(*command):
-    try:
-        subprocess.run([str(part) for part in command], check=True, stderr=subprocess.PIPE, text=True)
-    except subprocess.CalledProcessError as failure:
-        raise RuntimeError(failure.stderr.strip()) from failure
-
-
 def nearest(embeddings):
     """Numbers of the ten photos nearest to each photo [photos, 10]; equals in their order."""
-    unit = embeddings / numpy.linalg.norm(embeddings, axis=1, keepdims=True)
+    unit = measuring.unit(embeddings)
     likeness = unit @ unit.T
     numpy.fill_diagonal(likeness, -numpy.inf)
     return numpy.argsort(-likeness, axis=1, kind="stable")[:, : min(NEIGHBOURS, len(unit) - 1)]
@@ -56,9 +47,10 @@ def compare(truth, found):
     """Cosine of each photo to the truth, and the share of its true neighbours that were found."""
     if truth.shape != found.shape or not (numpy.isfinite(truth).all() and numpy.isfinite(found).all()):
         raise RuntimeError(f"embeddings of shape {found.shape}, expected {truth.shape}, all of them finite")
-    cosines = (truth * found).sum(1) / numpy.linalg.norm(truth, axis=1) / numpy.linalg.norm(found, axis=1)
     pairs = zip(nearest(truth), nearest(found), strict=True)
-    return cosines, numpy.array([len(numpy.intersect1d(*pair)) / len(pair[0]) for pair in pairs])
+    return measuring.cosines(found, truth), numpy.array(
+        [len(numpy.intersect1d(*pair)) / len(pair[0]) for pair in pairs]
+    )
 
 
 def figures(cosines, recalls, kinds):
@@ -76,7 +68,7 @@ def figures(cosines, recalls, kinds):
 
 def by_torch(model, pixels, dtype, attention, device):
     """transformers' embeddings [n, d] of uint8 pixels [n, height, width, 3]."""
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    measuring.without_tf32()
     tower = SiglipVisionModel.from_pretrained(model, dtype=dtype, attn_implementation=attention).eval().to(device)
     found = []
     with torch.inference_mode():
@@ -100,51 +92,26 @@ class Fovea:
         return f"@{path}"
 
     def pixels(self, model):
-        run(self.options.fovea, "preprocess", self.list, "-m", model, "--quiet", "-o", self.work / "pixels.npy")
-        return numpy.load(self.work / "pixels.npy")
+        out = self.work / "pixels.npy"
+        answer(self.options.fovea, "preprocess", *words(self.list, m=model, quiet=True, o=out))
+        return numpy.load(out)
 
     def embed(self, model, precision):
         """Embeddings [photos, d], not normalised."""
         out = self.work / "out.npy"
         out.unlink(missing_ok=True)
-        run(
-            self.options.fovea,
-            "embed",
-            self.list,
-            "-m",
-            model,
-            "--quiet",
-            "--device",
-            self.options.device,
-            "--precision",
-            precision,
-            "--no-normalize",
-            "-o",
-            out,
-        )
+        names = words(self.list, m=model, device=self.options.device, precision=precision, quiet=True, o=out)
+        answer(self.options.fovea, "embed", "--no-normalize", *names)
         return numpy.load(out).astype(numpy.float64)
 
     def calibrated(self, model, name, source, bf16_layers=0):
         """A folder with the model's files, calibrated for all the 8-bit precisions that are asked for."""
         folder = self.work / f"calibrated on {name}, {bf16_layers} layers in bf16"
         if not folder.exists():
-            folder.mkdir()
-            for file in pathlib.Path(model).resolve().iterdir():
-                if not file.name.startswith("calibration-"):
-                    (folder / file.name).symlink_to(file)
+            measuring.uncalibrated(model, folder)
             wanted = ",".join(name for name in EIGHT_BITS if name in self.options.precision.split(","))
-            run(
-                self.options.fovea,
-                "calibrate",
-                folder,
-                source,
-                "--precision",
-                wanted,
-                "--images",
-                CALIBRATION_PHOTOS,
-                "--bf16-layers",
-                bf16_layers,
-            )
+            names = words(folder, source, precision=wanted, images=CALIBRATION_PHOTOS, bf16_layers=bf16_layers)
+            answer(self.options.fovea, "calibrate", *names)
         return folder
 
 
@@ -186,13 +153,7 @@ def study(model, name, options, photos, kinds, work):
     truth = by_torch(model, pixels, torch.float32, "eager", options.device)
 
     def row(engine, precision, found, calibration="", bf16_layers=0):
-        told = {
-            "model": name,
-            "engine": engine,
-            "precision": precision,
-            "calibration": calibration,
-            "bf16_layers": bf16_layers,
-        } | found
+        told = {"model": name, "engine": engine, "precision": precision, "calibration": calibration}
         worst = ", ".join(f"{kind} {cosine:.5f}" for kind, cosine in list(found["kinds"].items())[:3])
         calibration += f", {bf16_layers} layers bf16" if bf16_layers else ""
         print(
@@ -201,7 +162,7 @@ def study(model, name, options, photos, kinds, work):
             f"  worst: {worst}  ({time.monotonic() - started:.0f} s)",
             flush=True,
         )
-        return told
+        return told | {"bf16_layers": bf16_layers} | found
 
     for attention in ("eager", "sdpa"):
         found = by_torch(model, pixels, torch.bfloat16, attention, options.device)
@@ -223,7 +184,7 @@ def resolved(options, model, work):
     preset, seed_mark, seed = model.partition("@")
     if not seed_mark:
         return pathlib.Path(model), pathlib.Path(model).name
-    run(options.fovea, "init", "--preset", preset, "--seed", seed, "-o", work / preset)
+    answer(options.fovea, "init", *words(preset=preset, seed=seed, o=work / preset))
     return work / preset, f"{preset}, seed {seed}"
 
 
@@ -235,25 +196,15 @@ def filed(options, corpus):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = measuring.parser(__doc__, device="cuda")
     parser.add_argument("models", nargs="*")
     parser.add_argument("--write", type=pathlib.Path, metavar="FOLDER", help="write the photos, and do nothing else")
     parser.add_argument("--photos", type=pathlib.Path, metavar="FOLDER", help="use these instead of making them")
     parser.add_argument("--seed", type=int, default=1, help="of the photos that are made")
     parser.add_argument("--each", type=int, default=hard_photos.EACH, help="photos of a kind that are made")
     parser.add_argument("--precision", help="default: all that the device may have")
-    parser.add_argument(
-        "--bf16-layers",
-        default=[],
-        type=lambda text: [int(part) for part in text.split(",")],
-        metavar="N,...",
-        help="rows for the 8-bit precisions with the first N layers left in bf16",
-    )
-    parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
-    parser.add_argument("--fovea", default=str(ROOT / "build/release/bin/fovea"))
-    parser.add_argument(
-        "--json", type=pathlib.Path, help="rows of other models that this program left in it for these photos stay"
-    )
+    layers = "rows for the 8-bit precisions with the first N layers left in bf16"
+    parser.add_argument("--bf16-layers", default=[], type=measuring.numbers, metavar="N,...", help=layers)
     options = parser.parse_args()
     options.precision = options.precision or {"cuda": "bf16,int8,fp8", "cpu": "fp32,bf16"}[options.device]
     options.failed = False
@@ -275,9 +226,9 @@ def main():
                 for row in study(model, name, options, photos, kinds, work):
                     rows.append(row)
                     if options.json:  # after each: a run that is ended keeps what it has
-                        where = machine.describe(options.fovea) | {"gpu": machine.gpu()}
+                        where = machine.describe(options.fovea, "cuda")
                         result = {"machine": where, "accuracy": {"corpus": corpus, "rows": rows}}
-                        options.json.write_text(json.dumps(result, indent=1) + "\n")
+                        machine.hand_over(result, options.json)
     return int(options.failed)
 
 

@@ -20,6 +20,7 @@ import tempfile
 import time
 
 import machine
+from programs import words
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -38,9 +39,8 @@ def run(command, seconds):
             command, cwd=ROOT, timeout=seconds, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
     except subprocess.TimeoutExpired as error:
-        return f"no end within {seconds:.0f} s", (error.stdout or b"").decode(errors="replace").splitlines()[
-            -KEPT_LINES:
-        ]
+        said = (error.stdout or b"").decode(errors="replace")
+        return f"no end within {seconds:.0f} s", said.splitlines()[-KEPT_LINES:]
     except OSError as error:
         return str(error), []
     print(done.stdout, file=sys.stderr)
@@ -80,18 +80,9 @@ def section(name):
 
     def step(options, folder):
         file = folder / f"{name}.json"
-        model = ["--model", options.model] if name in OF_MODELS else []
-        command = [
-            sys.executable,
-            HERE / "run_gpu.py",
-            "--json",
-            file,
-            "--fovea",
-            options.fovea,
-            "--seconds",
-            options.seconds,
-        ]
-        code, said = run([*command, *model, name], options.seconds)
+        model = options.model if name in OF_MODELS else None
+        names = words(name, json=file, fovea=options.fovea, seconds=options.seconds, model=model)
+        code, said = run([sys.executable, HERE / "run_gpu.py", *names], options.seconds)
         figures = document(file) or {}
         figures.pop("machine", None)
         filed = sorted(path for path in file.with_suffix("").rglob("*.json*") if path.is_file())
@@ -104,18 +95,15 @@ def section(name):
 def make_model(options):
     """One of random weights, calibrated for int8 and fp8; or why there is none."""
     folder = ROOT / "build/bench/gpu-day-model"
-    if not (folder / "config.json").exists():
-        code, said = run(
-            [options.fovea, "init", "--preset", "base-patch16-224", "--seed", "0", "-o", folder], options.seconds
-        )
-        if code:
-            return None, said
-    if not (folder / "calibration-fp8.safetensors").exists():
-        code, said = run(
-            [options.fovea, "calibrate", folder, ROOT / "examples/photos", "--precision", "int8,fp8"], options.seconds
-        )
-        if code:
-            return None, said
+    steps = {
+        "config.json": ["init", *words(preset="base-patch16-224", seed=0, o=folder)],
+        "calibration-fp8.safetensors": ["calibrate", folder, ROOT / "examples/photos", "--precision", "int8,fp8"],
+    }
+    for made, command in steps.items():
+        if not (folder / made).exists():
+            code, said = run([options.fovea, *command], options.seconds)
+            if code:
+                return None, said
     return folder, []
 
 
@@ -138,7 +126,7 @@ def main():
         parser.error(f"there is no step {', '.join(unknown)}; there are {', '.join(STEPS)}")
     options.fovea, options.out = options.fovea.resolve(), options.out.resolve()
     steps = {"check": check, "capture": capture} | {name: section(name) for name in STEPS[2:]}
-    day = {"kind": "gpu_day", "machine": machine.describe(options.fovea) | {"gpu": machine.gpu()}, "steps": {}}
+    day = {"kind": "gpu_day", "machine": machine.describe(options.fovea, "cuda"), "steps": {}}
     options.out.parent.mkdir(parents=True, exist_ok=True)
     save(options, day)
     failed = False
@@ -153,11 +141,8 @@ def main():
                 code, said, found = steps[name](options, pathlib.Path(folder))
                 code = code or missing(found)
         failed |= bool(code)
-        day["steps"][name] = {
-            "seconds": round(time.monotonic() - start, 1),
-            "exit": code or 0,
-            "said": said if code else [],
-        } | found
+        seconds, said = round(time.monotonic() - start, 1), said if code else []
+        day["steps"][name] = {"seconds": seconds, "exit": code or 0, "said": said} | found
         save(options, day)
         print(f"{name}: {'failed: ' + str(code) if code else 'done'}", file=sys.stderr, flush=True)
     print(f"send back {os.path.relpath(options.out)}")

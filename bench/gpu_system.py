@@ -18,9 +18,11 @@ import tempfile
 import time
 
 import machine
+import measuring
 import numpy
 from photos import make_photos
-from system import ROOT, Run
+from programs import reason, words
+from system import Run
 
 COMPARED = 64
 BATCH = 256  # of the peers
@@ -41,7 +43,7 @@ def rate_between(short, long, run):
 
 def fovea_rates(options, photos, work, precision):
     out = work / f"out-{precision}"
-    common = ["-m", options.model, "--device", "cuda", "--precision", precision, "--quiet", "--overwrite", "-o", out]
+    common = words(m=options.model, device="cuda", precision=precision, quiet=True, overwrite=True, o=out)
     few, count = len(photos) // 5, len(photos)
     gpu = rate_between(2 * few, 2 * count, lambda n: Run(options.fovea, "embed", "--synthetic", n, *common))
     end_to_end = rate_between(few, count, lambda n: Run(options.fovea, "embed", listed(work, photos[:n]), *common))
@@ -58,7 +60,7 @@ def embeddings(options, photos, work, *arguments):
 def agreement(options, photos, work, precision):
     ours = embeddings(options, photos, work, "--device", "cuda", "--precision", precision)
     cpu = embeddings(options, photos, work, "--device", "cpu", "--precision", "fp32")
-    cosines = (ours * cpu).sum(1) / numpy.linalg.norm(ours, axis=1) / numpy.linalg.norm(cpu, axis=1)
+    cosines = measuring.cosines(ours, cpu)
     return {"mean_cosine_to_cpu": float(cosines.mean()), "minimum_cosine_to_cpu": float(cosines.min())}
 
 
@@ -66,7 +68,7 @@ def decode_rate(options, photos, work):
     """Images per second that decoding allows: a model of one layer hardly keeps the GPU busy."""
     model, out = work / "one-layer", work / "out-decode"
     Run(options.fovea, "init", "--preset", "base-patch16-224", "--layers", 1, "-o", model)
-    command = ["-m", model, "--device", "cuda", "--precision", "bf16", "--quiet", "--overwrite", "-o", out]
+    command = words(m=model, device="cuda", precision="bf16", quiet=True, overwrite=True, o=out)
     few, count = len(photos) // 5, len(photos)
     return rate_between(few, count, lambda n: Run(options.fovea, "embed", listed(work, photos[:n]), *command))
 
@@ -157,30 +159,27 @@ PEERS = {"DataLoader, torch.compile bf16": dataloader_rate, "nvJPEG, torch.compi
 def peer_row(options, photos, name):
     try:
         return {"peer": name, "images_per_second": PEERS[name](options, photos)}
-    except Exception as reason:  # whatever a peer raises for what it does not support
-        return {"peer": name, "skipped": (str(reason).splitlines() or [type(reason).__name__])[0][:200]}
+    except Exception as error:  # whatever a peer raises for what it does not support
+        return {"peer": name, "skipped": reason(error)}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = measuring.parser(__doc__)
     parser.add_argument("--model", required=True)
     parser.add_argument("--images", type=int, default=50000)
     parser.add_argument("--precision", default="bf16,int8")
-    parser.add_argument("--fovea", default=str(ROOT / "build/release/bin/fovea"))
     parser.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--peer-seconds", type=float, default=5)
-    parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
 
     work = pathlib.Path(tempfile.mkdtemp(prefix="fovea-bench-"))
-    result = {"machine": machine.describe(options.fovea) | {"gpu": machine.gpu()}}
+    result = {"machine": machine.describe(options.fovea, "cuda")}
     entries = result["gpu_end_to_end"] = []
 
-    def save():
-        text = json.dumps(result, indent=1)
+    def save(row):
+        print(json.dumps(row), flush=True)
         if options.json:
-            options.json.write_text(text + "\n")
-        return text
+            machine.hand_over(result, options.json)
 
     try:
         photos = make_photos(work / "photos", options.images)
@@ -189,16 +188,13 @@ def main():
         for precision in options.precision.split(","):
             entry = {"images": len(photos), "mean_bytes": size, "precision": precision, "decode_only": decode}
             entries.append(entry | fovea_rates(options, photos, work, precision))
-            print(json.dumps(entries[-1]), flush=True)
-            save()
+            save(entries[-1])
         for name in PEERS:
             row = peer_row(options, photos, name) if options.peers else {"peer": name, "skipped": "--no-peers"}
             entries[0].setdefault("peers", []).append(row)  # beside all precisions
-            print(json.dumps(row), flush=True)
-            save()
-        text = save()
+            save(row)
         if not options.json:
-            print(text)
+            machine.hand_over(result, None)
     finally:
         shutil.rmtree(work)
 

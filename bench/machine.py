@@ -1,5 +1,6 @@
 """Describes where a figure was measured: machine, software versions, commit. Stored beside every result."""
 
+import contextlib
 import datetime
 import importlib.metadata
 import json
@@ -15,6 +16,8 @@ PROGRAM = ROOT / "build/release/bin/fovea"
 sys.path.append(str(ROOT / "scripts"))
 from cpus import available as cpus  # noqa: E402, F401
 
+PACKAGES = ("torch", "torchvision", "torchao", "transformers", "onnxruntime", "openvino", "nncf", "pillow", "numpy")
+PEERS_OF_SEARCH = ("faiss-cpu", "usearch")
 ISA_FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
 
 
@@ -37,23 +40,9 @@ def _memory_gib() -> float:
 
 def _versions() -> dict:
     found = {"python": platform.python_version()}
-    for package in (
-        "torch",
-        "torchvision",
-        "torchao",
-        "transformers",
-        "onnxruntime",
-        "openvino",
-        "nncf",
-        "pillow",
-        "numpy",
-        "faiss-cpu",
-        "usearch",
-    ):
-        try:
+    for package in PACKAGES + PEERS_OF_SEARCH:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
     return found
 
 
@@ -96,8 +85,9 @@ def host() -> str:
     return pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()[:8]
 
 
-def describe(program=PROGRAM) -> dict:
-    return {
+def describe(program=PROGRAM, device="cpu") -> dict:
+    """What `program` measures on; the GPU is part of it where `device` is one."""
+    found = {
         "date": datetime.date.today().isoformat(),
         "commit": commit(program),
         "cpu": _cpu(),
@@ -106,6 +96,7 @@ def describe(program=PROGRAM) -> dict:
         "host": host(),
         "versions": _versions(),
     }
+    return found | {"gpu": gpu()} if device.startswith("cuda") else found
 
 
 def hand_over(result: dict, path: pathlib.Path | None) -> None:

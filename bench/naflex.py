@@ -16,34 +16,20 @@ import argparse
 import json
 import pathlib
 import statistics
-import subprocess
-import sys
 import tempfile
-import time
 
 import machine
+import measuring
 import numpy
 import torch
 from PIL import Image
+from programs import answer, log, reason, words
 from transformers import Siglip2VisionModel
 from transformers.models.siglip2.image_processing_pil_siglip2 import Siglip2ImageProcessorPil
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 SIZES = ((1600, 1200), (1200, 1600), (1500, 1000), (1000, 1500), (1600, 900), (900, 1600), (1200, 1200), (2400, 800))
-MINIMUM_COSINE = {"fp32": 0.99999, "bf16": 0.999, "int8": 0.95}
 TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
-WARM_UP_CALLS = 2
-LEAST_CALLS = 3
-
-
-def log(*words):
-    print(*words, file=sys.stderr, flush=True)
-
-
-def cosine(found, truth):
-    """The least one; NaN when anything is."""
-    found, truth = found.astype(float), truth.astype(float)
-    return float(((found * truth).sum(1) / numpy.linalg.norm(found, axis=1) / numpy.linalg.norm(truth, axis=1)).min())
+DEVICE_CALLS = 20
 
 
 class Transformers:
@@ -77,20 +63,13 @@ class Transformers:
     def rate(self, inputs, seconds):
         """(images per second from host to host, those of the network alone or None): medians of calls."""
         batch = len(inputs["pixel_values"])
-        for _ in range(WARM_UP_CALLS):
-            self.embed(inputs)
-        times, started = [], time.perf_counter()
-        while len(times) < LEAST_CALLS or time.perf_counter() - started < seconds:
-            start = time.perf_counter()
-            self.embed(inputs)
-            times.append(time.perf_counter() - start)
-        alone = batch / self.device_seconds(inputs, len(times)) if self.device == "cuda" else None
-        return batch / statistics.median(times), alone
+        whole = measuring.rate(lambda: self.embed(inputs), batch, seconds, warm_up=2)
+        return whole, batch / self.device_seconds(inputs) if self.device == "cuda" else None
 
-    def device_seconds(self, inputs, calls):
+    def device_seconds(self, inputs):
         there, pairs = self.to_device(inputs), []
         with torch.inference_mode():
-            for _ in range(calls):
+            for _ in range(DEVICE_CALLS):
                 pair = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
                 pair[0].record()
                 self.model(**there)
@@ -106,56 +85,18 @@ class Fovea:
     def __init__(self, options, precision):
         self.options, self.precision = options, precision
 
-    def run(self, *command):
-        given = [
-            str(part)
-            for part in (
-                self.options.fovea,
-                *command,
-                "--device",
-                self.options.device,
-                "--threads",
-                self.options.threads,
-            )
-        ]
-        done = subprocess.run(given, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise RuntimeError(done.stderr.strip())
-        return done.stdout
+    def run(self, *positional, **names):
+        options = self.options
+        common = {"m": options.model, "device": options.device, "precision": self.precision, "threads": options.threads}
+        return answer(options.fovea, *words(*positional, **common, **names))
 
     def embed(self, photos, folder):
         out = folder / f"{self.precision}.npy"
-        self.run(
-            "embed",
-            photos,
-            "-m",
-            self.options.model,
-            "--precision",
-            self.precision,
-            "--no-normalize",
-            "--dtype",
-            "f32",
-            "--quiet",
-            "--overwrite",
-            "-o",
-            out,
-        )
+        self.run("embed", photos, no_normalize=True, dtype="f32", quiet=True, overwrite=True, o=out)
         return numpy.load(out)
 
     def rate(self, batch, seconds):
-        found = json.loads(
-            self.run(
-                "bench",
-                self.options.model,
-                "--precision",
-                self.precision,
-                "--batch-size",
-                batch,
-                "--seconds",
-                seconds,
-                "--json",
-            )
-        )["figures"][0]
+        found = json.loads(self.run("bench", batch_size=batch, seconds=seconds, json=True))["figures"][0]
         return found["images_per_second"], found.get("device_images_per_second") or None
 
 
@@ -170,8 +111,7 @@ def made_photos(folder):
     return images
 
 
-def left_out(rows, name, precision, reason):
-    why = (str(reason).splitlines() or [type(reason).__name__])[0][:200]
+def left_out(rows, name, precision, why):
     log(f"skipped {name} {precision}: {why}")
     rows.append({"precision": precision, "engine": name, "skipped": why})
 
@@ -190,8 +130,8 @@ def engines_of(options, precision, rows):
     for name, make in makers.items():
         try:
             engines[name] = make()
-        except RuntimeError as reason:
-            left_out(rows, name, precision, reason)
+        except RuntimeError as error:
+            left_out(rows, name, precision, reason(error))
     return engines
 
 
@@ -209,16 +149,12 @@ def measure(options, folder):
         engines, cosines = engines_of(options, precision, rows), {}
         for name, engine in list(engines.items()):
             try:
-                found = (
-                    engine.embed(photos, folder) if name == "fovea" else engine.embed(engine.inputs(images, len(SIZES)))
-                )
-                cosines[name] = cosine(found, truth)
-                if not cosines[name] >= MINIMUM_COSINE[precision]:
-                    raise RuntimeError(f"its embeddings are off: cosine {cosines[name]}")
-            except RuntimeError as reason:  # whatever a compiler raises is one
-                left_out(rows, name, precision, reason)
+                given = (photos, folder) if name == "fovea" else (engine.inputs(images, len(SIZES)),)
+                cosines[name] = measuring.least_cosine(engine.embed(*given), truth, precision)
+            except RuntimeError as error:  # whatever a compiler raises is one
+                left_out(rows, name, precision, reason(error))
                 del engines[name]
-        for batch in (int(item) for item in options.batch.split(",")):
+        for batch in measuring.numbers(options.batch):
             rates = {name: [] for name in engines}
             for _ in range(options.rounds):
                 for name, engine in engines.items():
@@ -256,27 +192,20 @@ def measure(options, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = measuring.parser(__doc__, device="cpu")
     parser.add_argument("model")
-    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--precision", default="fp32,bf16")
     parser.add_argument("--batch", default="1,8,32")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--threads", type=int, default=0, help="of both engines; 0: one per CPU")
     parser.add_argument("--attention", default="sdpa,eager", help="transformers' implementations")
-    parser.add_argument(
-        "--compile", action=argparse.BooleanOptionalAction, default=True, help="torch.compile's beside them"
-    )
-    parser.add_argument("--fovea", default=str(ROOT / "build/release/bin/fovea"))
-    parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True, help="also torch.compile")
     options = parser.parse_args()
     options.threads = options.threads or machine.cpus()
     torch.set_num_threads(options.threads)
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    where = machine.describe(options.fovea)
-    if options.device == "cuda":
-        where["gpu"] = machine.gpu()
+    measuring.without_tf32()
+    where = machine.describe(options.fovea, options.device)
     with tempfile.TemporaryDirectory() as folder:
         machine.hand_over({"machine": where, "naflex": [measure(options, pathlib.Path(folder))]}, options.json)
 

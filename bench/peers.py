@@ -11,14 +11,14 @@ ends early keeps it; those that it did not reach are listed, too. It needs torch
 needs transformers and a model folder."""
 
 import argparse
-import json
+import functools
 import pathlib
 import statistics
-import sys
 
 import machine
 import torch
 import torch._inductor.config
+from programs import log, reason
 
 E4M3 = torch.float8_e4m3fn
 E4M3_MAX = 448.0
@@ -30,10 +30,6 @@ SHAPES = {  # name: (M, N, K, what follows the product)
     "fc2": (232064, 768, 3072, "residual"),
     "out": (232064, 768, 768, "residual"),
 }
-
-
-def log(*words):
-    print(*words, file=sys.stderr, flush=True)
 
 
 def device_seconds(call, repeats=15, warmup=3):
@@ -66,28 +62,10 @@ def record(results, section, case, peer, call, check, limit, timer=device_second
         if "flop" in work:
             row["tflops"] = work["flop"] / row["seconds"] * 1e-12
         log(f"{section} {case}: {peer} {row['seconds'] * 1e6:.1f} us")
-    except Exception as reason:  # whatever a peer raises for what it does not support
-        row["skipped"] = str(reason).splitlines()[0][:200] if str(reason) else type(reason).__name__
+    except Exception as error:  # whatever a peer raises for what it does not support
+        row["skipped"] = reason(error)
         log(f"{section} {case}: skipped {peer}: {row['skipped']}")
     results.setdefault(section, []).append(row)
-
-
-def ceilings(results):
-    """The best matrix rates and copy bandwidth of this GPU, for percentages."""
-    size = 8192
-    a = torch.randn(size, size, device="cuda")
-    b = torch.randn(size, size, device="cuda")
-    unit = torch.ones((), device="cuda")
-    a8, b8, a16, b16 = a.to(E4M3), b.to(E4M3), a.bfloat16(), b.bfloat16()
-    source = torch.empty(4 << 30, dtype=torch.uint8, device="cuda").random_()
-    target = torch.empty_like(source)
-    rates = {
-        "bf16_tflops": lambda: a16 @ b16.T,
-        "e4m3_tflops": lambda: torch._scaled_mm(a8, b8.T, unit, unit, out_dtype=torch.bfloat16, use_fast_accum=True),
-    }
-    results["ceilings"] = {name: 2 * size**3 / device_seconds(call)[0] * 1e-12 for name, call in rates.items()}
-    results["ceilings"]["copy_gb_s"] = 2 * source.numel() / device_seconds(lambda: target.copy_(source))[0] * 1e-9
-    log(f"ceilings: {results['ceilings']}")
 
 
 class Gemm:
@@ -136,32 +114,26 @@ class Gemm:
         return torch.nn.functional.gelu(y, approximate="tanh") if self.rest == "gelu" else y
 
     def peers(self):
-        compiled = torch.compile(
-            lambda: self.unfused_epilogue(self.mm8(self.bias), True), mode="max-autotune-no-cudagraphs", dynamic=False
-        )
-        compiled16 = torch.compile(
-            lambda: self.unfused_epilogue(self.mm16(self.bias), False), mode="max-autotune-no-cudagraphs", dynamic=False
-        )
+        def whole8():
+            return self.unfused_epilogue(self.mm8(self.bias), True)
+
+        def whole16():
+            return self.unfused_epilogue(self.mm16(self.bias), False)
+
+        def compiled(call):
+            return torch.compile(call, mode="max-autotune-no-cudagraphs", dynamic=False)
+
+        only_bias = self.rest == "bias"
         return {  # name: (call, e4m3 operands, whether the call does the whole operator, compiled)
             "cublaslt e4m3": (self.mm8, True, False, False),
-            "cublaslt e4m3 + bias": (lambda: self.mm8(self.bias), True, self.rest == "bias", False),
-            "cublaslt e4m3 row-wise + bias": (lambda: self.mm8(self.bias, True), True, self.rest == "bias", False),
-            "cublaslt e4m3 + bias, rest unfused": (
-                lambda: self.unfused_epilogue(self.mm8(self.bias), True),
-                True,
-                True,
-                False,
-            ),
-            "torch.compile e4m3": (compiled, True, True, True),
+            "cublaslt e4m3 + bias": (lambda: self.mm8(self.bias), True, only_bias, False),
+            "cublaslt e4m3 row-wise + bias": (lambda: self.mm8(self.bias, True), True, only_bias, False),
+            "cublaslt e4m3 + bias, rest unfused": (whole8, True, True, False),
+            "torch.compile e4m3": (compiled(whole8), True, True, True),
             "cublaslt bf16": (self.mm16, False, False, False),
-            "cublaslt bf16 + bias": (lambda: self.mm16(self.bias), False, self.rest == "bias", False),
-            "cublaslt bf16 + bias, rest unfused": (
-                lambda: self.unfused_epilogue(self.mm16(self.bias), False),
-                False,
-                True,
-                False,
-            ),
-            "torch.compile bf16": (compiled16, False, True, True),
+            "cublaslt bf16 + bias": (lambda: self.mm16(self.bias), False, only_bias, False),
+            "cublaslt bf16 + bias, rest unfused": (whole16, False, True, False),
+            "torch.compile bf16": (compiled(whole16), False, True, True),
         }
 
 
@@ -172,9 +144,8 @@ def gemms(results, shapes, compile_too):
         gemm = Gemm(name)
         for peer, (call, e4m3, whole, compiled) in gemm.peers().items():
             if compiled and not compile_too:
-                results.setdefault("gemm", []).append(
-                    {"case": name, "peer": peer, "skipped": "torch.compile was left out"}
-                )
+                row = {"case": name, "peer": peer, "skipped": "torch.compile was left out"}
+                results.setdefault("gemm", []).append(row)
                 continue
 
             def check(call=call, e4m3=e4m3, whole=whole, peer=peer, gemm=gemm):
@@ -194,18 +165,13 @@ def gemms(results, shapes, compile_too):
 def quantized(model, precision):
     """The bf16 model with torchao's 8-bit products in the layers of its encoder: a scale for each row of what a layer
     reads, found while it runs, and one for each column of the weights."""
-    from torchao.quantization import (
-        Float8DynamicActivationFloat8WeightConfig,
-        Int8DynamicActivationInt8WeightConfig,
-        PerRow,
-        quantize_,
-    )
+    from torchao import quantization
 
     config = {
-        "int8": lambda: Int8DynamicActivationInt8WeightConfig(version=2),
-        "fp8": lambda: Float8DynamicActivationFloat8WeightConfig(granularity=PerRow()),
+        "int8": lambda: quantization.Int8DynamicActivationInt8WeightConfig(version=2),
+        "fp8": lambda: quantization.Float8DynamicActivationFloat8WeightConfig(granularity=quantization.PerRow()),
     }[precision]()
-    quantize_(model.encoder if hasattr(model, "encoder") else model.vision_model.encoder, config)
+    quantization.quantize_(model.encoder if hasattr(model, "encoder") else model.vision_model.encoder, config)
     return model
 
 
@@ -237,6 +203,7 @@ def encoders(results, model_path, batches, compile_too, save):
         got = run(values).pooler_output[: len(sample)].float()
         return 1 - torch.nn.functional.cosine_similarity(got, expected[: len(got)]).min().item()
 
+    measured = [(batch, *encoder) for batch in batches for encoder in ENCODERS]
     rows = results["encoder"] = [
         {
             "case": f"{precision} batch {batch}",
@@ -245,22 +212,18 @@ def encoders(results, model_path, batches, compile_too, save):
             "precision": precision,
             "skipped": "torch.compile was left out" if compiled and not compile_too else "the run ended before it",
         }
-        for batch in batches
-        for peer, precision, _, compiled in ENCODERS
+        for batch, peer, precision, _, compiled in measured
     ]
     save()
-    for place, (batch, (peer, precision, limit, compiled)) in enumerate(
-        (b, encoder) for b in batches for encoder in ENCODERS
-    ):
+    for place, (batch, peer, precision, limit, compiled) in enumerate(measured):
         if compiled and not compile_too:
             continue
         values = (torch.rand(batch, 3, side, side, device="cuda") * 2 - 1).bfloat16()
         found, engine = {}, []  # the engine is made by the first call, so that what it fails with is told
 
         def run(x, engine=engine, precision=precision, compiled=compiled):
-            with (
-                torch.inference_mode() if precision == "bf16" else torch.no_grad()
-            ):  # torchao's tensors know no inference mode
+            # torchao's tensors know no inference mode.
+            with torch.inference_mode() if precision == "bf16" else torch.no_grad():
                 if not engine:
                     model = SiglipVisionModel.from_pretrained(model_path, dtype=torch.bfloat16).eval().cuda()
                     model = quantized(model, precision) if precision != "bf16" else model
@@ -269,16 +232,10 @@ def encoders(results, model_path, batches, compile_too, save):
                 return engine[0](x)
 
         settings = torch._inductor.config.save_config()  # torchao changes some, which are none of torch.compile's
-        record(
-            found,
-            "encoder",
-            rows[place]["case"],
-            peer,
-            lambda run=run, values=values: run(values),
-            lambda run=run, values=values: difference(run, values),
-            limit,
-            timer=lambda call, n=30 if batch < 64 else 8: device_seconds(call, n),
-        )
+        case, repeats = rows[place]["case"], 30 if batch < 64 else 8
+        engine_call = functools.partial(run, values)
+        check, timer = functools.partial(difference, run, values), functools.partial(device_seconds, repeats=repeats)
+        record(found, "encoder", case, peer, engine_call, check, limit, timer)
         rows[place] = {key: value for key, value in rows[place].items() if key != "skipped"} | found["encoder"][0]
         if "seconds" in rows[place]:
             rows[place]["images_per_second"] = batch / rows[place]["seconds"]
@@ -302,22 +259,21 @@ def main():
     if "encoder" in sections and options.model is None:
         parser.error("the encoder section needs --model")
 
-    results = {"machine": machine.describe(options.fovea) | {"gpu": machine.gpu()}}
+    results = {"machine": machine.describe(options.fovea, "cuda")}
 
     def save():
         if options.json:
-            options.json.write_text(json.dumps(results, indent=1) + "\n")
+            machine.hand_over(results, options.json)
 
     # Saved after each section: a run that is stopped keeps what it has.
-    ceilings(results)
     if "gemm" in sections:
         gemms(results, options.shapes.split(","), not options.no_compile)
         save()
     if "encoder" in sections:
-        encoders(results, options.model, [int(b) for b in options.batch.split(",")], not options.no_compile, save)
+        encoders(results, options.model, list(map(int, options.batch.split(","))), not options.no_compile, save)
     save()
     if not options.json:
-        print(json.dumps(results, indent=1))
+        machine.hand_over(results, None)
 
 
 if __name__ == "__main__":

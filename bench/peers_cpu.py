@@ -17,34 +17,28 @@ round times each engine once; the figure is the median of the rounds, and --roun
 compares the embeddings of all photos in a folder, such as `bench/gpu_accuracy.py --write FOLDER` makes, in the same
 figures as bench/gpu_accuracy.py. An engine that fails, or that --skip names, is a row with the reason ("skipped")."""
 
-import argparse
 import functools
 import json
 import os
 import pathlib
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 
 import gpu_accuracy
 import hard_photos
 import machine
+import measuring
 import numpy
 import torch
 import torch._dynamo
 import torch._inductor.config
 from PIL import Image
+from programs import answer, log, reason, words
 from transformers import SiglipVisionConfig, SiglipVisionModel
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-MINIMUM_COSINE = {"fp32": 0.99999, "bf16": 0.999, "int8": 0.95}
 CHECKED_IMAGES = 4
-
-
-def log(*words):
-    print(*words, file=sys.stderr, flush=True)
 
 
 def pixels_of(photos, side):
@@ -67,15 +61,9 @@ class Peer:
         return self.embed(values_of(pixels))
 
     def rate(self, pixels, seconds):
-        """Images per second: the median of at least three calls."""
+        """Images per second. The first call warms up: this batch size may be new to it."""
         values = values_of(pixels)
-        self.embed(values)  # this batch size may be new to it
-        times, started = [], time.perf_counter()
-        while len(times) < 3 or time.perf_counter() - started < seconds:
-            start = time.perf_counter()
-            self.embed(values)
-            times.append(time.perf_counter() - start)
-        return len(pixels) / statistics.median(times)
+        return measuring.rate(lambda: self.embed(values), len(pixels), seconds)
 
 
 class Torch(Peer):
@@ -233,35 +221,18 @@ class Fovea:
         self.options, self.precision, self.requests = options, precision, 1
         self.details = {}
 
-    def run(self, *command):
-        done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise RuntimeError(done.stderr.strip())
-        return done.stdout
-
     def embed_pixels(self, pixels):
         with tempfile.TemporaryDirectory() as folder:
             source, out = os.path.join(folder, "x.npy"), os.path.join(folder, "y.npy")
             numpy.save(source, pixels)
-            self.run(self.options.tool, self.options.model, source, self.precision, out, self.options.threads)
+            answer(self.options.tool, self.options.model, source, self.precision, out, self.options.threads)
             return numpy.load(out)
 
     def rate(self, pixels, seconds):
         """Rate that encoder_bench measures on as many images, with pixels that it makes itself."""
-        done = json.loads(
-            self.run(
-                self.options.bench,
-                self.options.model,
-                "--batch",
-                self.requests * len(pixels),
-                "--precision",
-                self.precision,
-                "--threads",
-                self.options.threads,
-                "--seconds",
-                seconds,
-            )
-        )
+        batch, threads = self.requests * len(pixels), self.options.threads
+        told = words(self.options.model, batch=batch, precision=self.precision, threads=threads, seconds=seconds)
+        done = json.loads(answer(self.options.bench, *told))
         result = done["results"][0]
         self.details[len(pixels)] = result | {"device": done["device"], "load_seconds": done["load_seconds"]}
         return result["images_per_second"]
@@ -299,16 +270,8 @@ class Quality:
             found.append(engine.embed_pixels(whole)[: len(pixels)].astype(numpy.float64))
         row = gpu_accuracy.figures(*gpu_accuracy.compare(self.truth, numpy.concatenate(found)), self.kinds)
         calibration = os.path.relpath(self.options.photos.resolve(), ROOT) if precision == "int8" else ""
-        self.rows.append(
-            {
-                "model": self.options.model.name,
-                "engine": name,
-                "precision": precision,
-                "calibration": calibration,
-                "bf16_layers": 0,
-            }
-            | row
-        )
+        told = {"model": self.options.model.name, "engine": name, "precision": precision}
+        self.rows.append(told | {"calibration": calibration, "bf16_layers": 0} | row)
         print(
             f"{precision} {name}: cosine mean {row['cosine_mean']:.5f}, 1st percentile "
             f"{row['cosine_percentile_1']:.5f}, minimum {row['cosine_min']:.5f}; recall@10 {row['recall_at_10']:.4f}",
@@ -316,8 +279,7 @@ class Quality:
         )
 
 
-def left_out(rows, name, precision, reason):
-    why = (str(reason).splitlines() or [type(reason).__name__])[0][:200]
+def left_out(rows, name, precision, why):
     log(f"skipped {name} {precision}: {why}")
     rows.append({"precision": precision, "engine": name, "skipped": why})
 
@@ -329,15 +291,15 @@ def attempt(engines, precision, rows, what):
     for name, engine in list(engines.items()):
         try:
             found[name] = what(name, engine)
-        except Exception as reason:  # whatever a peer's export or compiler raises
-            left_out(rows, name, precision, reason)
+        except Exception as error:  # whatever a peer's export or compiler raises
+            left_out(rows, name, precision, reason(error))
             del engines[name]
     return found
 
 
 def measure(options):
     """A row for each precision, batch size and engine, and what --quality asks for."""
-    batches = [int(item) for item in options.batch.split(",")]
+    batches = measuring.numbers(options.batch)
     side = SiglipVisionConfig.from_pretrained(options.model).image_size
     shape = (max(CHECKED_IMAGES, *batches), side, side, 3)
     pixels = numpy.random.default_rng(0).integers(0, 256, shape, dtype=numpy.uint8)
@@ -347,10 +309,7 @@ def measure(options):
     for precision in options.precision.split(","):
 
         def minimum_cosine(_, engine):
-            least = float(gpu_accuracy.compare(expected, engine.embed_pixels(pixels[:CHECKED_IMAGES]))[0].min())
-            if least < MINIMUM_COSINE[precision]:
-                raise RuntimeError(f"its embeddings are off: cosine {least}")
-            return least
+            return measuring.least_cosine(engine.embed_pixels(pixels[:CHECKED_IMAGES]), expected, precision)
 
         makers = {name: make for name, make in ENGINES.items() if name not in options.skip.split(",")}
         for name in (name for name in ENGINES if name not in makers):
@@ -358,9 +317,8 @@ def measure(options):
         engines = attempt(makers, precision, results, lambda _, make: make(options, precision))
         cosines = attempt(engines, precision, results, minimum_cosine)
         if quality:
-            distinct = {
-                name: engine for name, engine in engines.items() if "throughput" not in name and "static" not in name
-            }
+            others = ("throughput", "static")  # forms of the same embeddings
+            distinct = {name: engine for name, engine in engines.items() if not any(word in name for word in others)}
             attempt(distinct, precision, results, lambda name, engine: quality.add(name, engine, precision))
         requests = max((engine.requests for engine in engines.values()), default=1)
         if requests == 1 and engines.pop("fovea throughput", None):
@@ -406,7 +364,7 @@ def measure(options):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = measuring.parser(__doc__, program="--bench", path=machine.PROGRAM.with_name("encoder_bench"))
     parser.add_argument("model", type=pathlib.Path)
     parser.add_argument("--batch", default="1,8,32")
     parser.add_argument("--precision", default="fp32,bf16")
@@ -416,19 +374,14 @@ def main():
     parser.add_argument("--photos", type=pathlib.Path, default=hard_photos.EXAMPLES, help="that int8 is calibrated on")
     parser.add_argument("--quality", type=pathlib.Path, metavar="FOLDER", help="also compare its photos")
     parser.add_argument("--skip", default="", help="engines to leave out")
-    parser.add_argument("--bench", type=pathlib.Path, default=ROOT / "build/release/bin/encoder_bench")
     parser.add_argument("--tool", type=pathlib.Path, default=ROOT / "build/release/tests/encode_tool")
-    parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     options.threads = options.threads or machine.cpus()
     torch.set_num_threads(options.threads)
     with tempfile.TemporaryDirectory(prefix="peers-") as options.folder:
         results, quality = measure(options)
-    result = {
-        "machine": machine.describe(options.bench.with_name("fovea")),
-        "threads": options.threads,
-        "results": results,
-    }
+    where = machine.describe(options.bench.with_name("fovea"))
+    result = {"machine": where, "threads": options.threads, "results": results}
     if quality:
         result["accuracy"] = {"corpus": quality.corpus, "rows": quality.rows}
     machine.hand_over(result, options.json)

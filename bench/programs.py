@@ -15,6 +15,34 @@ import _processes  # noqa: E402
 TICK = 2.0  # seconds between looks at what a program has made so far
 
 
+def log(*words):
+    print(*words, file=sys.stderr, flush=True)
+
+
+def words(*positional, **options):
+    """Words of a command: words(photos, m=model, batch_size=8, quiet=True) is PHOTOS -m MODEL --batch-size 8 --quiet. An
+    option that is None is left out."""
+    listed = list(positional)
+    for name, value in options.items():
+        if value is not None:
+            listed.append(f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}")
+            listed += [] if value is True else [value]
+    return [str(word) for word in listed]
+
+
+def answer(*command):
+    """What a program prints. RuntimeError with what it says when it fails."""
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip())
+    return done.stdout
+
+
+def reason(error):
+    """The first line of what an engine failed with."""
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
 def run(command, seconds, tick=lambda: None, **how):
     """subprocess.run(); but the limit, and whoever stops this script, end all that the program has started."""
     until = time.monotonic() + seconds

@@ -9,7 +9,6 @@ variation of start-up, a tenth of a second, hardly matters. `call` is one call o
 model, `reported` is the rate that the program itself prints for them, and `process` is a whole program that imports,
 loads, embeds and saves. Each figure is the best of --repeats."""
 
-import argparse
 import json
 import pathlib
 import shutil
@@ -20,9 +19,11 @@ import time
 
 import fovea
 import machine
+import measuring
 import numpy
 from gpu_system import listed, make_photos
-from system import ROOT, Run
+from programs import words
+from system import Run
 
 SHORT, LONG = 3, 27  # times as many images in the runs that rates come from
 PROGRAM = """
@@ -41,7 +42,7 @@ def seconds_of(function):
 def measure(options, work):
     photos = [str(path) for path in make_photos(work / "photos", options.images)]
     output, program_rows = work / "python.npy", work / "fovea.npy"
-    common = ["-m", options.model, "--device", options.device, "--precision", options.precision]
+    common = words(m=options.model, device=options.device, precision=options.precision)
 
     def command(times):
         program_rows.unlink(missing_ok=True)
@@ -89,23 +90,19 @@ def measure(options, work):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = measuring.parser(__doc__)
+    parser.add_argument("--device", default="cuda")
     parser.add_argument("--model", required=True)
     parser.add_argument("--images", type=int, default=2000)
-    parser.add_argument("--device", default="cuda")
     parser.add_argument("--precision", default="bf16")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--fovea", default=str(ROOT / "build/release/bin/fovea"))
-    parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     work = pathlib.Path(tempfile.mkdtemp(prefix="fovea-bench-"))
     try:
         entry = measure(options, work)
     finally:
         shutil.rmtree(work)
-    where = machine.describe(options.fovea)
-    if options.device.startswith("cuda"):
-        where["gpu"] = machine.gpu()
+    where = machine.describe(options.fovea, options.device)
     machine.hand_over({"machine": where, "python": [entry]}, options.json)
 
 

@@ -16,6 +16,8 @@ import tempfile
 
 import machine
 import runs
+from machine import PROGRAM
+from programs import answer
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HERE = ROOT / "bench"
@@ -30,14 +32,9 @@ def script(name: str, *arguments: object) -> str:
 def beside_peers(name: str, key: str, options) -> list | dict:
     """What a script that measures the encoder beside its peers stores under `key`."""
     if "int8" in options.precisions:
-        fovea = ROOT / "build/release/bin/fovea"
-        info = json.loads(
-            subprocess.run([fovea, "info", options.model, "--json"], check=True, stdout=subprocess.PIPE).stdout
-        )
+        info = json.loads(answer(PROGRAM, "info", options.model, "--json"))
         if not any(path.endswith("/calibration-int8.safetensors") for path in info["calibrations"]):
-            subprocess.run(
-                [fovea, "calibrate", options.model, ROOT / "examples/photos", "--precision", "int8"], check=True
-            )
+            answer(PROGRAM, "calibrate", options.model, ROOT / "examples/photos", "--precision", "int8")
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         script(name, options.model, "--precision", options.precisions, "--json", file.name)
         return json.load(file)[key]
@@ -54,7 +51,7 @@ def memory(options) -> list:
     """Peak memory by number of images, with a model that is small enough for many, and with base."""
     with tempfile.TemporaryDirectory() as folder:
         tiny = pathlib.Path(folder) / "tiny"
-        subprocess.run([ROOT / "build/release/bin/fovea", "init", "--preset", "tiny", "-o", tiny], check=True)
+        answer(PROGRAM, "init", "--preset", "tiny", "-o", tiny)
         runs = [(tiny, "1000,100000"), (options.model, "128")]
         return [
             json.loads(script("system.py", "--model", model, "--memory", counts, "memory"))["memory"]

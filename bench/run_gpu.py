@@ -35,7 +35,7 @@ import planted as causes
 import runs
 import speed_gates
 from laboratory_runs import without_paths
-from programs import HERE, run, saved, section_of
+from programs import HERE, log, run, saved, section_of, words
 
 
 def kernels(options):
@@ -52,23 +52,9 @@ def bench(options):
     figures = []
     for precision in ("bf16", "int8", "fp8"):
         with tempfile.NamedTemporaryFile(suffix=".json") as file, speed_gates.earlier_results(options.json) as earlier:
-            command = [
-                options.fovea,
-                "bench",
-                "-m",
-                options.model,
-                "--device",
-                "cuda",
-                "--precision",
-                precision,
-                "--batch-size",
-                options.batch,
-                "--seconds",
-                "1.5",
-                "--against",
-                earlier,
-                f"--json={file.name}",
-            ]
+            common = {"m": options.model, "device": "cuda", "precision": precision, "batch_size": options.batch}
+            names = words(**common, seconds=1.5, against=earlier)
+            command = [options.fovea, "bench", *names, f"--json={file.name}"]
             options.failed |= run(command, options.seconds, stdout=sys.stderr).returncode != 0
             # What became slower is kept, too.
             figures += json.loads(pathlib.Path(file.name).read_text() or '{"figures": []}')["figures"]
@@ -76,92 +62,59 @@ def bench(options):
 
 
 def peers(options):
-    quick = ["--shapes", "patch_embed"] if options.quick else []
     batches = ",".join(sorted(options.batch.split(","), key=int, reverse=True))  # what is worth most comes first
-    words = ["--fovea", options.fovea, "--batch", batches, "--sections", options.peers]
-    result = saved(options, HERE / "peers.py", "--model", options.model, *words, *quick)
+    names = words(model=options.model, fovea=options.fovea, batch=batches, sections=options.peers)
+    names += ["--shapes", "patch_embed"] if options.quick else []
+    result = saved(options, HERE / "peers.py", *names)
     return {f"torch_{section}": found for section, found in result.items() if section != "machine"}
 
 
 def accuracy(options):
-    photos = ["--photos", options.photos] if options.photos else []
-    models = options.models.split(",")
-    return {
-        "accuracy": saved(options, HERE / "gpu_accuracy.py", *models, *photos, "--fovea", options.fovea)["accuracy"]
-    }
+    names = words(*options.models.split(","), photos=options.photos, fovea=options.fovea)
+    return {"accuracy": saved(options, HERE / "gpu_accuracy.py", *names)["accuracy"]}
 
 
 def system(options):
-    images = ["--images", "20000"] if options.quick else []
-    return section_of(options, "gpu_system.py", "--model", options.model, "--fovea", options.fovea, *images)
+    names = words(model=options.model, fovea=options.fovea, images=20000 if options.quick else None)
+    return section_of(options, "gpu_system.py", *names)
 
 
 def texts(options):
-    batches = ["--batch", "1,32,1024"] if options.quick else []
-    return section_of(options, "texts.py", options.model, "--program", options.fovea, *batches)
+    names = words(options.model, program=options.fovea, batch="1,32,1024" if options.quick else None)
+    return section_of(options, "texts.py", *names)
 
 
 def features(options):
-    return section_of(options, "features.py", "--model", options.model, "--fovea", options.fovea)
+    return section_of(options, "features.py", *words(model=options.model, fovea=options.fovea))
 
 
 def naflex(options):
     with tempfile.TemporaryDirectory() as folder:
         model = pathlib.Path(folder) / "base-patch16-naflex"
-        run(
-            [options.fovea, "init", "--preset", model.name, "--seed", "0", "-o", model],
-            options.seconds,
-            stdout=sys.stderr,
-        )
-        words = [
-            "--device",
-            "cuda",
-            "--precision",
-            "bf16",
-            "--batch",
-            "1,32,256",
-            "--rounds",
-            "2",
-            "--seconds",
-            "1",
-            "--fovea",
-            options.fovea,
-        ]
-        return section_of(options, "naflex.py", model, *words)
+        command = [options.fovea, "init", *words(preset=model.name, seed=0, o=model)]
+        run(command, options.seconds, stdout=sys.stderr)
+        names = {"device": "cuda", "precision": "bf16", "batch": "1,32,256", "rounds": 2, "seconds": 1}
+        return section_of(options, "naflex.py", *words(model, **names, fovea=options.fovea))
 
 
 def search(options):
     programs = pathlib.Path(options.fovea).parent.parent
     with tempfile.TemporaryDirectory() as folder:
-        words = ["--rows", "4000000", "--repeats", "5", "--device", "cuda", "--programs", programs]
-        return section_of(options, "search_times.py", pathlib.Path(folder) / "rows", *words)
+        names = {"rows": 4000000, "repeats": 5, "device": "cuda", "programs": programs}
+        return section_of(options, "search_times.py", *words(pathlib.Path(folder) / "rows", **names))
 
 
 def operators(options):
     accepted = saved(options, "-m", "fovea.lab.accept")
     attention = saved(options, "-m", "fovea.lab.bench_attention")
-    quick = ["--repeats", "2"] if options.quick else []
-    rate = (
-        saved(options, HERE / "python_rate.py", "--model", options.model, "--fovea", options.fovea, *quick)
-        if options.model
-        else {}
-    )
+    names = words(model=options.model, fovea=options.fovea, repeats=2 if options.quick else None)
+    rate = saved(options, HERE / "python_rate.py", *names) if options.model else {}
     found = {"operators_accepted": accepted, "operators_attention": attention, "python": rate.get("python")}
     return {section: figures for section, figures in found.items() if figures}
 
 
-SECTIONS = {
-    "kernels": kernels,
-    "bench": bench,
-    "peers": peers,
-    "accuracy": accuracy,
-    "system": system,
-    "texts": texts,
-    "features": features,
-    "naflex": naflex,
-    "search": search,
-    "operators": operators,
-} | laboratory_runs.SECTIONS
+OF_FIGURES = (kernels, bench, peers, accuracy, system, texts, features, naflex, search, operators)
+SECTIONS = {section.__name__: section for section in OF_FIGURES} | laboratory_runs.SECTIONS
 # Sections that need no model; those of the laboratory that take as long as they are told run when they are named.
 WITHOUT_MODEL = {"kernels", "naflex", "search", "operators", *laboratory_runs.SECTIONS}
 
@@ -170,48 +123,32 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", help="calibrated folder of base-patch16-224; sections of the laboratory need none")
     parser.add_argument("--models", default="", help="folders, or PRESET@SEED, for the accuracy table")
-    parser.add_argument(
-        "--photos", help="folder of the photos for it (bench/gpu_accuracy.py --write); made where there is none"
-    )
+    photos = "folder of the photos for it (bench/gpu_accuracy.py --write); made where there is none"
+    parser.add_argument("--photos", help=photos)
     parser.add_argument("--fovea", default=str(HERE.parent / "build/release/bin/fovea"))
     parser.add_argument("--json", type=pathlib.Path, required=True)
     parser.add_argument("--batch", default="1,8,32,256,1024", help="images at once, of bench and peers")
     parser.add_argument("--peers", default="gemm,encoder", help="sections of bench/peers.py that peers measures")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--seconds", type=float, default=1800, help="limit of one section's programs")
-    parser.add_argument(
-        "--cards",
-        default="",
-        help="cards for profiles, gates, sanitizers, compare and verdicts, such as gemm_qkv_bf16,pool",
-    )
+    cards = "cards for profiles, gates, sanitizers, compare and verdicts, such as gemm_qkv_bf16,pool"
+    parser.add_argument("--cards", default="", help=cards)
     parser.add_argument("--against", help="the program that runs B of compare; without it the same program")
-    parser.add_argument(
-        "--evolve",
-        action="append",
-        default=[],
-        metavar="WORDS",
-        help="a search, in the words of `fovea kernel evolve`: 'attention --level wmma --budget 10m'; may be repeated",
-    )
-    parser.add_argument(
-        "--profile",
-        action="append",
-        default=[],
-        metavar="WORDS",
-        help="what profiles measures instead of cards, in the words of `fovea kernel profile`; may be repeated",
-    )
-    parser.add_argument(
-        "--answers", default=str(HERE.parent / "tests/lab/answers"), help="folder of task.py and its answers, for judge"
-    )
+    repeated = {"action": "append", "default": [], "metavar": "WORDS"}
+    evolve = "a search, in the words of `fovea kernel evolve`: 'attention --level wmma --budget 10m'; may be repeated"
+    parser.add_argument("--evolve", **repeated, help=evolve)
+    profile = "what profiles measures instead of cards, in the words of `fovea kernel profile`; may be repeated"
+    parser.add_argument("--profile", **repeated, help=profile)
+    answers = HERE.parent / "tests/lab/answers"
+    parser.add_argument("--answers", default=answers, help="folder of task.py and its answers, for judge")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda", help="where judge runs the answers")
     parser.add_argument("--causes", default="", help="causes for planted, such as stage,fence")
     parser.add_argument("--candidate-seconds", default="20", help="limit of one candidate of hostile")
     parser.add_argument("--runs", type=int, default=20, help="of each verdict")
-    parser.add_argument(
-        "--slower", help="a program whose kernels bench/planted_slow.py has made 2%% slower, for verdicts"
-    )
-    parser.add_argument(
-        "sections", nargs="*", default=[name for name in SECTIONS if name not in laboratory_runs.ONLY_NAMED]
-    )
+    slower = "a program whose kernels bench/planted_slow.py has made 2%% slower, for verdicts"
+    parser.add_argument("--slower", help=slower)
+    default = [name for name in SECTIONS if name not in laboratory_runs.ONLY_NAMED]
+    parser.add_argument("sections", nargs="*", default=default)
     options = parser.parse_args()
     if unknown := sorted(set(options.sections) - set(SECTIONS)):
         parser.error(f"there is no section {', '.join(unknown)}; there are {', '.join(SECTIONS)}")
@@ -236,13 +173,12 @@ def main():
         try:
             given = SECTIONS[section](options)
         except (OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
-            print(f"{section}: {error}", file=sys.stderr)
+            log(f"{section}: {error}")
             options.failed, given = True, {}
         if given:
             options.json.parent.mkdir(parents=True, exist_ok=True)
-            results |= {"machine": machine.describe(options.fovea) | {"gpu": machine.gpu()}} | without_paths(
-                options, given
-            )
+            where = {"machine": machine.describe(options.fovea, "cuda")}
+            results |= where | without_paths(options, given)
             options.json.write_text(json.dumps(results, indent=1) + "\n")
     return int(options.failed)
 

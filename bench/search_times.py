@@ -12,7 +12,6 @@ each batch.
 With --device cuda, Fovea on the GPU beside torch there, which has all rows in f16 (a product, then topk), and Fovea on
 the CPU. torch makes the rows then, and the scores in float64."""
 
-import argparse
 import concurrent.futures
 import json
 import os
@@ -26,17 +25,14 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"  # each core has a part of the rows, an
 
 import machine
 import numpy
+from measuring import numbers, parser, unit
+from programs import words
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 SHARD_ROWS = 1 << 20
 CHUNK = 8192  # rows that are converted at a time
 CHECKED = 16  # queries of each batch
 SLOW = 20.0  # seconds: what takes longer has one turn
 PAUSE = 0.2  # seconds between turns, in which the threads of the last one fall asleep
-
-
-def unit(values):
-    return values / numpy.linalg.norm(values, axis=-1, keepdims=True)
 
 
 def normals(seed, dimension):
@@ -89,12 +85,9 @@ def make_collection(options):
     known = {f"embeddings-{index:05}.npy" for index, _ in shards}
     if others := {path.name for path in options.folder.glob("embeddings-*.npy")} - known:
         sys.exit(f"{options.folder}: has other shards than {options.rows} rows make: {', '.join(sorted(others))}")
+    on_gpu = options.device == "cuda"
     with concurrent.futures.ThreadPoolExecutor(options.threads) as pool:
-        list(
-            pool.map(
-                lambda shard: make_shard(options.folder, *shard, options.dimension, options.device == "cuda"), shards
-            )
-        )
+        list(pool.map(lambda shard: make_shard(options.folder, *shard, options.dimension, on_gpu), shards))
     return [numpy.load(options.folder / name, mmap_mode="r") for name in sorted(known)]
 
 
@@ -108,12 +101,16 @@ def parts_of(count, parts):
     return [(count * part // parts, count * (part + 1) // parts) for part in range(parts)]
 
 
+def beside(found):
+    """Several (scores, rows), each [queries, <= k], as one."""
+    return tuple(numpy.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
+
+
 def merge(found, k):
-    """The best of several (scores, rows), each [queries, <= k]."""
-    scores = numpy.concatenate([part[0] for part in found], axis=1)
-    rows = numpy.concatenate([part[1] for part in found], axis=1)
+    """The k best of several (scores, rows), the best one first."""
+    scores, rows = beside(found)
     order = numpy.argsort(-scores, axis=1, kind="stable")[:, :k]
-    return numpy.take_along_axis(rows, order, axis=1)
+    return numpy.take_along_axis(scores, order, axis=1), numpy.take_along_axis(rows, order, axis=1)
 
 
 class Rows:
@@ -124,6 +121,14 @@ class Rows:
         self.count = sum(map(len, shards))
         self.dimension = shards[0].shape[1]
         self._halves = None
+
+    def pieces(self, step=CHUNK):
+        """Number of the first row of each piece, and the piece as it is mapped."""
+        first = 0
+        for shard in self.shards:
+            for offset in range(0, len(shard), step):
+                yield first + offset, shard[offset : offset + step]
+            first += len(shard)
 
     def bytes_as(self, dtype):
         return self.count * self.dimension * numpy.dtype(dtype).itemsize
@@ -150,7 +155,14 @@ class Rows:
         return self._halves
 
 
-class Fovea:
+class Engine:
+    """What searches: search(queries, path of the same) gives seconds, rows, and scores where they are exact."""
+
+    def close(self):
+        pass
+
+
+class Fovea(Engine):
     """A program that has the collection open."""
 
     def __init__(self, options, way):
@@ -177,38 +189,23 @@ class Fovea:
         self.process.wait()
 
 
-class ColdProgram:
+class ColdProgram(Engine):
     """`fovea similar`, from its start to its end."""
 
     def __init__(self, options):
-        self.command = [
-            str(options.programs / "bin/fovea"),
-            "similar",
-            "--in",
-            str(options.folder),
-            "-k",
-            str(options.k),
-            "--threads",
-            str(options.threads),
-            "--json",
-        ]
+        names = {"in": options.folder, "k": options.k, "threads": options.threads, "json": True}
+        self.command = words(options.programs / "bin/fovea", "similar", **names)
 
     def search(self, queries, path):
         start = time.perf_counter()
         done = subprocess.run([*self.command, str(path)], check=True, capture_output=True, text=True)
         seconds = time.perf_counter() - start
         found = [query["matches"] for query in json.loads(done.stdout)["queries"]]
-        return (
-            seconds,
-            numpy.array([[match["row"] for match in matches] for matches in found]),
-            numpy.array([[match["score"] for match in matches] for matches in found]),
-        )
-
-    def close(self):
-        pass
+        rows, scores = (numpy.array([[match[key] for match in row] for row in found]) for key in ("row", "score"))
+        return seconds, rows, scores
 
 
-class Peer:
+class Peer(Engine):
     """search_part(part, queries) of every part at once, one thread each; (scores, rows) of each part, rows of all."""
 
     def __init__(self, options, parts):
@@ -222,7 +219,7 @@ class Peer:
     def search(self, queries, path):
         start = time.perf_counter()
         found = merge(list(self.pool.map(lambda part: self.search_part(part, queries), self.parts)), self.k)
-        return time.perf_counter() - start, found, None
+        return time.perf_counter() - start, found[1], None
 
     def close(self):
         self.pool.shutdown()
@@ -272,19 +269,18 @@ class Numpy(Peer):
             k = min(self.k, len(chunk))
             best = numpy.argpartition(-scores, k - 1, axis=1)[:, :k]
             found.append((numpy.take_along_axis(scores, best, axis=1), best + offset + first))
-        return numpy.concatenate([f[0] for f in found], axis=1), numpy.concatenate([f[1] for f in found], axis=1)
+        return beside(found)
 
 
-class Usearch:
+class Usearch(Engine):
     """Exact search of usearch, with all threads."""
 
     def __init__(self, options, arrays):
         from usearch.index import MetricKind, search
 
-        self.k, self.threads, self.arrays = options.k, options.threads, arrays
-        self.search_array = lambda array, queries: search(
-            array, queries, self.k, MetricKind.IP, exact=True, threads=self.threads
-        )
+        self.k, self.arrays = options.k, arrays
+        exact = {"exact": True, "threads": options.threads}
+        self.search_array = lambda array, queries: search(array, queries, self.k, MetricKind.IP, **exact)
 
     def search(self, queries, path):
         queries = queries.astype(numpy.float16)
@@ -293,17 +289,13 @@ class Usearch:
         first = 0
         for array in self.arrays:
             matches = self.search_array(array, queries)
-            found.append(
-                (-numpy.atleast_2d(matches.distances), numpy.atleast_2d(matches.keys).astype(numpy.int64) + first)
-            )
+            keys = numpy.atleast_2d(matches.keys).astype(numpy.int64)
+            found.append((-numpy.atleast_2d(matches.distances), keys + first))
             first += len(array)
-        return time.perf_counter() - start, merge(found, self.k), None
-
-    def close(self):
-        pass
+        return time.perf_counter() - start, merge(found, self.k)[1], None
 
 
-class TorchOnGpu:
+class TorchOnGpu(Engine):
     """All rows in f16 on the GPU: a product, of as many rows as its scores leave room for, and topk."""
 
     MOST_SCORES = 1 << 30
@@ -313,10 +305,8 @@ class TorchOnGpu:
 
         self.torch, self.k = torch, options.k
         self.rows = torch.empty((rows.count, rows.dimension), dtype=torch.float16, device="cuda")
-        first = 0
-        for shard in rows.shards:
-            self.rows[first : first + len(shard)] = torch.from_numpy(numpy.array(shard)).cuda()
-            first += len(shard)
+        for first, piece in rows.pieces(SHARD_ROWS):
+            self.rows[first : first + len(piece)] = torch.from_numpy(numpy.array(piece)).cuda()
         torch.cuda.synchronize()
 
     def search(self, queries, path):
@@ -337,37 +327,38 @@ class TorchOnGpu:
         del self.rows
 
 
-def exact_on_gpu(rows, queries, k):
-    """What exact_answers gives, from the GPU."""
+def best_on_gpu(queries, k):
+    """What best_on_cpu gives, from the GPU."""
     import torch
 
     wanted = torch.nn.functional.normalize(torch.from_numpy(queries).cuda().double())
-    found = []
-    first = 0
-    for shard in rows.shards:
-        for offset in range(0, len(shard), 16 * CHUNK):
-            part = torch.from_numpy(numpy.array(shard[offset : offset + 16 * CHUNK])).cuda().double()
-            best = (wanted @ torch.nn.functional.normalize(part).T).topk(min(k, len(part)))
-            found.append((best.values.cpu().numpy(), best.indices.cpu().numpy() + first + offset))
-        first += len(shard)
-    scores = numpy.concatenate([part[0] for part in found], axis=1)
-    return merge(found, k), -numpy.sort(-scores, axis=1)[:, :k]
+
+    def best_of(piece):
+        there = torch.nn.functional.normalize(torch.from_numpy(numpy.array(piece)).cuda().double())
+        best = (wanted @ there.T).topk(min(k, len(piece)))
+        return best.values.cpu().numpy(), best.indices.cpu().numpy()
+
+    return best_of
 
 
-def exact_answers(rows, queries, k):
-    """Rows and cosines in float64, by one pass over all rows."""
+def best_on_cpu(queries, k):
+    """Function that finds the k best rows of a piece: cosines in float64, and places in the piece."""
     wanted = unit(queries.astype(numpy.float64))
-    found = []
-    first = 0
-    for shard in rows.shards:
-        for offset in range(0, len(shard), CHUNK):
-            scores = wanted @ unit(shard[offset : offset + CHUNK].astype(numpy.float64)).T
-            best = numpy.argsort(-scores, axis=1, kind="stable")[:, :k]
-            found.append((numpy.take_along_axis(scores, best, axis=1), best + first + offset))
-        first += len(shard)
-    best = merge(found, k)
-    scores = numpy.concatenate([part[0] for part in found], axis=1)
-    return best, -numpy.sort(-scores, axis=1)[:, :k]
+
+    def best_of(piece):
+        scores = wanted @ unit(piece.astype(numpy.float64)).T
+        best = numpy.argsort(-scores, axis=1, kind="stable")[:, :k]
+        return numpy.take_along_axis(scores, best, axis=1), best
+
+    return best_of
+
+
+def exact_answers(options, rows, queries):
+    """Cosines in float64 and rows, by one pass over all rows."""
+    best, step = (best_on_gpu, 16 * CHUNK) if options.device == "cuda" else (best_on_cpu, CHUNK)
+    best_of = best(queries, options.k)
+    found = [(first, best_of(piece)) for first, piece in rows.pieces(step)]
+    return merge([(scores, places + first) for first, (scores, places) in found], options.k)
 
 
 def same_answers(rows, scores, wanted_rows, wanted_scores):
@@ -408,89 +399,82 @@ def engines_of(options, rows, skipped):
         yield f"numpy, f16 {where}, converted", lambda: Numpy(options, arrays)
     name = "faiss IndexScalarQuantizer fp16"
     if "faiss" in peers and fits(name, full / 2):
-        yield (
-            name,
-            lambda: Faiss(
-                options,
-                rows,
-                lambda faiss, d: faiss.IndexScalarQuantizer(
-                    d, faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT
-                ),
-                False,
-            ),
-        )
+
+        def quantizer(faiss, dimension):
+            kind = faiss.ScalarQuantizer.QT_fp16
+            return faiss.IndexScalarQuantizer(dimension, kind, faiss.METRIC_INNER_PRODUCT)
+
+        yield name, lambda: Faiss(options, rows, quantizer, False)
     name = "faiss IndexFlatIP, f32"
     if "faiss" in peers and fits(name, full + full / options.threads):
-        yield name, lambda: Faiss(options, rows, lambda faiss, d: faiss.IndexFlatIP(d), True)
+        yield name, lambda: Faiss(options, rows, lambda faiss, dimension: faiss.IndexFlatIP(dimension), True)
     name = "numpy, f32"
     if "numpy" in peers and fits(name, full):
         yield name, lambda: Numpy(options, [rows.copy(0, rows.count, numpy.float32, True)])
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--dimension", type=int, default=768)
-    parser.add_argument("--batches", default="1,16,256")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("-k", type=int, default=10)
-    parser.add_argument("--threads", type=int, default=machine.cpus())
-    parser.add_argument("--peers", default="faiss,usearch,numpy")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--programs", type=pathlib.Path, default=ROOT / "build/release")
-    parser.add_argument("--json", type=pathlib.Path)
-    options = parser.parse_args()
-    shards = make_collection(options)
-    for shard in shards:  # into the page cache
-        for offset in range(0, len(shard), CHUNK):
-            shard[offset : offset + CHUNK].max()
-    rows = Rows(shards)
+def in_turns(options, engines, queries, path):
+    """Seconds of each engine's searches, and what it found last."""
+    times = {name: [] for name in engines}
+    found = {}
+    for turn in range(options.repeats + 1):  # the first one warms up
+        for name, engine in engines.items():
+            if turn > 1 and min(times[name]) > SLOW:
+                continue
+            seconds, *found[name] = engine.search(queries, path)
+            if turn > 0 or seconds > SLOW:
+                times[name].append(seconds)
+            time.sleep(PAUSE)
+    return times, found
+
+
+def measure(options, rows, engines):
+    """A row for each batch of queries and engine."""
     batches = {}
     random = numpy.random.default_rng(0)
-    for size in map(int, options.batches.split(",")):
+    for size in numbers(options.batches):
         queries = unit(random.standard_normal((size, rows.dimension), dtype=numpy.float32))
         path = options.folder / f"queries-{size}.npy"
         numpy.save(path, queries)
-        batches[size] = queries, path
-    exact = exact_on_gpu if options.device == "cuda" else exact_answers
-    wanted = {size: exact(rows, queries[:CHECKED], options.k) for size, (queries, _) in batches.items()}
-    skipped = []
-    engines = {}
-    for name, make in engines_of(options, rows, skipped):
-        engines[name] = make()
-        print(f"ready: {name}", file=sys.stderr)
-    results = []
-    for size, (queries, path) in batches.items():
-        times = {name: [] for name in engines}
-        found = {}
-        for turn in range(options.repeats + 1):  # the first one warms up
-            for name, engine in engines.items():
-                if turn > 1 and min(times[name]) > SLOW:
-                    continue
-                seconds, found_rows, scores = engine.search(queries, path)
-                found[name] = found_rows, scores
-                if turn > 0 or seconds > SLOW:
-                    times[name].append(seconds)
-                time.sleep(PAUSE)
-        for name in engines:
-            found_rows, scores = found[name]
-            want_rows, want_scores = wanted[size]
+        batches[size] = queries, path, exact_answers(options, rows, queries[:CHECKED])
+    for size, (queries, path, (true_scores, true_rows)) in batches.items():
+        times, found = in_turns(options, engines, queries, path)
+        for name, (found_rows, scores) in found.items():
             checked = found_rows[:CHECKED]
-            equal = float(
-                numpy.mean([len(set(a) & set(b)) / options.k for a, b in zip(checked, want_rows, strict=True)])
-            )
+            shared = [len(set(a) & set(b)) / options.k for a, b in zip(checked, true_rows, strict=True)]
             row = {
                 "engine": name,
                 "queries": size,
                 "seconds": statistics.median(times[name]),
                 "least_seconds": min(times[name]),
-                "rows_shared_with_float64": equal,
+                "rows_shared_with_float64": float(numpy.mean(shared)),
             }
             if scores is not None:
-                row["is_exact"] = same_answers(checked, scores[:CHECKED], want_rows, want_scores)
-            results.append(row)
+                row["is_exact"] = same_answers(checked, scores[:CHECKED], true_rows, true_scores)
             print(json.dumps(row), file=sys.stderr)
+            yield row
+
+
+def main():
+    given = parser(__doc__, device="cpu", program="--programs", path=machine.PROGRAM.parents[1])
+    given.add_argument("folder", type=pathlib.Path)
+    given.add_argument("--rows", type=int, default=10_000_000)
+    given.add_argument("--dimension", type=int, default=768)
+    given.add_argument("--batches", default="1,16,256")
+    given.add_argument("--repeats", type=int, default=5)
+    given.add_argument("-k", type=int, default=10)
+    given.add_argument("--threads", type=int, default=machine.cpus())
+    given.add_argument("--peers", default="faiss,usearch,numpy")
+    options = given.parse_args()
+    rows = Rows(make_collection(options))
+    for _, piece in rows.pieces():  # into the page cache
+        piece.max()
+    skipped = []
+    engines = {}
+    for name, make in engines_of(options, rows, skipped):
+        engines[name] = make()
+        print(f"ready: {name}", file=sys.stderr)
+    results = list(measure(options, rows, engines))
     opened = {
         name: {"open_seconds": engine.open_seconds, "first_search_seconds": engine.first_seconds}
         for name, engine in engines.items()
@@ -498,24 +482,11 @@ def main():
     }
     for engine in engines.values():
         engine.close()
-    told = {
-        "checked_queries": CHECKED,
-        "rows": rows.count,
-        "dimension": rows.dimension,
-        "k": options.k,
-        "threads": options.threads,
-        "device": options.device,
-        "opened": opened,
-        "results": results,
-        "skipped": skipped,
-    }
-    machine.hand_over(
-        {
-            "machine": machine.describe(options.programs / "bin/fovea"),
-            "search_times_gpu" if options.device == "cuda" else "search_times": [told],
-        },
-        options.json,
-    )
+    told = {name: getattr(options, name) for name in ("dimension", "k", "threads", "device")}
+    told |= {"checked_queries": CHECKED, "rows": rows.count, "opened": opened, "results": results, "skipped": skipped}
+    where = machine.describe(options.programs / "bin/fovea")
+    section = "search_times_gpu" if options.device == "cuda" else "search_times"
+    machine.hand_over({"machine": where, section: [told]}, options.json)
     if not all(row.get("is_exact", True) for row in results):
         sys.exit("Fovea's results differ from float64's")
 

@@ -13,9 +13,9 @@ import sys
 import tempfile
 import time
 
+import machine
 from photos import SAMPLES, make_photos
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from programs import answer, words
 
 
 class Run:
@@ -81,20 +81,10 @@ def end_to_end(fovea: str, model: str, precision: str, count: int, work: pathlib
 def cold_start(fovea: str, model: str, precision: str, work: pathlib.Path) -> dict:
     """First embedding of a fresh process, weights in the page cache, beyond one image's compute."""
     photo = SAMPLES / "cat.jpg"
-    runs = [
-        Run(
-            fovea, "embed", photo, "-m", model, "--precision", precision, "--quiet", "--overwrite", "-o", work / "one"
-        ).seconds
-        for _ in range(6)
-    ][1:]  # the first brings the weights into the page cache
-    report = json.loads(
-        subprocess.run(
-            [fovea, "bench", "-m", model, "--precision", precision, "--batch-size", "1", "--json"],
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-    )
+    common = words(m=model, precision=precision)
+    command = [fovea, "embed", photo, *common, "--quiet", "--overwrite", "-o", work / "one"]
+    runs = [Run(*command).seconds for _ in range(6)][1:]  # the first brings the weights into the page cache
+    report = json.loads(answer(fovea, "bench", *common, "--batch-size", 1, "--json"))
     compute = report["figures"][0]["median_seconds"]
     median = statistics.median(runs)
     return {
@@ -107,31 +97,14 @@ def cold_start(fovea: str, model: str, precision: str, work: pathlib.Path) -> di
 
 def memory(fovea: str, model: str, precision: str, counts: list[int], work: pathlib.Path) -> dict:
     """Peak resident memory of `embed --synthetic N --batch-size 32`, by N."""
-    peaks = {
-        str(count): Run(
-            fovea,
-            "embed",
-            "--synthetic",
-            count,
-            "--batch-size",
-            "32",
-            "-m",
-            model,
-            "--precision",
-            precision,
-            "--quiet",
-            "--overwrite",
-            "-o",
-            work / "memory",
-        ).peak_mib
-        for count in counts
-    }
+    names = words(m=model, precision=precision, batch_size=32, quiet=True, overwrite=True, o=work / "memory")
+    peaks = {str(count): Run(fovea, "embed", "--synthetic", count, *names).peak_mib for count in counts}
     return {"model": pathlib.Path(model).name, "precision": precision, "peak_mib": peaks}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--fovea", default=str(ROOT / "build/release/bin/fovea"))
+    parser.add_argument("--fovea", default=machine.PROGRAM)
     parser.add_argument("--model", required=True, help="folder of base-patch16-224")
     parser.add_argument("--precision", default="fp32")
     parser.add_argument("--images", type=int, default=160, help="photos of the end-to-end run")

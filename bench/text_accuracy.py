@@ -7,23 +7,23 @@ Texts are sentences drawn from the corpus of the small tokenizer (src/text/small
 so that they have few and many words in fifteen scripts. int8 is calibrated with 256 others of them, in a copy of the
 model. bench/texts.py times them."""
 
-import argparse
 import json
 import pathlib
 import random
-import shutil
-import subprocess
 import tempfile
 
 import machine
+import measuring
 import numpy
 import torch
+from gpu_accuracy import compare
+from programs import answer, words
 from transformers import Siglip2Tokenizer, SiglipModel
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TOKENS = 64
-NEIGHBOURS = 10
 AT_ONCE = 256
+CALIBRATION_TEXTS = 256
 
 
 def sentences(count, source):
@@ -44,63 +44,49 @@ def reference(model, ids, device, dtype):
     return torch.cat([tower(input_ids=part).pooler_output for part in parts]).double().cpu().numpy()
 
 
-def fovea(program, model, texts, device, precision, folder):
+def listed(texts, path):
+    """The argument that makes the program read these texts."""
+    path.write_text("".join(json.dumps(text) + "\n" for text in texts))
+    return f"@{path}"
+
+
+def calibrated(options, others, folder):
+    """A copy of the model, calibrated for int8 with these texts and the sample photos."""
+    model = measuring.uncalibrated(options.model, folder / "model")
+    photos = sorted((ROOT / "examples/photos").glob("*.jpg"))
+    names = words(model, *photos, precision="int8", text=listed(others, folder / "others.jsonl"))
+    answer(options.program, "calibrate", *names)
+    return model
+
+
+def fovea(options, model, texts, precision, folder):
     """The same of the program."""
-    lists = folder / "texts.jsonl"
-    lists.write_text("".join(json.dumps(text) + "\n" for text in texts))
     out = folder / "texts.npy"
-    command = [
-        program,
-        "embed",
-        "--text",
-        f"@{lists}",
-        "-m",
-        model,
-        "--device",
-        device,
-        "--precision",
-        precision,
-        "--no-normalize",
-        "--quiet",
-        "-o",
-        out,
-    ]
-    subprocess.run(command, check=True, capture_output=True, text=True)
+    names = words(
+        text=listed(texts, folder / "texts.jsonl"), m=model, device=options.device, precision=precision, o=out
+    )
+    answer(options.program, "embed", "--no-normalize", "--quiet", *names)
     return numpy.load(out).astype(numpy.float64)
 
 
-def unit(rows):
-    return rows / numpy.linalg.norm(rows, axis=1, keepdims=True)
-
-
-def neighbours(rows):
-    scores = unit(rows) @ unit(rows).T
-    numpy.fill_diagonal(scores, -2)
-    return numpy.argsort(-scores, axis=1)[:, :NEIGHBOURS]
-
-
-def compared(got, want):
-    cosines = (unit(got) * unit(want)).sum(1)
-    shared = [len(set(a) & set(b)) for a, b in zip(neighbours(got), neighbours(want), strict=True)]
+def compared(found, truth):
+    cosines, recalls = compare(truth, found)
     return {
         "mean": cosines.mean(),
         "first_percentile": numpy.percentile(cosines, 1),
         "least": cosines.min(),
-        "recall_at_10": float(numpy.mean(shared)) / NEIGHBOURS,
+        "recall_at_10": float(recalls.mean()),
     }
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = measuring.parser(__doc__, device="cuda", program="--program")
     parser.add_argument("model", type=pathlib.Path)
-    parser.add_argument("--device", default="cuda")
     parser.add_argument("--texts", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--program", type=pathlib.Path, default=ROOT / "build/release/bin/fovea")
-    parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
-    all_texts = sentences(options.texts + 256, random.Random(options.seed))
-    texts, others = all_texts[256:], all_texts[:256]
+    texts = sentences(options.texts + CALIBRATION_TEXTS, random.Random(options.seed))
+    others, texts = texts[:CALIBRATION_TEXTS], texts[CALIBRATION_TEXTS:]
     model = SiglipModel.from_pretrained(options.model).eval()
     tokenizer = Siglip2Tokenizer.from_pretrained(options.model)
     rows = [
@@ -108,36 +94,15 @@ def main():
     ]
     ids = torch.tensor([row + [0] * (TOKENS - len(row)) for row in rows])
     want = reference(model, ids, options.device, torch.float32)
-    results = {}
-    results["transformers bf16"] = compared(reference(model, ids, options.device, torch.bfloat16), want)
+    results = {"transformers bf16": compared(reference(model, ids, options.device, torch.bfloat16), want)}
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        copy = folder / "model"
-        shutil.copytree(options.model, copy)
-        (folder / "others.jsonl").write_text("".join(json.dumps(text) + "\n" for text in others))
-        photos = sorted((ROOT / "examples/photos").glob("*.jpg"))
-        subprocess.run(
-            [options.program, "calibrate", copy, *photos, "--precision", "int8", "--text", f"@{folder}/others.jsonl"],
-            check=True,
-            capture_output=True,
-        )
+        copy = calibrated(options, others, folder)
         for precision in ("bf16", "int8"):
-            results[f"fovea {precision}"] = compared(
-                fovea(options.program, copy, texts, options.device, precision, folder), want
-            )
-    machine.hand_over(
-        {
-            "machine": machine.describe(options.program) | ({"gpu": found} if (found := machine.gpu()) else {}),
-            "text_accuracy": {
-                "model": options.model.name,
-                "device": options.device,
-                "texts": len(texts),
-                "seed": options.seed,
-                "precisions": results,
-            },
-        },
-        options.json,
-    )
+            results[f"fovea {precision}"] = compared(fovea(options, copy, texts, precision, folder), want)
+    told = {"model": options.model.name, "device": options.device, "texts": len(texts), "seed": options.seed}
+    where = machine.describe(options.program, options.device)
+    machine.hand_over({"machine": where, "text_accuracy": told | {"precisions": results}}, options.json)
 
 
 if __name__ == "__main__":

@@ -13,27 +13,20 @@ peer that is left out is listed with its reason. int8 is calibrated with other t
 
 import argparse
 import json
-import os
 import pathlib
 import random
-import shutil
-import statistics
-import subprocess
-import sys
 import tempfile
-import time
 
 import fovea
 import machine
+import measuring
 import torch
+from programs import log, reason, words
 from system import Run
-from text_accuracy import TOKENS, sentences, unit
+from text_accuracy import CALIBRATION_TEXTS, TOKENS, calibrated, listed, sentences
 from transformers import AutoTokenizer, SiglipModel
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-MINIMUM_COSINE = {"fp32": 0.99999, "bf16": 0.999, "int8": 0.95}
 CHECKED = 64
-CALIBRATION_TEXTS = 256
 SHARE = 8  # of all texts, in the shorter run of the program
 
 
@@ -88,48 +81,20 @@ ENGINES = {
 }
 
 
-def rate(call, texts, seconds):
-    """Texts per second: the median of at least three calls."""
-    for _ in range(2):
-        call()
-    times, started = [], time.perf_counter()
-    while len(times) < 3 or time.perf_counter() - started < seconds:
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return texts / statistics.median(times)
-
-
 def checked(engine, precision, texts, want):
     """The least cosine; an engine whose embeddings are off is left out."""
-    least = float((unit(engine.calls(texts)["from_texts"]()) * want).sum(1).min())
-    if not least >= MINIMUM_COSINE[precision]:
-        raise RuntimeError(f"its embeddings are off: cosine {least}")
-    return least
+    return measuring.least_cosine(engine.calls(texts)["from_texts"](), want, precision)
 
 
 def of_program(options, precision, texts, folder):
     """Texts per second of `fovea embed --text`, between a short and a long run."""
 
     def seconds(count):
-        lists, out = folder / "texts.jsonl", folder / "texts.npy"
-        lists.write_text("".join(json.dumps(text) + "\n" for text in texts[:count]))
+        out = folder / "texts.npy"
         out.unlink(missing_ok=True)
-        return Run(
-            options.program,
-            "embed",
-            "--text",
-            f"@{lists}",
-            "-m",
-            options.calibrated,
-            "--device",
-            options.device,
-            "--precision",
-            precision,
-            "--quiet",
-            "-o",
-            out,
-        ).seconds
+        common = {"m": options.calibrated, "device": options.device, "precision": precision, "quiet": True, "o": out}
+        given = listed(texts[:count], folder / "texts.jsonl")
+        return Run(options.program, "embed", *words(text=given, **common)).seconds
 
     seconds(len(texts) // SHARE)  # the weights are in the page cache from here on
     few_seconds, all_seconds = (min(seconds(count) for _ in range(2)) for count in (len(texts) // SHARE, len(texts)))
@@ -141,37 +106,22 @@ def of_program(options, precision, texts, folder):
 def measure(options, folder, save):
     texts = sentences(options.texts + CALIBRATION_TEXTS, random.Random(1))
     texts, others = texts[CALIBRATION_TEXTS:], texts[:CALIBRATION_TEXTS]
-    options.calibrated = folder / "model"
-    shutil.copytree(
-        options.model, options.calibrated, copy_function=os.symlink, ignore=shutil.ignore_patterns("calibration-*")
+    options.calibrated = (
+        calibrated(options, others, folder)
+        if "int8" in options.precision
+        else measuring.uncalibrated(options.model, folder / "model")
     )
-    if "int8" in options.precision:
-        (folder / "others.jsonl").write_text("".join(json.dumps(text) + "\n" for text in others))
-        photos = sorted((ROOT / "examples/photos").glob("*.jpg"))
-        subprocess.run(
-            [
-                options.program,
-                "calibrate",
-                options.calibrated,
-                *photos,
-                "--precision",
-                "int8",
-                "--text",
-                f"@{folder}/others.jsonl",
-            ],
-            check=True,
-            capture_output=True,
-        )
     exact = Transformers(options, "fp32", False)
-    want = unit(exact.from_tokens(exact.tokens(texts[:CHECKED])))
+    want = exact.from_tokens(exact.tokens(texts[:CHECKED]))
     del exact
-    found = {
-        "model": options.model.name,
-        "device": options.device,
-        "texts": len(texts),
-        "tokens": TOKENS,
-        "rows": (rows := []),
-    }
+    found = {"model": options.model.name, "device": options.device, "texts": len(texts), "tokens": TOKENS}
+    found["rows"] = rows = []
+
+    def add(row):
+        rows.append(row)
+        log(json.dumps(row))
+        save(found)
+
     for precision in options.precision.split(","):
         for name, make in ENGINES.items():
             row = {"engine": name, "precision": precision}
@@ -180,48 +130,34 @@ def measure(options, folder, save):
                     raise RuntimeError("--no-compile")
                 engine = make(options, precision)
                 row["minimum_cosine"] = checked(engine, precision, texts[:CHECKED], want)
-                for batch in sorted({min(int(batch), len(texts)) for batch in options.batch.split(",")}):
-                    rows.append(
-                        row
-                        | {"batch": batch}
-                        | {
-                            f"{way}_per_second": rate(call, batch, options.seconds)
-                            for way, call in engine.calls(texts[:batch]).items()
-                        }
-                    )
-                    print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
-            except Exception as reason:  # whatever a peer raises for what it does not support
-                rows.append(row | {"skipped": (str(reason).splitlines() or [type(reason).__name__])[0][:200]})
-                print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
-            save(found)
+                for batch in sorted({min(batch, len(texts)) for batch in measuring.numbers(options.batch)}):
+                    rates = {
+                        f"{way}_per_second": measuring.rate(call, batch, options.seconds, warm_up=2)
+                        for way, call in engine.calls(texts[:batch]).items()
+                    }
+                    add(row | {"batch": batch} | rates)
+            except Exception as error:  # whatever a peer raises for what it does not support
+                add(row | {"skipped": reason(error)})
         row = {"engine": "fovea embed --text", "precision": precision}
         try:
-            row |= {"batch": "all", "from_texts_per_second": of_program(options, precision, texts, folder)}
-        except RuntimeError as reason:
-            row["skipped"] = str(reason)
-        rows.append(row)
-        print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
-        save(found)
+            add(row | {"batch": "all", "from_texts_per_second": of_program(options, precision, texts, folder)})
+        except RuntimeError as error:
+            add(row | {"skipped": str(error)})
     return found
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = measuring.parser(__doc__, device="cuda", program="--program")
     parser.add_argument("model", type=pathlib.Path)
-    parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     parser.add_argument("--precision", default="bf16,int8")
     parser.add_argument("--texts", type=int, default=32768)
     parser.add_argument("--batch", default="1,32,256,1024")
     parser.add_argument("--seconds", type=float, default=2)
-    parser.add_argument(
-        "--compile", action=argparse.BooleanOptionalAction, default=True, help="torch.compile beside them"
-    )
-    parser.add_argument("--program", type=pathlib.Path, default=machine.PROGRAM)
-    parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True, help="also torch.compile")
     options = parser.parse_args()
     options.model = options.model.resolve()
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    where = machine.describe(options.program) | ({"gpu": gpu} if (gpu := machine.gpu()) else {})
+    measuring.without_tf32()
+    where = machine.describe(options.program, options.device)
 
     def save(found):
         if options.json:

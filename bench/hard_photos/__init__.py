@@ -24,23 +24,9 @@ SIDES = range(256, 513, 32)  # of the longer side, pixels
 SHAPES = (1, 1, 4 / 3, 3 / 4, 3 / 2, 2 / 3, 16 / 9)  # width to height
 # Samples of scikit-image that are left out: those that examples/photos has too, and those that are no images by themselves.
 TAKEN = {
-    "astronaut",
-    "brick",
-    "camera",
-    "chelsea",
-    "chessboard_RGB",
-    "clock_motion",
-    "coffee",
-    "grass",
-    "gravel",
-    "hubble_deep_field",
-    "retina",
-    "rocket",
-    "multipage",
-    "multipage_rgb",
-    "no_time_for_that_tiny",
-    "motorcycle_disp",
-}
+    "astronaut", "brick", "camera", "chelsea", "chessboard_RGB", "clock_motion", "coffee", "grass", "gravel",
+    "hubble_deep_field", "retina", "rocket", "multipage", "multipage_rgb", "no_time_for_that_tiny", "motorcycle_disp",
+}  # fmt: skip
 LARGEST_PNG = 60_000  # bytes; what takes more is stored as JPEG
 
 
@@ -74,11 +60,8 @@ def make(seed, each=EACH, kinds=KINDS):
                 yield kind, number, DRAWN[kind](random, size)
             elif kind in edits.KINDS:
                 chosen = random.choice(len(photographs), 2, replace=False)
-                yield (
-                    kind,
-                    number,
-                    edits.KINDS[kind](random, *(ImageOps.fit(photographs[index], size) for index in chosen)),
-                )
+                pair = (ImageOps.fit(photographs[index], size) for index in chosen)
+                yield kind, number, edits.KINDS[kind](random, *pair)
     for kind in (kind for kind in WHOLE if kind in kinds):
         for number, photo in enumerate(whole[kind]):
             photo.thumbnail((SIDES[-1], SIDES[-1]))

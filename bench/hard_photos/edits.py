@@ -3,7 +3,7 @@
 import numpy
 from PIL import Image, ImageChops, ImageDraw, ImageEnhance, ImageFilter, ImageOps
 
-from .graphics import colour, font, gray, words
+from .graphics import colour, font, gray, named, words
 
 
 def values(photo):
@@ -135,29 +135,8 @@ def double_exposed(_, photo, other):
     return Image.blend(photo, other, 0.5)
 
 
-KINDS = {
-    "rotated": rotated,
-    "cropped": cropped,
-    "blurred": blurred,
-    "moved": moved,
-    "low-quality": low_quality,
-    "cast": cast,
-    "monochrome": monochrome,
-    "toned": toned,
-    "inverted": inverted,
-    "bilevel": bilevel,
-    "dithered": dithered,
-    "posterised": posterised,
-    "saturated": saturated,
-    "underexposed": underexposed,
-    "overexposed": overexposed,
-    "faded": faded,
-    "noisy": noisy,
-    "edges": edges,
-    "letterboxed": letterboxed,
-    "collage": collage,
-    "upside-down": upside_down,
-    "captioned": captioned,
-    "pixelated": pixelated,
-    "double-exposed": double_exposed,
-}
+KINDS = named(
+    rotated, cropped, blurred, moved, low_quality, cast, monochrome, toned, inverted, bilevel, dithered, posterised,
+    saturated, underexposed, overexposed, faded, noisy, edges, letterboxed, collage, upside_down, captioned,
+    pixelated, double_exposed,
+)  # fmt: skip

@@ -7,6 +7,11 @@ from PIL import Image, ImageDraw, ImageFilter, ImageFont
 BLACK, WHITE = (0, 0, 0), (255, 255, 255)
 
 
+def named(*kinds):
+    """Functions that draw, by the names of their kinds."""
+    return {kind.__name__.replace("_", "-"): kind for kind in kinds}
+
+
 def font(size):
     return ImageFont.load_default(size=max(7, round(size)))
 
@@ -361,34 +366,9 @@ def flat(random, size):
     )[0]
 
 
-KINDS = {
-    "text-page": text_page,
-    "text-columns": text_columns,
-    "text-large": text_large,
-    "text-inverted": text_inverted,
-    "handwriting": handwriting,
-    "silhouette": silhouette,
-    "blobs": blobs,
-    "checkerboard": checkerboard,
-    "stripes": stripes,
-    "halftone": halftone,
-    "moire": moire,
-    "code-square": code_square,
-    "code-bars": code_bars,
-    "chart-bars": chart_bars,
-    "chart-lines": chart_lines,
-    "chart-pie": chart_pie,
-    "table": table,
-    "map": street_map,
-    "screen": screen,
-    "editor": editor,
-    "line-drawing": line_drawing,
-    "blueprint": blueprint,
-    "sheet-music": sheet_music,
-    "maze": maze,
-    "icon": icon,
-    "flag": flag,
-    "pixel-art": pixel_art,
-    "gradient": gradient,
-    "flat": flat,
-}
+KINDS = named(
+    text_page, text_columns, text_large, text_inverted, handwriting, silhouette, blobs, checkerboard, stripes,
+    halftone, moire, code_square, code_bars, chart_bars, chart_lines, chart_pie, table,
+) | {"map": street_map} | named(
+    screen, editor, line_drawing, blueprint, sheet_music, maze, icon, flag, pixel_art, gradient, flat,
+)  # fmt: skip

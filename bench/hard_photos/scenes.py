@@ -4,7 +4,7 @@ random numbers and a size."""
 import numpy
 from PIL import ImageFilter
 
-from .graphics import colour, gray, grid
+from .graphics import colour, gray, grid, named
 
 
 def clouds(random, size, slope):
@@ -161,20 +161,7 @@ def one_pixel_wide(random, size):
     return gray(picture)
 
 
-KINDS = {
-    "noise-white": noise_white,
-    "noise-pink": noise_pink,
-    "cloudy-sky": cloudy_sky,
-    "stars": stars,
-    "night-city": night_city,
-    "moonlit": moonlit,
-    "fog": fog,
-    "landscape": landscape,
-    "ripples": ripples,
-    "weave": weave,
-    "mosaic": mosaic,
-    "scan": scan,
-    "spectrogram": spectrogram,
-    "bokeh": bokeh,
-    "one-pixel-wide": one_pixel_wide,
-}
+KINDS = named(
+    noise_white, noise_pink, cloudy_sky, stars, night_city, moonlit, fog, landscape, ripples, weave, mosaic, scan,
+    spectrogram, bokeh, one_pixel_wide,
+)  # fmt: skip
