@@ -80,7 +80,7 @@ struct TextConfig {
 
 /// The families of models that a program reads.
 using Families = std::span<const Family* const>;
-/// All that Fovea has (family.hpp).
+/// All that files of families/ define.
 [[nodiscard]] Families families();
 
 /// Parses the vision tower's part of config.json, by the family whose model_type it has. Throws

@@ -1,19 +1,11 @@
-// The list of families.
+// The presets of all families.
 #include "model/family.hpp"
 
-#include <array>
 #include <vector>
 
 #include "core/error.hpp"
 
 namespace fovea::model {
-
-extern const Family siglip_naflex;
-
-Families families() {
-  static constexpr std::array kFamilies{&siglip, &siglip_naflex};
-  return kFamilies;
-}
 
 std::span<const Preset> presets() {
   static const std::vector<Preset> all = [] {
