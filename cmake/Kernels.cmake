@@ -5,6 +5,7 @@
 # either the program is built without kernels and says so when a GPU is asked for.
 
 option(FOVEA_BUILD_KERNELS "Compile the GPU's kernels, where there is a CUDA compiler" ON)
+set(FOVEA_ONLY_KERNELS "" CACHE STRING "Compile no units of kernels but those whose names match this; empty: all")
 option(FOVEA_KERNEL_LINES "Keep the lines of the sources in the kernels, for debuggers" OFF)
 find_program(FOVEA_NVCC nvcc HINTS ${PROJECT_SOURCE_DIR}/build/cuda/bin)
 find_program(FOVEA_ZSTD zstd)
@@ -93,7 +94,7 @@ function(fovea_embed_kernels target function)
       list(GET fields 2 from)
       list(GET fields 3 where)
       list(GET fields 4 driver)
-      if(where STREQUAL kind)
+      if(where STREQUAL kind AND (NOT FOVEA_ONLY_KERNELS OR unit MATCHES "${FOVEA_ONLY_KERNELS}"))
         fovea_compile_unit(file ${unit} ${compiled_to} ${from})
         list(APPEND files ${file})
         if(driver)
