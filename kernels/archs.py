@@ -48,7 +48,7 @@ class Arch:
     overlaps: bool = False  # a grid may begin before the one that it depends on has ended
     e4m3: bool = False  # matrix units multiply e4m3
     block_scales: bool = False  # and numbers in blocks with a scale each
-    predicted_as: str = ""  # the GPU of lab/gpu_rates.cpp for which instructions are counted
+    predicted_as: str = ""  # the GPU of lab/predict/gpu_rates.cpp for which instructions are counted
 
     @property
     def plain_target(self) -> str:
@@ -65,34 +65,13 @@ BLACKWELL_DESKTOP = (EVERYWHERE, E4M3, BULK_COPIES, BLOCK_SCALES)
 ARCHS = (
     Arch(80, "Ampere", "A100", 163, AMPERE, target="sm_80", wide_products=1024),
     Arch(89, "Ada", "L40S", 99, (EVERYWHERE, E4M3), e4m3=True),
-    Arch(
-        90,
-        "Hopper",
-        "H100, H200",
-        227,
-        HOPPER,
-        target="sm_90a",
-        wide_products=2048,
-        overlaps=True,
-        e4m3=True,
-        predicted_as="h200",
-    ),
-    Arch(
-        100,
-        "Blackwell",
-        "B200",
-        227,
-        BLACKWELL,
-        target="sm_100a",
-        wide_products=4096,
-        overlaps=True,
-        e4m3=True,
-        block_scales=True,
-        predicted_as="b200",
-    ),
+    Arch(90, "Hopper", "H100, H200", 227, HOPPER, target="sm_90a", wide_products=2048, overlaps=True, e4m3=True,
+         predicted_as="h200"),
+    Arch(100, "Blackwell", "B200", 227, BLACKWELL, target="sm_100a", wide_products=4096, overlaps=True, e4m3=True,
+         block_scales=True, predicted_as="b200"),
     Arch(103, "Blackwell", "B300", 227, BLACKWELL, wide_products=4096, overlaps=True, e4m3=True, block_scales=True),
     Arch(120, "Blackwell", "RTX 50", 99, BLACKWELL_DESKTOP, overlaps=True, e4m3=True, block_scales=True),
-)
+)  # fmt: skip
 
 # What "emu" emulates, and whose PTX the drivers of later GPUs compile.
 DEFAULT = 90

@@ -176,6 +176,5 @@ def kernels() -> Iterator[Kernel]:
         targets = BLACKWELL if operation[0] in ("u8s8", "s8s8") else BLACKWELL_FAMILY
         for tile in pair_tiles(operation[0], operation[2]):
             panel = f"_k{tile.k_blocks}" if tile.k_blocks > 0 else ""
-            yield kernel_of(
-                operation, tile, f"gemm_sm100_{tile.design}_{words}_{tile.columns}{panel}", "sm100", targets
-            )
+            name = f"gemm_sm100_{tile.design}_{words}_{tile.columns}{panel}"
+            yield kernel_of(operation, tile, name, "sm100", targets)

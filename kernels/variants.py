@@ -136,17 +136,14 @@ MEMBERS = {
     "scalar": ("head_dim", "stages"),
 }
 
+ONE_PER_SM = "__launch_bounds__({cfg}::kThreads, 1)"
+SEVERAL_PER_SM = "__launch_bounds__({cfg}::kThreads, {cfg}::kTuning.ctas_per_sm)"
 # Design: its file, its Params, its bound on threads, and its kernels.
 ATTENTION = {
-    "single_pass": ("sm90_single_pass", "Sm90Params", "__launch_bounds__({cfg}::kThreads, 1)", SINGLE_PASS),
-    "online": ("sm90_online", "Sm90Params", "__launch_bounds__({cfg}::kThreads, 1)", ONLINE),
-    "mma": ("mma_attention", "PortableParams", "__launch_bounds__({cfg}::kThreads, {cfg}::kTuning.ctas_per_sm)", MMA),
-    "mma_small": (
-        "mma_small",
-        "PortableParams",
-        "__launch_bounds__({cfg}::kThreads, {cfg}::kTuning.ctas_per_sm)",
-        MMA_SMALL,
-    ),
+    "single_pass": ("sm90_single_pass", "Sm90Params", ONE_PER_SM, SINGLE_PASS),
+    "online": ("sm90_online", "Sm90Params", ONE_PER_SM, ONLINE),
+    "mma": ("mma_attention", "PortableParams", SEVERAL_PER_SM, MMA),
+    "mma_small": ("mma_small", "PortableParams", SEVERAL_PER_SM, MMA_SMALL),
     "scalar": ("scalar", "PortableParams", "__maxnreg__({cfg}::kRegisters)", SCALAR),
 }
 
@@ -197,66 +194,35 @@ def file_kernel(name: str, source: str, targets: tuple[str, ...], lab: bool = Fa
 
 
 def other_kernels() -> Iterator[Kernel]:
-    # By the input's type and by how many chunks of 256 a row has at most.
-    for operand, is_f32 in (("bf16", 0), ("f32", 1)):
+    # Norms: by how many chunks of 256 a row has at most. Those to MXFP8 are for tensor cores that take scales of blocks,
+    # and row_norm is what a LayerNorm does to each row, for the matrix kernels that do it themselves.
+    for name, file, targets, is_f32 in (
+        ("layer_norm_bf16", "layer_norm", ALL_GPUS, 0),
+        ("layer_norm_f32", "layer_norm", ALL_GPUS, 1),
+        ("layer_norm_mxfp8", "layer_norm_mxfp8", BLOCK_SCALES, 0),
+        ("row_norm_bf16", "row_norm", (*HOPPER, *BLOCK_SCALES), 0),
+    ):
         for chunks in (3, 5, 8):
-            yield file_kernel(
-                f"layer_norm_{operand}_{chunks}",
-                "norm/layer_norm.cu",
-                ALL_GPUS,
-                FOVEA_INPUT_F32=is_f32,
-                FOVEA_CHUNKS=chunks,
-            )
-    # For tensor cores that take scales of blocks.
-    for chunks in (3, 5, 8):
-        yield file_kernel(
-            f"layer_norm_mxfp8_{chunks}",
-            "norm/layer_norm_mxfp8.cu",
-            BLOCK_SCALES,
-            FOVEA_INPUT_F32=0,
-            FOVEA_CHUNKS=chunks,
-        )
-    # What a LayerNorm does to each row, for the matrix kernels that do it themselves.
-    for chunks in (3, 5, 8):
-        yield file_kernel(
-            f"row_norm_bf16_{chunks}",
-            "norm/row_norm.cu",
-            (*HOPPER, *BLOCK_SCALES),
-            FOVEA_INPUT_F32=0,
-            FOVEA_CHUNKS=chunks,
-        )
+            macros = {"FOVEA_INPUT_F32": is_f32, "FOVEA_CHUNKS": chunks}
+            yield file_kernel(f"{name}_{chunks}", f"norm/{file}.cu", targets, **macros)
     # The pooling head. scores: by how many columns of 32 a warp has at most; linear: for few rows and for many.
     for blocks in (3, 6):
         yield file_kernel(f"pool_scores_{blocks}", "pool/scores.cu", ALL_GPUS, FOVEA_BLOCKS=blocks)
     yield file_kernel("pool_mean", "pool/mean.cu", ALL_GPUS)
     for suffix, rows, columns, split in (("skinny", 1, 1, "true"), ("wide", 1, 4, "false"), ("wide_8", 2, 1, "false")):
-        yield file_kernel(
-            f"pool_linear_{suffix}",
-            "pool/linear.cu",
-            ALL_GPUS,
-            FOVEA_ROW_TILES=rows,
-            FOVEA_COLUMN_TILES=columns,
-            FOVEA_SPLIT_DEPTH=split,
-        )
+        macros = {"FOVEA_ROW_TILES": rows, "FOVEA_COLUMN_TILES": columns, "FOVEA_SPLIT_DEPTH": split}
+        yield file_kernel(f"pool_linear_{suffix}", "pool/linear.cu", ALL_GPUS, **macros)
     yield file_kernel("pixels_widen", "pixels/widen.cu", ALL_GPUS)
     yield file_kernel("pixels_repeat", "pixels/repeat.cu", ALL_GPUS)
     yield file_kernel("pixels_positions", "pixels/positions.cu", ALL_GPUS)
     # Results that stay in memory: by the stream's type or f32, and the type that their reader wants.
     for name, from_f32, to_f32 in (("f16", 0, 0), ("f32", 0, 1), ("f32_f16", 1, 0)):
-        yield file_kernel(
-            f"convert_{name}", "convert/convert.cu", ALL_GPUS, FOVEA_FROM_F32=from_f32, FOVEA_TO_F32=to_f32
-        )
+        macros = {"FOVEA_FROM_F32": from_f32, "FOVEA_TO_F32": to_f32}
+        yield file_kernel(f"convert_{name}", "convert/convert.cu", ALL_GPUS, **macros)
     # Exact search: by the queries of a CTA; fine codes take two lines each.
     for suffix, panels, fine, height, ctas in (("8_fine", 1, 1, 4, 2), ("16", 1, 0, 4, 2), ("64", 4, 0, 4, 1)):
-        yield file_kernel(
-            f"search_scan_{suffix}",
-            "search/scan.cu",
-            ALL_GPUS,
-            FOVEA_PANELS=panels,
-            FOVEA_FINE=fine,
-            FOVEA_HEIGHT=height,
-            FOVEA_CTAS=ctas,
-        )
+        macros = {"FOVEA_PANELS": panels, "FOVEA_FINE": fine, "FOVEA_HEIGHT": height, "FOVEA_CTAS": ctas}
+        yield file_kernel(f"search_scan_{suffix}", "search/scan.cu", ALL_GPUS, **macros)
     yield file_kernel("search_pick", "search/pick.cu", ALL_GPUS)
     yield file_kernel("search_bounds", "search/bounds.cu", ALL_GPUS)
     # What has to follow a library's matrix product: timed together with it, beside the fused kernels.
