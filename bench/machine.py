@@ -35,7 +35,7 @@ def _cpu() -> dict:
 
 def _memory_gib() -> float:
     text = pathlib.Path("/proc/meminfo").read_text()
-    return round(int(re.search(r"MemTotal:\s+(\d+)", text).group(1)) / 2**20, 1)
+    return round(int(text.split("MemTotal:")[1].split()[0]) / 2**20, 1)
 
 
 def _versions() -> dict:

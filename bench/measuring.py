@@ -9,6 +9,7 @@ import time
 
 import machine
 import numpy
+from programs import log, reason
 
 MINIMUM_COSINE = {"fp32": 0.99999, "bf16": 0.999, "int8": 0.95}  # to transformers in fp32; below it nothing is timed
 LEAST_CALLS = 3
@@ -55,6 +56,39 @@ def least_cosine(found, truth, precision):
     if not least >= MINIMUM_COSINE[precision]:
         raise RuntimeError(f"its embeddings are off: cosine {least}")
     return least
+
+
+def left_out(rows, name, precision, why):
+    """Adds a row that says why an engine has no figure."""
+    log(f"skipped {name} {precision}: {why}")
+    rows.append({"precision": precision, "engine": name, "skipped": why})
+
+
+def attempt(engines, precision, rows, what):
+    """What `what(name, engine)` returns of each engine. One that fails is left out of `engines` from then on, and a row
+    says why."""
+    found = {}
+    for name, engine in list(engines.items()):
+        try:
+            found[name] = what(name, engine)
+        except Exception as error:  # whatever a peer's export or compiler raises
+            left_out(rows, name, precision, reason(error))
+            del engines[name]
+    return found
+
+
+def in_turns(rounds, engines, precision, rows, what):
+    """Results of `what` by engine, a list with one of each round; engines that fail are left out."""
+    turns = [attempt(engines, precision, rows, what) for _ in range(rounds)]
+    return {name: [turn[name] for turn in turns] for name in engines}
+
+
+def tell_beside(case, subject, peers, medians):
+    """Tells the rate of `subject` beside that of the best peer."""
+    if subject in medians and peers:
+        best = max(peers, key=medians.get)
+        multiple = medians[subject] / medians[best]
+        log(f"{case}: {subject} {medians[subject]:.2f} images/s, {multiple:.2f} x {best} {medians[best]:.2f}")
 
 
 def uncalibrated(model, folder):

@@ -22,8 +22,9 @@ import machine
 import measuring
 import numpy
 import torch
+from measuring import attempt, in_turns, left_out, tell_beside
 from PIL import Image
-from programs import answer, log, reason, words
+from programs import answer, log, words
 from transformers import Siglip2VisionModel
 from transformers.models.siglip2.image_processing_pil_siglip2 import Siglip2ImageProcessorPil
 
@@ -111,13 +112,8 @@ def made_photos(folder):
     return images
 
 
-def left_out(rows, name, precision, why):
-    log(f"skipped {name} {precision}: {why}")
-    rows.append({"precision": precision, "engine": name, "skipped": why})
-
-
-def engines_of(options, precision, rows):
-    """Engines that work, by name; the others become rows that hold the reason."""
+def makers_of(options, precision, rows):
+    """Functions that make the engines, by name; what is not asked for becomes a row that says so."""
     makers = {"fovea": lambda: Fovea(options, precision)}
     for attention in options.attention.split(","):
         makers[f"transformers {attention}"] = lambda attention=attention: Transformers(options, precision, attention)
@@ -126,13 +122,7 @@ def engines_of(options, precision, rows):
         makers[f"torch.compile {attention}"] = lambda: Transformers(options, precision, attention, True)
     else:
         left_out(rows, f"torch.compile {attention}", precision, "--no-compile")
-    engines = {}
-    for name, make in makers.items():
-        try:
-            engines[name] = make()
-        except RuntimeError as error:
-            left_out(rows, name, precision, reason(error))
-    return engines
+    return makers
 
 
 def measure(options, folder):
@@ -146,21 +136,22 @@ def measure(options, folder):
     tokens = images["spatial_shapes"].prod(1)
     rows = []
     for precision in options.precision.split(","):
-        engines, cosines = engines_of(options, precision, rows), {}
-        for name, engine in list(engines.items()):
-            try:
-                given = (photos, folder) if name == "fovea" else (engine.inputs(images, len(SIZES)),)
-                cosines[name] = measuring.least_cosine(engine.embed(*given), truth, precision)
-            except RuntimeError as error:  # whatever a compiler raises is one
-                left_out(rows, name, precision, reason(error))
-                del engines[name]
+
+        def embedded(name, engine):
+            given = (photos, folder) if name == "fovea" else (engine.inputs(images, len(SIZES)),)
+            return measuring.least_cosine(engine.embed(*given), truth, precision)
+
+        makers = makers_of(options, precision, rows)
+        engines = attempt(makers, precision, rows, lambda _, make: make())
+        cosines = attempt(engines, precision, rows, embedded)
         for batch in measuring.numbers(options.batch):
-            rates = {name: [] for name in engines}
-            for _ in range(options.rounds):
-                for name, engine in engines.items():
-                    given = batch if name == "fovea" else engine.inputs(images, batch)
-                    rates[name].append(engine.rate(given, options.seconds))
-                    log(f"{precision} batch {batch}: {name} {rates[name][-1][0]:.2f} images/s")
+
+            def rate(name, engine):
+                found = engine.rate(batch if name == "fovea" else engine.inputs(images, batch), options.seconds)
+                log(f"{precision} batch {batch}: {name} {found[0]:.2f} images/s")
+                return found
+
+            rates = in_turns(options.rounds, engines, precision, rows, rate)
             median = {name: statistics.median(rate for rate, _ in found) for name, found in rates.items()}
             for name, found in rates.items():
                 row = {
@@ -175,12 +166,7 @@ def measure(options, folder):
                     row["device_images_per_second"] = statistics.median(alone for _, alone in found)
                 rows.append(row)
             peers = [name for name in median if name != "fovea"]
-            if "fovea" in median and peers:
-                best = max(peers, key=median.get)
-                log(
-                    f"{precision} batch {batch}: fovea {median['fovea']:.2f} images/s, {median['fovea'] / median[best]:.2f} times "
-                    f"{best}'s {median[best]:.2f}"
-                )
+            tell_beside(f"{precision} batch {batch}", "fovea", peers, median)
     return {
         "model": pathlib.Path(options.model).name,
         "device": options.device,

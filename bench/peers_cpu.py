@@ -33,8 +33,9 @@ import numpy
 import torch
 import torch._dynamo
 import torch._inductor.config
+from measuring import attempt, in_turns, left_out, tell_beside
 from PIL import Image
-from programs import answer, log, reason, words
+from programs import answer, log, words
 from transformers import SiglipVisionConfig, SiglipVisionModel
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -279,24 +280,6 @@ class Quality:
         )
 
 
-def left_out(rows, name, precision, why):
-    log(f"skipped {name} {precision}: {why}")
-    rows.append({"precision": precision, "engine": name, "skipped": why})
-
-
-def attempt(engines, precision, rows, what):
-    """What `what(name, engine)` returns of each engine. One that fails is left out of `engines` from then on, and a row
-    says why."""
-    found = {}
-    for name, engine in list(engines.items()):
-        try:
-            found[name] = what(name, engine)
-        except Exception as error:  # whatever a peer's export or compiler raises
-            left_out(rows, name, precision, reason(error))
-            del engines[name]
-    return found
-
-
 def measure(options):
     """A row for each precision, batch size and engine, and what --quality asks for."""
     batches = measuring.numbers(options.batch)
@@ -332,8 +315,7 @@ def measure(options):
                 log(f"{precision} batch {batch}: {name} {found:.2f} images/s")
                 return found
 
-            rounds = [attempt(engines, precision, results, rate) for _ in range(options.rounds)]
-            rates = {name: [turn[name] for turn in rounds] for name in engines}
+            rates = in_turns(options.rounds, engines, precision, results, rate)
             medians = {name: statistics.median(found) for name, found in rates.items()}
             for name, engine in engines.items():
                 row = {
@@ -353,13 +335,7 @@ def measure(options):
                 ("fovea throughput", list(engines)),
             ):
                 peers = [name for name in others if not name.startswith("fovea")]
-                if subject in medians and peers:
-                    best = max(peers, key=medians.get)
-                    print(
-                        f"{precision} batch {batch}: {subject} {medians[subject]:.2f} images/s, "
-                        f"{medians[subject] / medians[best]:.2f} x {best} {medians[best]:.2f}",
-                        flush=True,
-                    )
+                tell_beside(f"{precision} batch {batch}", subject, peers, medians)
     return results, quality
 
 

@@ -41,7 +41,7 @@ def in_order(paths) -> list[pathlib.Path]:
 def newest(folder: pathlib.Path) -> dict[str, tuple]:
     """The newest result of each section of a machine, and the machine as it was then. The encoder's on a GPU has the
     peers of its own run."""
-    found = {}
+    found: dict[str, tuple] = {}
     for path in in_order(folder.glob("*.json")):
         result = parsed(path.read_text())
         peers = result.pop("torch_encoder", [])

@@ -30,8 +30,8 @@ class Candidate:
         self.reason = json.get("reason") or ""
         self.speed_up = json.get("speed_up") or 0.0  # 0: it was not timed
         self.cost = json.get("cost_seconds") or 0.0
-        self.parameters = json.get("parameters") if isinstance(json.get("parameters"), dict) else {}
-        change = json.get("change")
+        parameters, change = json.get("parameters"), json.get("change")
+        self.parameters: dict = parameters if isinstance(parameters, dict) else {}
         told = listed(change) if isinstance(change, dict) else str(change or "")
         self.change = ", ".join(filter(None, [told, json.get("source_changed") and "other source"]))
 

@@ -108,9 +108,9 @@ def gpu_bench_section(run: dict) -> str:
         peer_rows = [row for row in found if not is_fovea(row) and row["batch"] == batch]
         wide = [row["rate"] for row in peer_rows if row["precision"] == "bf16"]
         for row in sorted(group, key=lambda row: (not is_fovea(row), -row["rate"])):
-            told = {"beside": ratio(row["rate"], rivals)}
-            told |= {"beside_bf16": ratio(row["rate"], wide)} if precision != "bf16" else {}
-            rows.append(fields(row | told, "engine precision batch rate beside beside_bf16 copied"))
+            row["beside"] = ratio(row["rate"], rivals)
+            row["beside_bf16"] = ratio(row["rate"], wide) if precision != "bf16" else ""
+            rows.append(fields(row, "engine precision batch rate beside beside_bf16 copied"))
     about = (
         "### The encoder on the GPU\n\nbase-patch16-224. Rates by the GPU's own time, with pixels in its memory; Fovea's also with the copies from and to "
         "the host, as `fovea bench --device cuda` tells them. Peers are transformers' model with attention by torch's SDPA; compiled ones are compiled for each batch size "

@@ -187,7 +187,8 @@ def roofline_points(kernels: dict, copy: float, ceilings: dict[str, float]) -> l
 
 def ratios_on_cpu(entries: list[dict], precision: str, engine: str) -> tuple[dict[int, float], list[str]]:
     """Ratios to the best peer by batch size, and the peers. Many batches at once have all forms of them beside them."""
-    ratios, peers = {}, {}
+    ratios: dict[int, float] = {}
+    peers: dict[str, None] = {}
     peer_rows = [entry for entry in entries if not is_fovea(entry) and entry["precision"] == precision]
     if engine != "fovea throughput":
         peer_rows = [entry for entry in peer_rows if entry.get("requests", 1) == 1]
@@ -222,10 +223,10 @@ def encoder_on_cpus(machines: dict[str, tuple[list[dict], dict]]) -> Plot:
     ticks = [tick for tick in (0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 3) if low < tick < high]
     axes.ticks(ticks, [], "Fovea's rate to that of its best peer", "")
     axes.line([(1, 1), (1, 10)], "roof ink")
-    for number, (label, ratios, peers, _) in enumerate(groups):
+    for number, (label, ratios, beside, _) in enumerate(groups):
         y = 84 + 40 * number
         plot.text((16, y + 4), label)
-        plot.text((16, y + 19), peers, "tick")
+        plot.text((16, y + 19), beside, "tick")
         for batch, ratio in ratios.items():
             colour = "blue" if ratio >= 1 else "orange"
             plot.dot((axes.x(ratio), y + 4), 5, f"dot {colour}", f"batch {batch}: {ratio:.2f}x")

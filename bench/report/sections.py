@@ -225,7 +225,7 @@ def features_section(results: list[dict]) -> str:
     return about + table(columns, rows) + left_out(reasons)
 
 
-SECTIONS = {
+SECTIONS: dict[str, Callable[..., str]] = {
     "gpu_bench": gpu_sections.gpu_bench_section,
     "gpu_end_to_end": gpu_sections.gpu_end_to_end_section,
     "accuracy": gpu_sections.accuracy_section,

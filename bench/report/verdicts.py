@@ -226,7 +226,7 @@ def sanitizers_table(documents: Sequence[Document]) -> str:
         rows.append([
             tool, len(of_tool), f"{len(shipped & names[tool])}/{len(shipped)}", sum(run["errors"] for run in of_tool),
             number(sum(run["seconds"] for run in of_tool)), ", ".join(measured) or "-"])  # fmt: skip
-    missing = sorted(shipped - set.intersection(*names.values()))
+    missing = sorted(kernel for kernel in shipped if not all(kernel in launched for launched in names.values()))
     told = ", ".join(f"`{name}`" for name in missing)
     if len(missing) > MOST_NAMES:
         told = f"{len(missing)} of {len(shipped)} kernels"
@@ -251,6 +251,7 @@ def planted_causes(documents: Sequence[Document]) -> Table:
     rows = []
     for cause in sorted({cause for cause, _ in shown}):
         profile, compared = shown.get((cause, "profile")), shown.get((cause, "compare"))
+        measured = [document.told for document in (compared, profile) if document]
         fired = [finding["rule"] for finding in profile.json.get("findings") or []] if profile else []
         counters = compared.json.get("counters") or [] if compared else []
         values = (tuple(counter[key] for key in ("name", "a", "b")) for counter in first_of(counters))
@@ -259,6 +260,6 @@ def planted_causes(documents: Sequence[Document]) -> Table:
         )
         rows.append([
             cause, causes.CAUSES[cause].rule, "; ".join(fired) or "-", compared.json["verdict"] if compared else "-",
-            f"{compared.json['ratio']:.3f}" if compared else "-", told or "-", (compared or profile).told])  # fmt: skip
+            f"{compared.json['ratio']:.3f}" if compared else "-", told or "-", measured[0]])  # fmt: skip
     columns = "cause | the rule that names it | rules that fired | verdict | ratio | what moved first | measured"
     return Table("Planted causes", columns, rows)
