@@ -9,8 +9,8 @@
 #include "gpu/device/kernel_image.hpp"
 #include "kernels/variants.hpp"
 #include "ops/block_scales.hpp"
+#include "ops/call.hpp"
 #include "ops/reference/rows.hpp"
-#include "ops/weights.hpp"
 
 namespace fovea::lab {
 namespace {

@@ -86,7 +86,7 @@ class CpuBackend : public ops::Backend {
   [[nodiscard]] int threads() const override { return pool_.threads(); }
   [[nodiscard]] ops::TensorTypes types() const override { return types_; }
 
-  [[nodiscard]] Support can_run(const ops::AskedProblem& problem) const override {
+  [[nodiscard]] Support can_run(const ops::BackendProblem& problem) const override {
     return std::visit([this](const auto& given) { return ops::can_run(given, types_); }, problem);
   }
 
@@ -98,17 +98,12 @@ class CpuBackend : public ops::Backend {
            const std::function<void(ops::Executor&, const ops::Slice&)>& network) override;
 
   [[nodiscard]] std::int64_t preferred_batch() const override {
-    // So many for each thread that none waits long for the last one.
+    // Enough for each thread that none waits long for the last one.
     return std::max<std::int64_t>(32, 8 * std::int64_t{threads()});
-  }
-  [[nodiscard]] HostBuffer allocate_input(std::size_t bytes) override { return HostBuffer(bytes); }
-  [[nodiscard]] std::shared_ptr<ops::OutputMemory> allocate_output(std::size_t bytes) override {
-    return ops::host_output(bytes);
   }
 
   [[nodiscard]] ops::Profile profile() const override;
   void reset_profile() override;
-  [[nodiscard]] double device_seconds() const override { return 0; }
 
  private:
   [[nodiscard]] ops::PreparedPtr do_prepare(const ops::Weights& weights) override {

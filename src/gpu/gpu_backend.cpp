@@ -116,7 +116,7 @@ class GpuBackend final : public ops::Backend {
   }
   [[nodiscard]] ops::TensorTypes types() const override { return types_; }
 
-  [[nodiscard]] Support can_run(const ops::AskedProblem& problem) const override {
+  [[nodiscard]] Support can_run(const ops::BackendProblem& problem) const override {
     return std::visit([this](const auto& given) { return ops::can_run(given, *device_); }, problem);
   }
 
@@ -147,7 +147,7 @@ class GpuBackend final : public ops::Backend {
   }
   [[nodiscard]] std::shared_ptr<ops::OutputMemory> allocate_output(std::size_t bytes) override {
     const ContextGuard held = device_->hold_context();
-    return device_->info().is_emulated ? ops::host_output(bytes)
+    return device_->info().is_emulated ? ops::Backend::allocate_output(bytes)
                                        : std::make_shared<DeviceOutput>(device_, bytes);
   }
 

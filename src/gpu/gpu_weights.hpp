@@ -13,10 +13,10 @@
 #include "fovea/precision.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/launch/pool.hpp"
+#include "ops/call.hpp"
 #include "ops/layer_norm/op.hpp"
 #include "ops/linear/op.hpp"
 #include "ops/patch_embed/op.hpp"
-#include "ops/weights.hpp"
 
 namespace fovea::gpu {
 

@@ -98,7 +98,8 @@ void Forward::layer_norm(const PreparedPtr& weights, const ScaledTensor& output)
 }
 
 void Forward::linear(Place place, std::int64_t layer, const PreparedPtr& weights,
-                     const ScaledTensor& input, const ScaledTensor& output, Epilogue epilogue) {
+                     const ScaledTensor& input, const ScaledTensor& output, Epilogue epilogue,
+                     bool norm) {
   executor_.run(ops::LinearCall{{.place = place,
                                  .layer = layer,
                                  .rows = rows_,
@@ -107,7 +108,9 @@ void Forward::linear(Place place, std::int64_t layer, const PreparedPtr& weights
                                  .epilogue = epilogue,
                                  .input = input.values.dtype,
                                  .output = output.values.dtype,
-                                 .row_scales = input.scaled()},
+                                 .row_scales = input.scaled(),
+                                 .norm = norm,
+                                 .eps = tower_.layer_norm_eps},
                                 *weights,
                                 input.values,
                                 output.values,
@@ -117,24 +120,11 @@ void Forward::linear(Place place, std::int64_t layer, const PreparedPtr& weights
 void Forward::norm_linear(Place place, std::int64_t layer, const PreparedPtr& norm,
                           const PreparedPtr& weights, const ScaledTensor& normed,
                           const ScaledTensor& output, Epilogue epilogue) {
-  if (norm != nullptr) {
+  const bool is_folded = norm == nullptr;
+  if (!is_folded) {
     layer_norm(norm, normed);
-    linear(place, layer, weights, normed, output, epilogue);
-    return;
   }
-  executor_.run(ops::LinearCall{{.place = place,
-                                 .layer = layer,
-                                 .rows = rows_,
-                                 .in = tower_.hidden,
-                                 .out = output.values.shape[1],
-                                 .epilogue = epilogue,
-                                 .input = x_.values.dtype,
-                                 .output = output.values.dtype,
-                                 .norm = true,
-                                 .eps = tower_.layer_norm_eps},
-                                *weights,
-                                x_.values,
-                                output.values});
+  linear(place, layer, weights, is_folded ? x_ : normed, output, epilogue, is_folded);
 }
 
 void Forward::attention(const ScaledTensor& qkv, const ScaledTensor& output) {

@@ -65,9 +65,10 @@ class Forward {
   };
 
   [[nodiscard]] Activations activations(const ops::TensorTypes& types) const;
+  /// `norm`: the layer's weights include a norm of its input.
   void linear(ops::Place place, std::int64_t layer, const ops::PreparedPtr& weights,
-              const ScaledTensor& input, const ScaledTensor& output,
-              ops::Epilogue epilogue = ops::Epilogue::kNone);
+              const ScaledTensor& input, const ScaledTensor& output, ops::Epilogue epilogue,
+              bool norm = false);
   /// Runs a linear layer that reads the stream's layer norm, which goes to `normed`. Without
   /// `norm`, the layer includes it.
   void norm_linear(ops::Place place, std::int64_t layer, const ops::PreparedPtr& norm,

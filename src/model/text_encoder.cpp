@@ -116,9 +116,9 @@ void TextEncoder::encode(std::span<const std::int32_t> ids, std::int64_t texts,
     }
     backend_->for_each(count(part), [&](std::size_t index) {
       for (std::size_t token = 0; token < count(text.tokens); ++token) {
-        const std::size_t at = index * count(text.tokens) + token;
-        store_sum(rows.at(tokens[at]), weights_->position.span().subspan(token * hidden, hidden),
-                  stream, input.data() + at * row_bytes);
+        const std::size_t place = index * count(text.tokens) + token;
+        store_sum(rows.at(tokens[place]), weights_->position.span().subspan(token * hidden, hidden),
+                  stream, input.data() + place * row_bytes);
       }
     });
     const ops::Batch batch{
@@ -133,7 +133,7 @@ void TextEncoder::encode(std::span<const std::int32_t> ids, std::int64_t texts,
     backend_->run(batch, [&](ops::Executor& executor, const ops::Slice& slice) {
       Forward forward(tower, stream, layers, executor, slice);
       const TensorView& x = forward.x().values;
-      executor.run(ops::CopyCall{{slice.input, stream, x.shape}, x});
+      executor.run(ops::ConvertCall{{slice.input, stream, x.shape}, x});
       forward.run_layers();
       executor.run(ops::ProjectCall{{.sequences = slice.images,
                                      .tokens = text.tokens,

@@ -71,7 +71,7 @@ class HostOutput final : public OutputMemory {
 
 }  // namespace
 
-std::shared_ptr<OutputMemory> host_output(std::size_t bytes) {
+std::shared_ptr<OutputMemory> Backend::allocate_output(std::size_t bytes) {
   return std::make_shared<HostOutput>(bytes);
 }
 

@@ -18,10 +18,8 @@
 #include "core/tensor_view.hpp"
 #include "fovea/precision.hpp"
 #include "fovea/preprocessing.hpp"
-#include "ops/image_shapes.hpp"
+#include "ops/call.hpp"
 #include "ops/operators.hpp"
-#include "ops/place.hpp"
-#include "ops/weights.hpp"
 
 namespace fovea::ops {
 
@@ -85,10 +83,10 @@ struct Slice {
   std::int64_t images = 0;
   const std::uint8_t* input = nullptr;
   std::byte* output = nullptr;
-  /// For activations: images * workspace_bytes_per_image, aligned to kBufferAlignment, not
+  /// Memory for activations: images * workspace_bytes_per_image, aligned to kBufferAlignment, not
   /// initialised.
   std::byte* workspace = nullptr;
-  /// Of its images, when the batch has grids.
+  /// Shapes of its images, when the batch has grids.
   ImageShapes shapes{};
 
   /// Rows of all its images, of which each has `tokens` unless they differ.
@@ -175,7 +173,7 @@ struct TensorTypes {
 /// Memory for results, on a backend's device, which it keeps alive. Thread-safe.
 class OutputMemory {
  public:
-  /// Of memory of the host.
+  /// The device of memory of the host.
   static constexpr int kHost = -1;
 
   OutputMemory() = default;
@@ -198,9 +196,9 @@ class Backend {
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;
 
-  /// For people: "cpu (avx512_bf16), bf16, 8 threads".
+  /// Words for people: "cpu (avx512_bf16), bf16, 8 threads".
   [[nodiscard]] virtual std::string description() const = 0;
-  /// Of images that a caller with many had best pass at once.
+  /// The number of images that a caller with many had best pass at once.
   [[nodiscard]] virtual std::int64_t preferred_batch() const = 0;
   /// What a user should know of runs so far, such as memory that ran short; each is told once.
   [[nodiscard]] virtual std::string take_note() = 0;
@@ -210,7 +208,7 @@ class Backend {
   [[nodiscard]] virtual TensorTypes types() const = 0;
 
   /// Whether this backend runs the problem: whether a layer can have its norm within, say.
-  [[nodiscard]] virtual Support can_run(const AskedProblem& problem) const = 0;
+  [[nodiscard]] virtual Support can_run(const BackendProblem& problem) const = 0;
 
   /// Copies weights into the backend's own form; the host memory may go afterwards. Thread-safe.
   /// Throws fovea::Error when their spans do not fit the shapes.
@@ -221,11 +219,12 @@ class Backend {
 
   /// Host memory for a Batch's input: where the device copies from such memory of its own accord
   /// (page-locked, on GPUs), `run` takes it as it is. Freed before the backend. Thread-safe.
-  [[nodiscard]] virtual HostBuffer allocate_input(std::size_t bytes) = 0;
+  [[nodiscard]] virtual HostBuffer allocate_input(std::size_t bytes) { return HostBuffer(bytes); }
 
-  /// Memory of the device for the output of batches that stays there. It may outlive the backend.
-  /// Throws fovea::Error when there is not enough. Thread-safe.
-  [[nodiscard]] virtual std::shared_ptr<OutputMemory> allocate_output(std::size_t bytes) = 0;
+  /// Memory of the device for the output of batches that stays there, which is the host's unless
+  /// the backend has its own. It may outlive the backend. Throws fovea::Error when there is not
+  /// enough. Thread-safe.
+  [[nodiscard]] virtual std::shared_ptr<OutputMemory> allocate_output(std::size_t bytes);
 
   /// Runs independent host tasks, such as preparing weights, on the backend's host threads.
   virtual void for_each(std::size_t count, const std::function<void(std::size_t)>& task) = 0;
@@ -240,14 +239,11 @@ class Backend {
   virtual void reset_profile() = 0;
   /// Seconds that a device of its own has computed for `run` since reset_profile, without the
   /// copies to and from it; 0 for backends that compute on the host.
-  [[nodiscard]] virtual double device_seconds() const = 0;
+  [[nodiscard]] virtual double device_seconds() const { return 0; }
 
  private:
   /// The weights are checked.
   [[nodiscard]] virtual PreparedPtr do_prepare(const Weights& weights) = 0;
 };
-
-/// OutputMemory of the host, for backends that compute there.
-[[nodiscard]] std::shared_ptr<OutputMemory> host_output(std::size_t bytes);
 
 }  // namespace fovea::ops

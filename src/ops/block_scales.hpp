@@ -30,7 +30,7 @@ struct BlockScales {
   std::int64_t rows = 0;
   std::int64_t width = 0;
 
-  /// Of a row.
+  /// Blocks of a row.
   [[nodiscard]] constexpr std::int64_t blocks() const { return divide_up(width, kScaleBlock); }
   [[nodiscard]] constexpr std::int64_t bytes() const {
     return divide_up(rows, kAtomRows) * divide_up(blocks(), kAtomBlocks) * kAtomBytes;

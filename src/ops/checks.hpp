@@ -13,7 +13,7 @@
 #include "core/error.hpp"
 #include "core/support.hpp"
 #include "core/tensor_view.hpp"
-#include "ops/image_shapes.hpp"
+#include "ops/call.hpp"
 
 namespace fovea::ops {
 
@@ -51,8 +51,8 @@ void check_problem(const Problem& problem) {
   }
 }
 
-/// As check_operand; the message is made only when it is needed, for this runs for every operator
-/// of every slice.
+/// The same as check_operand; the message is made only when it is needed, for this runs for every
+/// operator of every slice.
 template <typename Problem>
 void check_tensor(const Problem& problem, std::string_view what, const ConstTensorView& view,
                   DType dtype, std::initializer_list<std::int64_t> shape) {

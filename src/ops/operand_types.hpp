@@ -1,7 +1,7 @@
 // The types of what matrix products multiply, by precision, on every device.
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <cstddef>
 #include <iterator>
 #include <stdexcept>
@@ -30,21 +30,13 @@ struct OperandTypes {
   [[nodiscard]] constexpr bool row_scales() const { return normed == DType::kI8; }
 };
 
-/// Types in the order of Precision.
-inline constexpr auto kOperandTypes = [] {
-  std::array<OperandTypes, kPrecisions.size()> types;
-  for (const PrecisionInfo& info : kPrecisions) {
-    if (info.precision != Precision::kAuto) {
-      types.at(static_cast<std::size_t>(info.precision)) = {dtype_named(info.normed),
-                                                            dtype_named(info.inner)};
-    }
-  }
-  return types;
-}();
-
 /// `precision`: not kAuto.
-[[nodiscard]] constexpr const OperandTypes& operand_types(Precision precision) {
-  return kOperandTypes.at(static_cast<std::size_t>(precision));
+[[nodiscard]] constexpr OperandTypes operand_types(Precision precision) {
+  const PrecisionInfo& info = info_of(precision);
+  return {dtype_named(info.normed), dtype_named(info.inner)};
 }
+static_assert(std::ranges::all_of(kPrecisions, [](const PrecisionInfo& info) {
+  return info.precision == Precision::kAuto || size_of(operand_types(info.precision).inner) > 0;
+}));
 
 }  // namespace fovea::ops

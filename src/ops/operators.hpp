@@ -5,7 +5,6 @@
 
 #include "ops/attention/op.hpp"
 #include "ops/convert/op.hpp"
-#include "ops/copy/op.hpp"
 #include "ops/layer_norm/op.hpp"
 #include "ops/linear/op.hpp"
 #include "ops/patch_embed/op.hpp"
@@ -16,13 +15,13 @@ namespace fovea::ops {
 
 /// An operator with all that it is given.
 using Call = std::variant<PatchEmbedCall, LayerNormCall, LinearCall, AttentionCall, PoolCall,
-                          ProjectCall, CopyCall, ConvertCall>;
+                          ProjectCall, ConvertCall>;
 
 /// Weights of an operator as a model file gives them: float32 in host memory.
 using Weights =
     std::variant<PatchEmbedWeights, LayerNormWeights, LinearWeights, PoolWeights, ProjectWeights>;
 
 /// Problems that not every backend runs: whether it does is asked before weights are prepared.
-using AskedProblem = std::variant<PatchEmbedProblem, LinearProblem, PoolProblem, ProjectProblem>;
+using BackendProblem = std::variant<PatchEmbedProblem, LinearProblem, PoolProblem, ProjectProblem>;
 
 }  // namespace fovea::ops

@@ -7,14 +7,14 @@
 namespace fovea::ops {
 
 AxisWeights::AxisWeights(std::int64_t table, std::int64_t positions)
-    : most_(0),
+    : stride_(0),
       first_(static_cast<std::size_t>(positions)),
       count_(static_cast<std::size_t>(positions)) {
   const double scale = static_cast<double>(table) / static_cast<double>(positions);
   const double support = std::max(scale, 1.0);
-  most_ = static_cast<std::size_t>(
+  stride_ = static_cast<std::size_t>(
       std::min<double>(std::ceil(2 * support) + 1, static_cast<double>(table)));
-  weights_.resize(first_.size() * most_);
+  weights_.resize(first_.size() * stride_);
   std::vector<double> found;
   for (std::size_t position = 0; position < first_.size(); ++position) {
     const double centre = (static_cast<double>(position) + 0.5) * scale - 0.5;
@@ -31,7 +31,8 @@ AxisWeights::AxisWeights(std::int64_t table, std::int64_t positions)
       }
     }
     count_[position] = found.size();
-    std::ranges::transform(found, weights_.begin() + static_cast<std::ptrdiff_t>(position * most_),
+    std::ranges::transform(found,
+                           weights_.begin() + static_cast<std::ptrdiff_t>(position * stride_),
                            [&](double weight) { return static_cast<float>(weight / sum); });
   }
 }

@@ -20,14 +20,14 @@ class AxisWeights {
   [[nodiscard]] std::int64_t first(std::int64_t position) const {
     return first_[static_cast<std::size_t>(position)];
   }
-  /// Of the rows from the first on.
+  /// The weights of the rows from the first on.
   [[nodiscard]] std::span<const float> weights(std::int64_t position) const {
-    return std::span(weights_).subspan(static_cast<std::size_t>(position) * most_,
+    return std::span(weights_).subspan(static_cast<std::size_t>(position) * stride_,
                                        count_[static_cast<std::size_t>(position)]);
   }
 
  private:
-  std::size_t most_;  // weights of a position
+  std::size_t stride_;  // the most weights that a position has
   std::vector<std::int64_t> first_;
   std::vector<std::size_t> count_;
   std::vector<float> weights_;

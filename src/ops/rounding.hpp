@@ -35,12 +35,12 @@ struct FoldedPatchEmbed {
   std::vector<float> no_bias;   // [hidden]
   std::vector<float> position;  // [tokens, hidden], with the bias and what the shift adds
 
-  /// As long as this lives.
+  /// The projection, whose numbers live as long as this does.
   [[nodiscard]] LinearWeights projection() const;
 };
 
-/// Of products that take `pixels`: u8 as they are, with weights that are rounded to i8, or any
-/// float type of pixels less kPixelCentre. Rows of weights have `depth` numbers.
+/// Folds for products that take `pixels`: u8 as they are, with weights that are rounded to i8, or
+/// any float type of pixels less kPixelCentre. Rows of weights have `depth` numbers.
 [[nodiscard]] FoldedPatchEmbed fold_pixels(const PatchEmbedWeights& weights, DType pixels,
                                            std::int64_t depth);
 

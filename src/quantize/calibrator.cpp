@@ -9,8 +9,7 @@
 #include "core/dtype.hpp"
 #include "model/calibration.hpp"
 #include "model/layer_weights.hpp"
-#include "ops/place.hpp"
-#include "ops/weights.hpp"
+#include "ops/call.hpp"
 
 namespace fovea::quantize {
 namespace {

@@ -4,8 +4,6 @@
 #define HWY_TARGET_INCLUDE "quantize/gram_kernels.cpp"
 #include "quantize/gram_kernels.hpp"
 
-#include <algorithm>
-
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -19,55 +17,51 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Tag = hn::ScalableTag<float>;
 using V = hn::Vec<Tag>;
 
+/// Sums of a row of a tile.
+struct RowSums {
+  V s0;
+  V s1;
+  V s2;
+
+  HWY_INLINE void add(V a, V b0, V b1, V b2) {
+    s0 = hn::MulAdd(a, b0, s0);
+    s1 = hn::MulAdd(a, b1, s1);
+    s2 = hn::MulAdd(a, b2, s2);
+  }
+  HWY_INLINE void add_to(float* line) const {
+    const Tag tag;
+    const std::size_t lanes = hn::Lanes(tag);
+    hn::StoreU(hn::Add(hn::LoadU(tag, line), s0), tag, line);
+    hn::StoreU(hn::Add(hn::LoadU(tag, line + lanes), s1), tag, line + lanes);
+    hn::StoreU(hn::Add(hn::LoadU(tag, line + 2 * lanes), s2), tag, line + 2 * lanes);
+  }
+};
+
 // gram[i .. i + 4)[j .. j + 3 vectors) += sum over rows.
 HWY_INLINE void gram_tile(const float* HWY_RESTRICT x, std::size_t rows, std::size_t width,
                           std::size_t i, std::size_t j, float* HWY_RESTRICT gram) {
   const Tag tag;
   const std::size_t lanes = hn::Lanes(tag);
-  V s00 = hn::Zero(tag);
-  V s01 = s00;
-  V s02 = s00;
-  V s10 = s00;
-  V s11 = s00;
-  V s12 = s00;
-  V s20 = s00;
-  V s21 = s00;
-  V s22 = s00;
-  V s30 = s00;
-  V s31 = s00;
-  V s32 = s00;
+  const V zero = hn::Zero(tag);
+  RowSums row0{zero, zero, zero};
+  RowSums row1 = row0;
+  RowSums row2 = row0;
+  RowSums row3 = row0;
   for (std::size_t row = 0; row < rows; ++row) {
     const float* line = x + row * width;
     const V b0 = hn::LoadU(tag, line + j);
     const V b1 = hn::LoadU(tag, line + j + lanes);
     const V b2 = hn::LoadU(tag, line + j + 2 * lanes);
-    V a = hn::Set(tag, line[i]);
-    s00 = hn::MulAdd(a, b0, s00);
-    s01 = hn::MulAdd(a, b1, s01);
-    s02 = hn::MulAdd(a, b2, s02);
-    a = hn::Set(tag, line[i + 1]);
-    s10 = hn::MulAdd(a, b0, s10);
-    s11 = hn::MulAdd(a, b1, s11);
-    s12 = hn::MulAdd(a, b2, s12);
-    a = hn::Set(tag, line[i + 2]);
-    s20 = hn::MulAdd(a, b0, s20);
-    s21 = hn::MulAdd(a, b1, s21);
-    s22 = hn::MulAdd(a, b2, s22);
-    a = hn::Set(tag, line[i + 3]);
-    s30 = hn::MulAdd(a, b0, s30);
-    s31 = hn::MulAdd(a, b1, s31);
-    s32 = hn::MulAdd(a, b2, s32);
+    row0.add(hn::Set(tag, line[i]), b0, b1, b2);
+    row1.add(hn::Set(tag, line[i + 1]), b0, b1, b2);
+    row2.add(hn::Set(tag, line[i + 2]), b0, b1, b2);
+    row3.add(hn::Set(tag, line[i + 3]), b0, b1, b2);
   }
-  const auto add = [&](std::size_t row, V c0, V c1, V c2) HWY_ATTR {
-    float* line = gram + (i + row) * width + j;
-    hn::StoreU(hn::Add(hn::LoadU(tag, line), c0), tag, line);
-    hn::StoreU(hn::Add(hn::LoadU(tag, line + lanes), c1), tag, line + lanes);
-    hn::StoreU(hn::Add(hn::LoadU(tag, line + 2 * lanes), c2), tag, line + 2 * lanes);
-  };
-  add(0, s00, s01, s02);
-  add(1, s10, s11, s12);
-  add(2, s20, s21, s22);
-  add(3, s30, s31, s32);
+  float* const first = gram + i * width + j;
+  row0.add_to(first);
+  row1.add_to(first + width);
+  row2.add_to(first + 2 * width);
+  row3.add_to(first + 3 * width);
 }
 
 HWY_INLINE void gram_element(const float* x, std::size_t rows, std::size_t width, std::size_t i,

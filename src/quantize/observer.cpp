@@ -48,19 +48,13 @@ class ObservingBackend final : public ops::Backend {
   [[nodiscard]] int threads() const override { return inner_->threads(); }
   [[nodiscard]] ops::TensorTypes types() const override { return inner_->types(); }
 
-  [[nodiscard]] Support can_run(const ops::AskedProblem& problem) const override {
+  [[nodiscard]] Support can_run(const ops::BackendProblem& problem) const override {
     const auto* const linear = std::get_if<ops::LinearProblem>(&problem);
     return linear != nullptr && linear->norm
                ? Support{"the inputs of the layer are observed, so its norm must come before it"}
                : inner_->can_run(problem);
   }
 
-  [[nodiscard]] HostBuffer allocate_input(std::size_t bytes) override {
-    return inner_->allocate_input(bytes);
-  }
-  [[nodiscard]] std::shared_ptr<ops::OutputMemory> allocate_output(std::size_t bytes) override {
-    return inner_->allocate_output(bytes);
-  }
   void for_each(std::size_t count, const std::function<void(std::size_t)>& task) override {
     inner_->for_each(count, task);
   }
@@ -86,7 +80,6 @@ class ObservingBackend final : public ops::Backend {
   [[nodiscard]] std::string take_note() override { return inner_->take_note(); }
   [[nodiscard]] ops::Profile profile() const override { return inner_->profile(); }
   void reset_profile() override { inner_->reset_profile(); }
-  [[nodiscard]] double device_seconds() const override { return inner_->device_seconds(); }
 
  private:
   [[nodiscard]] ops::PreparedPtr do_prepare(const ops::Weights& weights) override {
@@ -112,7 +105,7 @@ void Observations::add(ops::Place place, std::size_t layer, const ImageRange& im
   const auto width = static_cast<std::size_t>(input.shape[1]);
   const auto* const x = input.as<float>();
   std::unique_lock lock(mutex_);
-  Entry& target = entries_[place][layer];
+  Entry& target = entries_[{place, layer}];
   turn_.wait(lock, [&] { return given_up_ || target.images >= images.first; });
   if (given_up_) {
     std::rethrow_exception(given_up_);
@@ -154,10 +147,8 @@ void Observations::give_up(std::exception_ptr reason) {
 
 const InputStatistics& Observations::at(ops::Place place, std::size_t layer) const {
   const std::lock_guard lock(mutex_);
-  if (const auto found = entries_.find(place); found != entries_.end()) {
-    if (const auto entry = found->second.find(layer); entry != found->second.end()) {
-      return entry->second.statistics;
-    }
+  if (const auto found = entries_.find({place, layer}); found != entries_.end()) {
+    return found->second.statistics;
   }
   fail("calibration: no inputs of {} in layer {} were observed", to_string(place), layer);
 }

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "ops/backend.hpp"
@@ -44,7 +45,7 @@ class Observations {
   mutable std::mutex mutex_;
   std::condition_variable turn_;
   std::exception_ptr given_up_;
-  std::map<ops::Place, std::map<std::size_t, Entry>> entries_;
+  std::map<std::pair<ops::Place, std::size_t>, Entry> entries_;
 };
 
 /// `inner` must keep its tensors as f32 in host memory. `observations` must outlive the backend.

@@ -16,8 +16,8 @@
 #include "core/dtype.hpp"
 #include "fovea/c/kernels.h"
 #include "fovea/c/operators.h"
-#include "ops/reference/judge.hpp"
 #include "ops/reference/rows.hpp"
+#include "tests/ops/compared.hpp"
 
 namespace fovea::c::testing {
 namespace {

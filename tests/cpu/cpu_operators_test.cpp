@@ -403,7 +403,7 @@ TEST_P(OperatorTest, CopiesAreTheSameBytes) {
   for (const DType type : {DType::kF32, DType::kBF16}) {
     const Matrix input = random_matrix(random_, type, 37, 24);
     Matrix got = poisoned(type, 37, 24);
-    run([&](Executor& executor) { executor.run(CopyCall{input.view, got.view}); });
+    run([&](Executor& executor) { executor.run(ConvertCall{input.view, got.view}); });
     EXPECT_EQ(std::memcmp(got.view.data, input.view.data, 37 * 24 * size_of(type)), 0);
   }
 }

@@ -13,9 +13,9 @@
 
 #include "core/dtype.hpp"
 #include "core/tensor_view.hpp"
-#include "ops/reference/judge.hpp"
 #include "ops/reference/reference_backend.hpp"
 #include "ops/reference/tensors.hpp"
+#include "tests/ops/compared.hpp"
 
 namespace fovea::cpu {
 

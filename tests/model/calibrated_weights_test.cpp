@@ -95,7 +95,7 @@ class KeepingBackend final : public ops::Backend {
             .inner = DType::kI8,
             .row_scales = true};
   }
-  [[nodiscard]] Support can_run(const ops::AskedProblem&) const override { return {}; }
+  [[nodiscard]] Support can_run(const ops::BackendProblem&) const override { return {}; }
 
   void for_each(std::size_t count, const std::function<void(std::size_t)>& task) override {
     for (std::size_t i = 0; i < count; ++i) {
@@ -116,13 +116,8 @@ class KeepingBackend final : public ops::Backend {
   }
   [[nodiscard]] std::int64_t preferred_batch() const override { return 1; }
   [[nodiscard]] std::string take_note() override { return {}; }
-  [[nodiscard]] HostBuffer allocate_input(std::size_t bytes) override { return HostBuffer(bytes); }
-  [[nodiscard]] std::shared_ptr<ops::OutputMemory> allocate_output(std::size_t bytes) override {
-    return ops::host_output(bytes);
-  }
   [[nodiscard]] ops::Profile profile() const override { return {}; }
   void reset_profile() override {}
-  [[nodiscard]] double device_seconds() const override { return 0; }
 
   std::vector<Norm> norms;      // the one behind the layers, then two a layer
   std::vector<Linear> linears;  // qkv, out, fc1, fc2 of each layer

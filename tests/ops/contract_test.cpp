@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "ops/reference/judge.hpp"
+#include "tests/ops/compared.hpp"
 
 namespace fovea::ops::reference {
 namespace {

@@ -17,7 +17,7 @@
 #include "gpu/launch/norm.hpp"
 #include "kernels/gemm/gemm_params.hpp"
 #include "kernels/variants.hpp"
-#include "ops/weights.hpp"
+#include "ops/call.hpp"
 
 namespace fovea::gpu {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "gpu/device/device.hpp"
 #include "gpu/launch/launch.hpp"
-#include "ops/image_shapes.hpp"
+#include "ops/call.hpp"
 
 namespace fovea::gpu {
 

@@ -17,9 +17,9 @@ void run(const AttentionCall& call, gpu::GpuExecutor& executor) {
   }
   // Kernels of attention add keys in orders of their own, and an image's result must not depend on
   // how many there are: all slices take the kernel that suits many.
-  AttentionProblem many = call.problem;
-  many.batch = kManyImages;
-  const gpu::AttentionChoice choice = executor.planner().attention(many);
+  AttentionProblem planned = call.problem;
+  planned.batch = kManyImages;
+  const gpu::AttentionChoice choice = executor.planner().attention(planned);
   executor.note(choice.notice);
   executor.launch(attention_launch(executor.device(), call.problem, call.operands, choice.plan));
 }

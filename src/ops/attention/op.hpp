@@ -1,17 +1,7 @@
 // Attention: softmax(scale Q K^T) V for every sequence and head.
 #pragma once
 
-#include <compare>
-#include <cstdint>
-#include <string>
-
-#include "core/address.hpp"
-#include "core/dtype.hpp"
-#include "core/support.hpp"
-#include "core/tensor_view.hpp"
-#include "ops/devices.hpp"
-#include "ops/image_shapes.hpp"
-#include "ops/place.hpp"
+#include "ops/call.hpp"
 
 namespace fovea::ops {
 
@@ -53,7 +43,7 @@ struct AttentionOperands {
   Address k = 0;
   Address v = 0;
   Address o = 0;
-  /// With varlen: batch + 1 int32 each, the first of them 0.
+  /// Starts of sequences, with varlen: batch + 1 int32 each, the first of them 0.
   Address cu_seqlens_q = 0;
   Address cu_seqlens_k = 0;
 };
@@ -70,14 +60,13 @@ struct AttentionCall {
 [[nodiscard]] AttentionProblem packed_attention(std::int64_t images, std::int64_t tokens,
                                                 std::int64_t heads, std::int64_t head_dim,
                                                 double scale, DType type);
-/// Its operands.
+/// The operands of such a problem.
 [[nodiscard]] AttentionOperands packed_operands(const AttentionProblem& problem, Address qkv,
                                                 Address output);
 
 /// "attention (2,12/4,196x300,64) causal bf16": batch, heads of q and of k, lengths, head
 /// dimension.
 [[nodiscard]] std::string to_string(const AttentionProblem& problem);
-/// Whether the problem makes sense on any device.
 [[nodiscard]] Support valid(const AttentionProblem& problem);
 
 /// The call of a packed_attention problem; throws fovea::Error when it is none or its operands have
@@ -87,16 +76,12 @@ struct AttentionCall {
                                                   const TensorView& output,
                                                   const ImageShapes& shapes = {});
 
-/// Throws fovea::Error unless the problem makes sense and the operands fit it.
 void check(const AttentionCall& call);
 
-// Parts for each device; what they get is checked.
 void run(const AttentionCall& call, cpu::CpuExecutor& executor);
 void run(const AttentionCall& call, gpu::GpuExecutor& executor);
 void run(const AttentionCall& call, reference::ReferenceExecutor& executor);
-
-// Parts for tensors that somebody else holds; problems make sense, and operands have memory. On a
-// GPU the caller may force a level (gpu/launch/attention.hpp).
+// Callers that hold tensors of a GPU may force a level (gpu/launch/attention.hpp).
 void run(const AttentionProblem& problem, const AttentionOperands& operands,
          const cpu::HostThreads& threads);
 

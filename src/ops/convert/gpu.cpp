@@ -1,4 +1,4 @@
-// Results in another type on a GPU: which kernel takes the types, and its grid.
+// Tensors in another type or place on a GPU: which kernel takes the types, and its grid.
 #include "ops/convert/gpu.hpp"
 
 #include <optional>

@@ -1,8 +1,9 @@
-// Results in another type: what fits together.
+// Tensors in another type or place: what fits together, and rounding from float64.
 #include "ops/convert/op.hpp"
 
 #include "core/error.hpp"
 #include "ops/checks.hpp"
+#include "ops/reference/tensors.hpp"
 
 namespace fovea::ops {
 
@@ -12,10 +13,16 @@ void check(const ConvertCall& call) {
   if (input.data == nullptr) {
     fail("convert: no memory for input");
   }
-  if (type != DType::kF16 && type != DType::kF32) {
+  if (type != input.dtype && type != DType::kF16 && type != DType::kF32) {
     fail("convert: unsupported output type {}; expected f16 or f32", to_string(type));
   }
   check_operand("convert", "output", call.output, type, {input.shape[0], input.shape[1]});
+}
+
+void run(const ConvertCall& call, reference::ReferenceExecutor& /*executor*/) {
+  for (std::int64_t i = 0; i < call.input.shape.elements(); ++i) {
+    reference::store(call.output, i, reference::load(call.input, i));
+  }
 }
 
 }  // namespace fovea::ops

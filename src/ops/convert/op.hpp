@@ -1,14 +1,12 @@
-// Results in another type.
+// Tensors in another type or place.
 #pragma once
 
-#include "core/tensor_view.hpp"
-#include "ops/devices.hpp"
-#include "ops/place.hpp"
+#include "ops/call.hpp"
 
 namespace fovea::ops {
 
-/// The same values as f16 or f32, rounded to nearest even: both [rows, width], the input of the
-/// stream's type or f32. What f16 does not hold becomes infinite.
+/// The same values elsewhere, both [rows, width]: as they are, or those of the stream's type or f32
+/// as f16 or f32, rounded to nearest even. What f16 does not hold becomes infinite.
 struct ConvertCall {
   ConstTensorView input;
   TensorView output;
@@ -16,10 +14,8 @@ struct ConvertCall {
   [[nodiscard]] static Place place() { return Place::kOther; }
 };
 
-/// Throws fovea::Error unless the operands fit together.
 void check(const ConvertCall& call);
 
-// Parts for each device; what they get is checked.
 void run(const ConvertCall& call, cpu::CpuExecutor& executor);
 void run(const ConvertCall& call, gpu::GpuExecutor& executor);
 void run(const ConvertCall& call, reference::ReferenceExecutor& executor);

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "core/convert.hpp"
 #include "core/divide_up.hpp"
-#include "cpu/convert.hpp"
 #include "cpu/cpu_executor.hpp"
 #include "cpu/host_threads.hpp"
 #include "cpu/row_kernels.hpp"
@@ -23,7 +23,7 @@ void norm_rows(const LayerNormProblem& problem, const LayerNormOperands& operand
       cpu::at(pointer<const void>(operands.input), first * problem.width, problem.input);
   if (problem.input != DType::kF32) {
     float* const wide = grown(worker.wide[0], count);
-    cpu::widen(input, problem.input, count, 1.0F, wide);
+    widen(input, problem.input, count, 1.0F, wide);
     input = wide;
   }
   void* const output =
@@ -41,7 +41,7 @@ void norm_rows(const LayerNormProblem& problem, const LayerNormOperands& operand
        .width = problem.width,
        .eps = static_cast<float>(problem.eps)});
   if (!direct) {
-    cpu::narrow(wide, count, problem.output, output);
+    narrow(wide, count, problem.output, output);
   }
 }
 

@@ -1,10 +1,12 @@
-// LayerNorm: what it prints, and what makes sense.
+// LayerNorm: checks, words, and the reference in float64.
 #include "ops/layer_norm/op.hpp"
 
 #include <fmt/format.h>
 
 #include "core/error.hpp"
 #include "ops/checks.hpp"
+#include "ops/reference/reference_backend.hpp"
+#include "ops/reference/tensors.hpp"
 
 namespace fovea::ops {
 
@@ -39,6 +41,21 @@ void check(const LayerNormCall& call) {
 void check_weights(const LayerNormWeights& weights) {
   check_length("a layer norm's bias", weights.bias.size(),
                static_cast<std::int64_t>(weights.weight.size()));
+}
+
+void run(const LayerNormCall& call, reference::ReferenceExecutor& /*executor*/) {
+  const LayerNormProblem& problem = call.problem;
+  const auto& weights = reference::kept<LayerNormWeights>(call.weights);
+  for (std::int64_t row = 0; row < problem.rows; ++row) {
+    reference::store_row(call.output, row,
+                         reference::forward(weights, problem.eps,
+                                            reference::read_row(call.input, row, problem.width)));
+  }
+}
+
+void keep(LayerNormWeights& weights, reference::Storage& storage) {
+  storage.keep(weights.weight);
+  storage.keep(weights.bias);
 }
 
 }  // namespace fovea::ops

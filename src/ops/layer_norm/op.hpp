@@ -1,18 +1,7 @@
 // LayerNorm: (x - mean) / sqrt(variance + eps) * weight + bias over each row.
 #pragma once
 
-#include <compare>
-#include <cstdint>
-#include <span>
-#include <string>
-
-#include "core/address.hpp"
-#include "core/dtype.hpp"
-#include "core/support.hpp"
-#include "core/tensor_view.hpp"
-#include "ops/devices.hpp"
-#include "ops/place.hpp"
-#include "ops/weights.hpp"
+#include "ops/call.hpp"
 
 namespace fovea::ops {
 
@@ -35,7 +24,7 @@ struct LayerNormOperands {
   Address bias = 0;       // f32 (width)
   Address output = 0;     // (rows, width); may be the input when the types are the same
   Address row_scale = 0;  // f32 (rows), when the problem has row scales
-  /// Of an output of kMXFP8: where the scales of its blocks go (ops/block_scales.hpp).
+  /// Where the scales of the blocks go, of an output of kMXFP8 (ops/block_scales.hpp).
   Address block_scales = 0;
 };
 
@@ -56,24 +45,16 @@ struct LayerNormCall {
 };
 
 [[nodiscard]] std::string to_string(const LayerNormProblem& problem);
-/// Whether the problem makes sense on any device.
 [[nodiscard]] Support valid(const LayerNormProblem& problem);
-
-/// Throws fovea::Error unless the problem makes sense and the operands fit it.
 void check(const LayerNormCall& call);
-/// Throws fovea::Error when a span's length does not fit the shapes.
 void check_weights(const LayerNormWeights& weights);
 
-// Parts for each device; what they get is checked.
 void run(const LayerNormCall& call, cpu::CpuExecutor& executor);
 void run(const LayerNormCall& call, gpu::GpuExecutor& executor);
 void run(const LayerNormCall& call, reference::ReferenceExecutor& executor);
 [[nodiscard]] PreparedPtr prepare(const LayerNormWeights& weights, const cpu::CpuTypes& types);
 [[nodiscard]] PreparedPtr prepare(const LayerNormWeights& weights, gpu::Uploader& uploader);
-/// Has the spans point to copies in `storage`.
 void keep(LayerNormWeights& weights, reference::Storage& storage);
-
-// Parts for tensors that somebody else holds; problems make sense, and operands have memory.
 void run(const LayerNormProblem& problem, const LayerNormOperands& operands,
          const cpu::HostThreads& threads);
 void run(const LayerNormProblem& problem, const LayerNormOperands& operands,

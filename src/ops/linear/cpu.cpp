@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "core/convert.hpp"
 #include "core/divide_up.hpp"
-#include "cpu/convert.hpp"
 #include "cpu/cpu_executor.hpp"
 #include "cpu/host_threads.hpp"
 #include "cpu/isa.hpp"
@@ -28,8 +28,8 @@ const void* as_product(Address data, DType from, DType to, std::int64_t count,
   float* const wide = grown(buffer, count);
   threads.share(divide_up(count, kWidenBlock), [&](std::int64_t index) {
     const std::int64_t first = index * kWidenBlock;
-    cpu::widen(cpu::at(numbers, first, from), from, std::min(kWidenBlock, count - first), 1.0F,
-               wide + first);
+    widen(cpu::at(numbers, first, from), from, std::min(kWidenBlock, count - first), 1.0F,
+          wide + first);
   });
   return wide;
 }
@@ -39,8 +39,8 @@ const void* scaled(const LinearProblem& problem, const LinearOperands& operands,
                    AlignedBuffer<float>& buffer) {
   float* const wide = grown(buffer, problem.out * problem.in);
   for (std::int64_t o = 0; o < problem.out; ++o) {
-    cpu::widen(pointer<const std::int8_t>(operands.weight) + o * problem.in, DType::kI8, problem.in,
-               pointer<const float>(operands.scale)[o], wide + o * problem.in);
+    widen(pointer<const std::int8_t>(operands.weight) + o * problem.in, DType::kI8, problem.in,
+          pointer<const float>(operands.scale)[o], wide + o * problem.in);
   }
   return wide;
 }
@@ -90,24 +90,24 @@ Support can_run(const LinearProblem& problem, const cpu::CpuTypes& types) {
 
 void run(const LinearProblem& problem, const LinearOperands& operands,
          const cpu::HostThreads& threads) {
-  cpu::Worker& own = cpu::HostThreads::worker();  // its memory is shared by all threads here
+  cpu::Worker& worker = cpu::HostThreads::worker();  // its memory is shared by all threads here
   const bool bytes = problem.input == DType::kU8;
   const DType type = bytes ? DType::kF32 : cpu::product_type(problem.input);
   const std::int64_t count = problem.rows * problem.out;
   const void* const x = as_product(operands.input, problem.input, type, problem.rows * problem.in,
-                                   threads, own.wide[0]);
-  const void* const weight = bytes ? scaled(problem, operands, own.wide[1])
+                                   threads, worker.wide[0]);
+  const void* const weight = bytes ? scaled(problem, operands, worker.wide[1])
                                    : as_product(operands.weight, problem.input, type,
-                                                problem.out * problem.in, threads, own.wide[1]);
+                                                problem.out * problem.in, threads, worker.wide[1]);
   const bool direct = type == problem.output || problem.output == DType::kF32;
   cpu::Finish finish{.epilogue = problem.epilogue,
                      .output_type = direct ? problem.output : DType::kF32,
                      .output = pointer<void>(operands.output),
                      .output_stride = problem.out};
   if (!direct || (problem.epilogue == Epilogue::kResidual && problem.output != DType::kF32)) {
-    float* const wide = grown(own.wide[2], count);
+    float* const wide = grown(worker.wide[2], count);
     if (problem.epilogue == Epilogue::kResidual) {
-      cpu::widen(finish.output, problem.output, count, 1.0F, wide);
+      widen(finish.output, problem.output, count, 1.0F, wide);
     }
     finish.output = wide;
     finish.output_type = DType::kF32;
@@ -115,12 +115,12 @@ void run(const LinearProblem& problem, const LinearOperands& operands,
   const cpu::TileKernel& kernel = cpu::tile_kernel(type);
   if (const auto* const bias = pointer<const float>(operands.bias); bias != nullptr) {
     const std::int64_t padded = divide_up(problem.out, kernel.columns) * kernel.columns;
-    float* const whole_panels = grown(own.wide[3], padded);
+    float* const whole_panels = grown(worker.wide[3], padded);
     std::fill(std::copy_n(bias, problem.out, whole_panels), whole_panels + padded, 0.0F);
     finish.bias = whole_panels;
   }
   const std::int64_t depth = units_of(kernel, problem.in);
-  cpu::Unit* const panels = grown(own.keys, panels_size(kernel, problem.out, depth));
+  cpu::Unit* const panels = grown(worker.keys, panels_size(kernel, problem.out, depth));
   const cpu::Product product(kernel, {x, type, problem.in, problem.rows, problem.in}, panels,
                              problem.out, finish);
   threads.share(product.column_panels(), [&](std::int64_t panel) {
@@ -131,12 +131,12 @@ void run(const LinearProblem& problem, const LinearOperands& operands,
                  cpu::HostThreads::worker().converted, panels + column * depth);
   });
   run_shared(
-      product, threads.count(), [&](std::int64_t units) { return grown(own.rows, units); },
+      product, threads.count(), [&](std::int64_t units) { return grown(worker.rows, units); },
       [&](std::int64_t tasks, const auto& task) { threads.share(tasks, task); },
       []() -> auto& { return cpu::HostThreads::worker().converted; });
   if (finish.output_type != problem.output) {
-    cpu::narrow(static_cast<const float*>(finish.output), count, problem.output,
-                pointer<void>(operands.output));
+    narrow(static_cast<const float*>(finish.output), count, problem.output,
+           pointer<void>(operands.output));
   }
 }
 

@@ -1,20 +1,18 @@
-// Linear layers: what they print, and what makes sense.
+// Linear layers: checks, words, and the reference in float64.
 #include "ops/linear/op.hpp"
-
-#include <array>
-#include <string_view>
 
 #include <fmt/format.h>
 
 #include "core/error.hpp"
 #include "ops/checks.hpp"
+#include "ops/reference/reference_backend.hpp"
+#include "ops/reference/rows.hpp"
+#include "ops/reference/tensors.hpp"
 
 namespace fovea::ops {
 
-std::string_view to_string(Epilogue epilogue) {
-  constexpr std::array<std::string_view, 4> kNames = {"none", "gelu_tanh", "gelu_erf", "residual"};
-  return kNames.at(static_cast<std::size_t>(epilogue));
-}
+using reference::at;
+using reference::forward;
 
 std::string to_string(const LinearProblem& problem) {
   return fmt::format("linear {}: [{}, {}] {}{} x [{}, {}]^T -> {}, {}", to_string(problem.place),
@@ -58,6 +56,34 @@ void check_weights(const LinearWeights& weights) {
     check_weights(weights.norm);
     check_length("the norm before a linear layer", weights.norm.weight.size(), weights.in);
   }
+}
+
+void run(const LinearCall& call, reference::ReferenceExecutor& /*executor*/) {
+  const LinearProblem& problem = call.problem;
+  const auto& weights = reference::kept<LinearWeights>(call.weights);
+  for (std::int64_t row = 0; row < problem.rows; ++row) {
+    reference::Vector x = reference::read_row(call.input, row, problem.in);
+    if (problem.norm) {
+      x = forward(weights.norm, problem.eps, x);
+    }
+    reference::Vector y = forward(weights, x);
+    for (std::int64_t o = 0; o < problem.out; ++o) {
+      if (problem.epilogue == Epilogue::kGeluTanh) {
+        y[at(o)] = reference::gelu_tanh(y[at(o)]);
+      } else if (problem.epilogue == Epilogue::kGeluErf) {
+        y[at(o)] = reference::gelu_erf(y[at(o)]);
+      } else if (problem.epilogue == Epilogue::kResidual) {
+        y[at(o)] += reference::load(call.output, row * problem.out + o);
+      }
+    }
+    reference::store_row(call.output, row, y);
+  }
+}
+
+void keep(LinearWeights& weights, reference::Storage& storage) {
+  storage.keep(weights.weight);
+  storage.keep(weights.bias);
+  keep(weights.norm, storage);
 }
 
 }  // namespace fovea::ops

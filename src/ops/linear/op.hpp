@@ -1,19 +1,8 @@
 // Linear layers: epilogue(x W^T + bias).
 #pragma once
 
-#include <compare>
-#include <cstdint>
-#include <span>
-#include <string>
-
-#include "core/address.hpp"
-#include "core/dtype.hpp"
-#include "core/support.hpp"
-#include "core/tensor_view.hpp"
-#include "ops/devices.hpp"
+#include "ops/call.hpp"
 #include "ops/layer_norm/op.hpp"
-#include "ops/place.hpp"
-#include "ops/weights.hpp"
 
 namespace fovea::ops {
 
@@ -24,6 +13,12 @@ enum class Epilogue : std::uint8_t {
   kGeluErf,   // output = y / 2 * (1 + erf(y / sqrt(2)))
   kResidual,  // output += y
 };
+/// Names in the order of Epilogue.
+inline constexpr std::string_view kEpilogueNames[] = {"none", "gelu_tanh", "gelu_erf", "residual"};
+
+[[nodiscard]] constexpr std::string_view to_string(Epilogue epilogue) {
+  return kEpilogueNames[static_cast<std::size_t>(epilogue)];
+}
 
 /// output = epilogue(input W^T + bias).
 ///   input [rows, in], W [out, in], bias [out] -> output [rows, out]
@@ -81,31 +76,20 @@ struct LinearCall {
   [[nodiscard]] Place place() const { return problem.place; }
 };
 
-/// "gelu_tanh".
-[[nodiscard]] std::string_view to_string(Epilogue epilogue);
 /// "linear fc1: [784, 768] bf16 x [3072, 768]^T -> bf16, gelu_tanh".
 [[nodiscard]] std::string to_string(const LinearProblem& problem);
-/// Whether the problem makes sense on any device.
 [[nodiscard]] Support valid(const LinearProblem& problem);
-
-/// Throws fovea::Error unless the problem makes sense and the operands fit it.
 void check(const LinearCall& call);
-/// Throws fovea::Error when a span's length does not fit the shapes.
 void check_weights(const LinearWeights& weights);
 
-// Parts for each device; what they get is checked.
 void run(const LinearCall& call, cpu::CpuExecutor& executor);
 void run(const LinearCall& call, gpu::GpuExecutor& executor);
 void run(const LinearCall& call, reference::ReferenceExecutor& executor);
 [[nodiscard]] PreparedPtr prepare(const LinearWeights& weights, const cpu::CpuTypes& types);
 [[nodiscard]] PreparedPtr prepare(const LinearWeights& weights, gpu::Uploader& uploader);
-/// Has the spans point to copies in `storage`.
 void keep(LinearWeights& weights, reference::Storage& storage);
-/// Whether a backend of the device runs the problem.
 [[nodiscard]] Support can_run(const LinearProblem& problem, const cpu::CpuTypes& types);
 [[nodiscard]] Support can_run(const LinearProblem& problem, const gpu::Device& device);
-
-// Parts for tensors that somebody else holds; problems make sense, and operands have memory.
 void run(const LinearProblem& problem, const LinearOperands& operands,
          const cpu::HostThreads& threads);
 void run(const LinearProblem& problem, const LinearOperands& operands, gpu::CallerStream& stream);

@@ -1,6 +1,4 @@
 // The patch embedding on a GPU.
-#include <utility>
-
 #include "gpu/caller_stream.hpp"
 #include "gpu/gpu_executor.hpp"
 #include "gpu/gpu_weights.hpp"

@@ -1,12 +1,73 @@
-// The patch embedding: what it prints, and what makes sense.
+// The patch embedding: checks, words, and the reference in float64.
 #include "ops/patch_embed/op.hpp"
+
+#include <cstddef>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "core/error.hpp"
 #include "ops/checks.hpp"
+#include "ops/reference/reference_backend.hpp"
+#include "ops/reference/tensors.hpp"
 
 namespace fovea::ops {
+namespace {
+
+using reference::at;
+using reference::Vector;
+
+/// The position of each row of an image of height x width patches: (height * width, hidden).
+Vector positions(const PatchEmbedProblem& problem, const PatchEmbedWeights& weights,
+                 std::int64_t height, std::int64_t width) {
+  const std::int64_t side = problem.position_side;
+  Vector found(at(height * width * problem.hidden));
+  for (std::int64_t patch = 0; patch < height * width; ++patch) {
+    const Vector down = reference::interpolation(patch / width, height, side);
+    const Vector across = reference::interpolation(patch % width, width, side);
+    for (std::int64_t cell = 0; cell < side * side; ++cell) {
+      const double weight = down[at(cell / side)] * across[at(cell % side)];
+      for (std::int64_t o = 0; weight > 0 && o < problem.hidden; ++o) {
+        found[at(patch * problem.hidden + o)] +=
+            weight * weights.position[at(cell * problem.hidden + o)];
+      }
+    }
+  }
+  return found;
+}
+
+template <typename View>
+View rows_from(const View& view, std::int64_t first, std::int64_t width) {
+  View rows = view;
+  rows.data =
+      view.template as<std::byte>() + static_cast<std::size_t>(first * width) * size_of(view.dtype);
+  return rows;
+}
+
+/// The patch embedding of images that are all alike, in float64.
+void embed(const PatchEmbedProblem& problem, const PatchEmbedWeights& weights,
+           const ConstTensorView& patches, const TensorView& tokens) {
+  for (std::int64_t i = 0; i < problem.images * problem.prefix * problem.hidden; ++i) {
+    const std::int64_t width = problem.prefix * problem.hidden;
+    const std::int64_t image = i / width * (problem.prefix + problem.tokens) * problem.hidden;
+    reference::store(tokens, image + i % width, weights.prefix[at(i % width)]);
+  }
+  for (std::int64_t row = 0; row < problem.patches(); ++row) {
+    Vector x = reference::read_row(patches, row, problem.patch_elements);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      x[i] = x[i] * weights.scale[i % 3] + weights.shift[i % 3];
+    }
+    const Vector y = reference::forward(weights.projection, x);
+    const std::int64_t position = row % problem.tokens * problem.hidden;
+    const std::int64_t target = row + (row / problem.tokens + 1) * problem.prefix;
+    for (std::int64_t o = 0; o < problem.hidden; ++o) {
+      reference::store(tokens, target * problem.hidden + o,
+                       y[at(o)] + weights.position[at(position + o)]);
+    }
+  }
+}
+
+}  // namespace
 
 std::string to_string(const PatchEmbedProblem& problem) {
   return fmt::format(
@@ -65,6 +126,35 @@ void check_weights(const PatchEmbedWeights& weights) {
     fail("{} numbers of tokens before the patches are not made of rows of {}",
          weights.prefix.size(), weights.projection.out);
   }
+}
+
+void run(const PatchEmbedCall& call, reference::ReferenceExecutor& /*executor*/) {
+  const PatchEmbedProblem& problem = call.problem;
+  const auto& weights = reference::kept<PatchEmbedWeights>(call.weights);
+  if (!call.shapes.differ()) {
+    embed(problem, weights, call.patches, call.tokens);
+    return;
+  }
+  for (std::int64_t image = 0; image < problem.images; ++image) {
+    const auto* const grid = pointer<const std::int32_t>(call.shapes.grids) + 2 * image;
+    const Vector table = positions(problem, weights, grid[0], grid[1]);
+    const std::vector<float> narrow(table.begin(), table.end());
+    PatchEmbedWeights resized = weights;
+    resized.position = narrow;
+    const auto [first, count] = reference::rows_of(problem, call.shapes, image);
+    PatchEmbedProblem alone = problem;
+    alone.images = 1;
+    alone.tokens = count;
+    alone.position_side = 0;
+    embed(alone, resized, rows_from(call.patches, first, problem.patch_elements),
+          rows_from(call.tokens, first, problem.hidden));
+  }
+}
+
+void keep(PatchEmbedWeights& weights, reference::Storage& storage) {
+  keep(weights.projection, storage);
+  storage.keep(weights.position);
+  storage.keep(weights.prefix);
 }
 
 }  // namespace fovea::ops

@@ -2,20 +2,9 @@
 #pragma once
 
 #include <array>
-#include <compare>
-#include <cstdint>
-#include <span>
-#include <string>
 
-#include "core/address.hpp"
-#include "core/dtype.hpp"
-#include "core/support.hpp"
-#include "core/tensor_view.hpp"
-#include "ops/devices.hpp"
-#include "ops/image_shapes.hpp"
+#include "ops/call.hpp"
 #include "ops/linear/op.hpp"
-#include "ops/place.hpp"
-#include "ops/weights.hpp"
 
 namespace fovea::ops {
 
@@ -46,7 +35,8 @@ struct PatchEmbedProblem {
   friend auto operator<=>(const PatchEmbedProblem&, const PatchEmbedProblem&) = default;
 };
 
-/// Of patches that need no normalisation, and whose bias is in the position table; without prefix.
+/// Operands of patches that need no normalisation, and whose bias is in the position table; without
+/// prefix.
 struct PatchEmbedOperands {
   Address patches = 0;
   Address weight = 0;    // (hidden, patch_elements), i8 for u8 patches, else of their type
@@ -76,27 +66,18 @@ struct PatchEmbedCall {
 };
 
 [[nodiscard]] std::string to_string(const PatchEmbedProblem& problem);
-/// Whether the problem makes sense on any device.
 [[nodiscard]] Support valid(const PatchEmbedProblem& problem);
-
-/// Throws fovea::Error unless the problem makes sense and the operands fit it.
 void check(const PatchEmbedCall& call);
-/// Throws fovea::Error when a span's length does not fit the shapes.
 void check_weights(const PatchEmbedWeights& weights);
 
-// Parts for each device; what they get is checked.
 void run(const PatchEmbedCall& call, cpu::CpuExecutor& executor);
 void run(const PatchEmbedCall& call, gpu::GpuExecutor& executor);
 void run(const PatchEmbedCall& call, reference::ReferenceExecutor& executor);
 [[nodiscard]] PreparedPtr prepare(const PatchEmbedWeights& weights, const cpu::CpuTypes& types);
 [[nodiscard]] PreparedPtr prepare(const PatchEmbedWeights& weights, gpu::Uploader& uploader);
-/// Has the spans point to copies in `storage`.
 void keep(PatchEmbedWeights& weights, reference::Storage& storage);
-/// Whether a backend of the device runs the problem.
 [[nodiscard]] Support can_run(const PatchEmbedProblem& problem, const cpu::CpuTypes& types);
 [[nodiscard]] Support can_run(const PatchEmbedProblem& problem, const gpu::Device& device);
-
-// Parts for tensors that somebody else holds; problems make sense, and operands have memory.
 void run(const PatchEmbedProblem& problem, const PatchEmbedOperands& operands,
          const cpu::HostThreads& threads);
 void run(const PatchEmbedProblem& problem, const PatchEmbedOperands& operands,

@@ -1,21 +1,9 @@
 // The pooling head: tokens of an image to its embedding.
 #pragma once
 
-#include <compare>
-#include <cstdint>
-#include <span>
-#include <string>
-
-#include "core/address.hpp"
-#include "core/dtype.hpp"
-#include "core/support.hpp"
-#include "core/tensor_view.hpp"
-#include "ops/devices.hpp"
-#include "ops/image_shapes.hpp"
+#include "ops/call.hpp"
 #include "ops/layer_norm/op.hpp"
 #include "ops/linear/op.hpp"
-#include "ops/place.hpp"
-#include "ops/weights.hpp"
 
 namespace fovea::ops {
 
@@ -72,23 +60,16 @@ struct PoolCall {
 };
 
 [[nodiscard]] std::string to_string(const PoolProblem& problem);
-/// Whether the problem makes sense on any device.
 [[nodiscard]] Support valid(const PoolProblem& problem);
-
-/// Throws fovea::Error unless the problem makes sense and the operands fit it.
 void check(const PoolCall& call);
-/// Throws fovea::Error when a span's length does not fit the shapes.
 void check_weights(const PoolWeights& weights);
 
-// Parts for each device; what they get is checked.
 void run(const PoolCall& call, cpu::CpuExecutor& executor);
 void run(const PoolCall& call, gpu::GpuExecutor& executor);
 void run(const PoolCall& call, reference::ReferenceExecutor& executor);
 [[nodiscard]] PreparedPtr prepare(const PoolWeights& weights, const cpu::CpuTypes& types);
 [[nodiscard]] PreparedPtr prepare(const PoolWeights& weights, gpu::Uploader& uploader);
-/// Has the spans point to copies in `storage`.
 void keep(PoolWeights& weights, reference::Storage& storage);
-/// Whether a backend of the device runs the problem.
 [[nodiscard]] Support can_run(const PoolProblem& problem, const cpu::CpuTypes& types);
 [[nodiscard]] Support can_run(const PoolProblem& problem, const gpu::Device& device);
 

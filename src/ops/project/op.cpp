@@ -1,10 +1,12 @@
-// Heads of one token: what they print, and what makes sense.
+// Heads of one token: checks, words, and the reference in float64.
 #include "ops/project/op.hpp"
 
 #include <fmt/format.h>
 
 #include "core/error.hpp"
 #include "ops/checks.hpp"
+#include "ops/reference/reference_backend.hpp"
+#include "ops/reference/tensors.hpp"
 
 namespace fovea::ops {
 
@@ -50,6 +52,27 @@ void check_weights(const ProjectWeights& weights) {
     check_weights(weights.linear);
     check_length("the norm before a projection", weights.norm.weight.size(), weights.linear.in);
   }
+}
+
+void run(const ProjectCall& call, reference::ReferenceExecutor& /*executor*/) {
+  const ProjectProblem& problem = call.problem;
+  const auto& weights = reference::kept<ProjectWeights>(call.weights);
+  for (std::int64_t sequence = 0; sequence < problem.sequences; ++sequence) {
+    const reference::Vector x =
+        reference::read_row(call.input, sequence * problem.tokens + problem.token, problem.hidden);
+    reference::Vector y = reference::forward(weights.norm, problem.eps, x);
+    if (problem.projected) {
+      y = reference::forward(weights.linear, y);
+    }
+    for (std::int64_t o = 0; o < problem.out; ++o) {
+      reference::store(call.output, sequence * problem.out + o, y[reference::at(o)]);
+    }
+  }
+}
+
+void keep(ProjectWeights& weights, reference::Storage& storage) {
+  keep(weights.norm, storage);
+  keep(weights.linear, storage);
 }
 
 }  // namespace fovea::ops

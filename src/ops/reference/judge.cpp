@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <random>
 #include <set>
 #include <utility>
@@ -11,6 +12,17 @@
 
 namespace fovea::ops::reference {
 namespace {
+
+struct NumberFormat {
+  int fraction;       // bits; 0 of integers
+  int smallest;       // exponent of a number that is not subnormal
+  double difference;  // what rounding to it may cost: see Tolerance
+};
+/// Formats in the order of DType. One byte: half a unit of three bits of mantissa, squared.
+constexpr NumberFormat kFormats[] = {{0, 0, 1e-3},      {0, 0, 1e-3},      {3, -6, 1e-3},
+                                     {3, -6, 1e-3},     {10, -14, 5e-7},   {7, -126, 1e-5},
+                                     {23, -126, 2e-12}, {52, -1022, 1e-24}};
+static_assert(std::size(kFormats) == std::size(kDTypes));
 
 /// Sums over a tile or all of them.
 struct Sums {
@@ -52,9 +64,8 @@ Sums measure(const TileValues& values, Verdict& verdict) {
   for (std::size_t i = 0; i < values.expected.size(); ++i) {
     const double error = std::abs(values.actual[i] - values.expected[i]);
     if (!(error <= verdict.worst) && !std::isnan(verdict.worst)) {
-      const auto at = static_cast<std::int64_t>(i);
-      verdict.worst_row = values.tile.row + at / values.tile.columns;
-      verdict.worst_column = values.tile.column + at % values.tile.columns;
+      verdict.worst_row = values.tile.row_of(i);
+      verdict.worst_column = values.tile.column_of(i);
     }
     verdict.worst = larger(verdict.worst, error);
     sums.error += square(error);
@@ -84,12 +95,11 @@ std::string far_value(std::span<const TileValues> tiles, double factor, double f
       const double error = std::abs(values.actual[i] - values.expected[i]);
       const double unit = values.unit.empty() ? 0.0 : values.unit[i];
       if (!(error <= factor * larger(framework_worst, unit))) {
-        const auto at = static_cast<std::int64_t>(i);
         return fmt::format(
             "error {:.3g} at row {}, column {} is over {:g} x the framework's largest, {:.3g}, and "
             "over {:g} x the unit in the last place, {:.3g}",
-            error, values.tile.row + at / values.tile.columns,
-            values.tile.column + at % values.tile.columns, factor, framework_worst, factor, unit);
+            error, values.tile.row_of(i), values.tile.column_of(i), factor, framework_worst, factor,
+            unit);
       }
     }
   }
@@ -98,12 +108,12 @@ std::string far_value(std::span<const TileValues> tiles, double factor, double f
 
 }  // namespace
 
-std::vector<Tile> sample_tiles(std::int64_t rows, std::int64_t columns, std::size_t most,
+std::vector<Tile> sample_tiles(std::int64_t rows, std::int64_t columns, std::size_t limit,
                                std::uint64_t seed) {
   const std::int64_t down = (rows + kTile - 1) / kTile;
   const std::int64_t across = (columns + kTile - 1) / kTile;
   std::set<std::pair<std::int64_t, std::int64_t>> chosen;
-  if (down * across <= static_cast<std::int64_t>(most)) {
+  if (down * across <= static_cast<std::int64_t>(limit)) {
     for (std::int64_t index = 0; index < down * across; ++index) {
       chosen.emplace(index / across, index % across);
     }
@@ -113,7 +123,7 @@ std::vector<Tile> sample_tiles(std::int64_t rows, std::int64_t columns, std::siz
     std::mt19937_64 engine(seed);
     std::uniform_int_distribution<std::int64_t> row(0, down - 1);
     std::uniform_int_distribution<std::int64_t> column(0, across - 1);
-    while (chosen.size() < most) {
+    while (chosen.size() < limit) {
       chosen.emplace(row(engine), column(engine));
     }
   }
@@ -127,29 +137,7 @@ std::vector<Tile> sample_tiles(std::int64_t rows, std::int64_t columns, std::siz
 }
 
 double unit_in_last_place(DType type, double value) {
-  struct Format {
-    int fraction;  // bits
-    int smallest;  // exponent of a number that is not subnormal
-  };
-  const auto format = [type]() -> Format {
-    switch (type) {
-      case DType::kU8:
-      case DType::kI8:
-        return {0, 0};
-      case DType::kE4M3:
-      case DType::kMXFP8:
-        return {3, -6};
-      case DType::kF16:
-        return {10, -14};
-      case DType::kBF16:
-        return {7, -126};
-      case DType::kF32:
-        return {23, -126};
-      case DType::kF64:
-        return {52, -1022};
-    }
-    return {0, 0};
-  }();
+  const NumberFormat& format = kFormats[static_cast<std::size_t>(type)];
   if (format.fraction == 0) {
     return 1.0;
   }
@@ -158,28 +146,8 @@ double unit_in_last_place(DType type, double value) {
 }
 
 Tolerance tolerance_of(DType type) {
-  Tolerance tolerance;
-  switch (type) {
-    case DType::kU8:
-    case DType::kI8:
-    case DType::kE4M3:
-    case DType::kMXFP8:
-      tolerance.difference = 1e-3;  // half a unit of three bits of mantissa, squared
-      break;
-    case DType::kF16:
-      tolerance.difference = 5e-7;
-      break;
-    case DType::kBF16:
-      break;  // the usual ones
-    case DType::kF32:
-      tolerance.difference = 2e-12;
-      break;
-    case DType::kF64:
-      tolerance.difference = 1e-24;
-      break;
-  }
-  tolerance.tile_difference = tolerance.difference;
-  return tolerance;
+  const double difference = kFormats[static_cast<std::size_t>(type)].difference;
+  return {.difference = difference, .tile_difference = difference};
 }
 
 Verdict judge(std::span<const TileValues> tiles, const Tolerance& tolerance) {
@@ -228,38 +196,14 @@ Verdict judge(std::span<const TileValues> tiles, const Tolerance& tolerance) {
   return verdict;
 }
 
-Verdict judge(const Compared& matrix, const Tolerance& tolerance, std::int64_t edge) {
-  std::vector<TileValues> tiles;
-  for (std::int64_t row = 0; row < matrix.rows; row += edge) {
-    for (std::int64_t column = 0; column < matrix.columns; column += edge) {
-      TileValues& values = tiles.emplace_back();
-      values.tile = {row, column, std::min(edge, matrix.rows - row),
-                     std::min(edge, matrix.columns - column)};
-      for (std::size_t i = 0; i < values.tile.count(); ++i) {
-        const auto at = static_cast<std::int64_t>(i);
-        const auto from = static_cast<std::size_t>(
-            (row + at / values.tile.columns) * matrix.columns + column + at % values.tile.columns);
-        values.actual.push_back(matrix.actual[from]);
-        values.expected.push_back(matrix.expected[from]);
-        if (!matrix.framework.empty()) {
-          values.framework.push_back(matrix.framework[from]);
-          values.unit.push_back(unit_in_last_place(matrix.type, matrix.expected[from]));
-        }
-      }
-    }
-  }
-  return judge(tiles, tolerance);
-}
-
 std::string wrong_nan(std::span<const TileValues> tiles, std::int64_t row) {
   bool seen = false;
   for (const TileValues& values : tiles) {
     for (std::size_t i = 0; i < values.actual.size(); ++i) {
-      const auto at = static_cast<std::int64_t>(i);
-      const std::int64_t here = values.tile.row + at / values.tile.columns;
+      const std::int64_t here = values.tile.row_of(i);
       if (std::isnan(values.actual[i]) != (here == row)) {
         return fmt::format("row {}, column {} is {}, and the NaN was put into row {}", here,
-                           values.tile.column + at % values.tile.columns, values.actual[i], row);
+                           values.tile.column_of(i), values.actual[i], row);
       }
       seen = seen || here == row;
     }

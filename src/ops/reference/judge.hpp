@@ -22,6 +22,13 @@ struct Tile {
   std::int64_t columns = 0;
 
   [[nodiscard]] std::size_t count() const { return static_cast<std::size_t>(rows * columns); }
+  /// Where value `index` of the tile lies in the output.
+  [[nodiscard]] std::int64_t row_of(std::size_t index) const {
+    return row + static_cast<std::int64_t>(index) / columns;
+  }
+  [[nodiscard]] std::int64_t column_of(std::size_t index) const {
+    return column + static_cast<std::int64_t>(index) % columns;
+  }
   friend bool operator==(const Tile&, const Tile&) = default;
 };
 
@@ -29,9 +36,9 @@ struct Tile {
 inline constexpr std::int64_t kTile = 128;
 
 /// The tiles that are compared: all of a small output; else the corners, the ragged ends and some
-/// at random. `most` is how many at the most.
+/// at random. `limit` is how many at the most.
 [[nodiscard]] std::vector<Tile> sample_tiles(std::int64_t rows, std::int64_t columns,
-                                             std::size_t most, std::uint64_t seed);
+                                             std::size_t limit, std::uint64_t seed);
 
 /// One tile: what came out, what should, and what a framework of the same precision gives.
 struct TileValues {
@@ -91,17 +98,5 @@ struct Verdict {
 /// Why these are not the tiles of an output of which `row`, and no other, is NaN; empty when they
 /// are.
 [[nodiscard]] std::string wrong_nan(std::span<const TileValues> tiles, std::int64_t row);
-
-/// A matrix (rows, columns) as the tiles that are judged.
-struct Compared {
-  std::int64_t rows = 0;
-  std::int64_t columns = 0;
-  DType type = DType::kF32;  // of what was written
-  std::span<const double> actual;
-  std::span<const double> expected;
-  std::span<const double> framework{};  // empty: only the normalised differences are judged
-};
-[[nodiscard]] Verdict judge(const Compared& matrix, const Tolerance& tolerance,
-                            std::int64_t edge = kTile);
 
 }  // namespace fovea::ops::reference

@@ -19,7 +19,7 @@ class ReferenceBackend : public Backend {
     return {DType::kF64, DType::kF64, DType::kF64, DType::kF64, DType::kF64};
   }
 
-  [[nodiscard]] Support can_run(const AskedProblem& problem) const override {
+  [[nodiscard]] Support can_run(const BackendProblem& problem) const override {
     return std::visit([](const auto& given) { return valid(given); }, problem);
   }
 
@@ -56,13 +56,8 @@ class ReferenceBackend : public Backend {
 
   [[nodiscard]] std::int64_t preferred_batch() const override { return 32; }
   [[nodiscard]] std::string take_note() override { return {}; }
-  [[nodiscard]] HostBuffer allocate_input(std::size_t bytes) override { return HostBuffer(bytes); }
-  [[nodiscard]] std::shared_ptr<OutputMemory> allocate_output(std::size_t bytes) override {
-    return host_output(bytes);
-  }
   [[nodiscard]] Profile profile() const override { return {}; }
   void reset_profile() override {}
-  [[nodiscard]] double device_seconds() const override { return 0; }
 
  private:
   [[nodiscard]] PreparedPtr do_prepare(const Weights& weights) override {
@@ -81,7 +76,7 @@ void ReferenceExecutor::do_run(const Call& call) {
 }
 
 void Storage::keep(std::span<const float>& span) {
-  span = *copies_.emplace_back(std::make_unique<std::vector<float>>(span.begin(), span.end()));
+  span = copies_.emplace_back(span.begin(), span.end());
 }
 
 std::unique_ptr<Backend> make_backend() {

@@ -1,6 +1,7 @@
 // ReferenceBackend: runs the whole network in float64, slowly, to compare backends with.
 #pragma once
 
+#include <list>
 #include <memory>
 #include <span>
 #include <vector>
@@ -23,7 +24,7 @@ class Storage {
   void keep(std::span<const float>& span);
 
  private:
-  std::vector<std::unique_ptr<std::vector<float>>> copies_;
+  std::list<std::vector<float>> copies_;
 };
 
 /// A copy of weights W, with the memory that its spans point to.

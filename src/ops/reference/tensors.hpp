@@ -9,7 +9,7 @@
 
 #include "core/address.hpp"
 #include "core/tensor_view.hpp"
-#include "ops/image_shapes.hpp"
+#include "ops/call.hpp"
 #include "ops/layer_norm/op.hpp"
 #include "ops/linear/op.hpp"
 
