@@ -26,7 +26,6 @@
 #include "cli/usage.hpp"
 #include "cli/version.hpp"
 #include "core/error.hpp"
-#include "core/exception_words.hpp"
 #include "fovea/error.hpp"
 #include "io/file_lock.hpp"
 

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <string>
 
-#include "core/exception_words.hpp"
+#include "core/error.hpp"
 #include "core/wording.hpp"
 
 namespace fovea::c {

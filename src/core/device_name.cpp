@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -18,14 +19,12 @@ constexpr std::string_view kEmulator = "emu:";
 
 std::optional<DeviceName> parse_device(std::string_view name, gpu::Archs archs) {
   constexpr std::string_view kNumbered = "cuda:";
-  if (name == "auto") {
-    return DeviceName{DeviceKind::kAuto};
-  }
-  if (name == "cpu") {
-    return DeviceName{DeviceKind::kCpu};
-  }
-  if (name == "cuda") {
-    return DeviceName{DeviceKind::kCuda};
+  for (const auto& [word, kind] : {std::pair{"auto", DeviceKind::kAuto},
+                                   {"cpu", DeviceKind::kCpu},
+                                   {"cuda", DeviceKind::kCuda}}) {
+    if (name == word) {
+      return DeviceName{kind};
+    }
   }
   if (name == "emu") {
     return DeviceName{DeviceKind::kEmulator, gpu::kDefaultArch};

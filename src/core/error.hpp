@@ -1,6 +1,7 @@
 // Raising fovea::Error with a formatted message, and two kinds of it that callers tell apart.
 #pragma once
 
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -42,5 +43,9 @@ inline void rethrow_unless_finding(const Error& error) {
     throw;
   }
 }
+
+/// What people are told of the exception being handled, of any kind: the standard library's own
+/// words would be "vector::reserve".
+[[nodiscard]] std::string words_of_current_exception();
 
 }  // namespace fovea

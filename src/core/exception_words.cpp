@@ -1,6 +1,4 @@
 // Exceptions of the standard library in words.
-#include "core/exception_words.hpp"
-
 #include <exception>
 #include <filesystem>
 #include <new>
@@ -8,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "core/error.hpp"
 #include "fovea/error.hpp"
 
 namespace fovea {

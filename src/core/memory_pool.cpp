@@ -2,29 +2,8 @@
 #include "core/memory_pool.hpp"
 
 #include <chrono>
-#include <utility>
 
 namespace fovea {
-
-MemoryPool::Lease::Lease(Lease&& other) noexcept
-    : pool_(std::exchange(other.pool_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
-
-MemoryPool::Lease& MemoryPool::Lease::operator=(Lease&& other) noexcept {
-  if (this != &other) {
-    release();
-    pool_ = std::exchange(other.pool_, nullptr);
-    bytes_ = std::exchange(other.bytes_, 0);
-  }
-  return *this;
-}
-
-void MemoryPool::Lease::release() {
-  if (pool_ != nullptr) {
-    pool_->give_back(bytes_);
-    pool_ = nullptr;
-    bytes_ = 0;
-  }
-}
 
 MemoryPool::Lease MemoryPool::take(std::size_t bytes, StopFlag stop) {
   if (bytes > size_) {

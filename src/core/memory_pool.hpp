@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <memory>
 #include <mutex>
 #include <set>
 
@@ -17,19 +18,19 @@ class MemoryPool {
   class Lease {
    public:
     Lease() = default;
-    ~Lease() { release(); }
-    Lease(Lease&& other) noexcept;
-    Lease& operator=(Lease&& other) noexcept;
 
-    [[nodiscard]] std::size_t bytes() const { return bytes_; }
-    void release();
+    [[nodiscard]] std::size_t bytes() const { return pool_ ? pool_.get_deleter().bytes : 0; }
+    void release() { pool_.reset(); }
 
    private:
     friend class MemoryPool;
-    Lease(MemoryPool& pool, std::size_t bytes) : pool_(&pool), bytes_(bytes) {}
+    struct GiveBack {
+      std::size_t bytes;
+      void operator()(MemoryPool* pool) const { pool->give_back(bytes); }
+    };
+    Lease(MemoryPool& pool, std::size_t bytes) : pool_(&pool, GiveBack{bytes}) {}
 
-    MemoryPool* pool_ = nullptr;
-    std::size_t bytes_ = 0;
+    std::unique_ptr<MemoryPool, GiveBack> pool_;
   };
 
   explicit MemoryPool(std::size_t bytes) : size_(bytes), free_(bytes) {}

@@ -1,7 +1,6 @@
 // ThreadPool: an atomic counter hands out indices, a generation number wakes the threads.
 #include "core/thread_pool.hpp"
 
-#include <algorithm>
 #include <system_error>
 #include <utility>
 

@@ -78,21 +78,20 @@ std::string_view feature_words() {
 }
 
 std::string pull_words(std::string_view id, std::string_view revision) {
-  const bool is_main = revision == "main";
+  const auto unless_main = [&](std::string_view format) {
+    return revision == "main" ? "" : fmt::format(fmt::runtime(format), revision);
+  };
   switch (wording()) {
     case Wording::kPython:
-      return is_main ? fmt::format("fovea.pull(\"{}\")", id)
-                     : fmt::format("fovea.pull(\"{}\", revision=\"{}\")", id, revision);
+      return fmt::format("fovea.pull(\"{}\"{})", id, unless_main(", revision=\"{}\""));
     case Wording::kCpp:
-      return is_main
-                 ? fmt::format("fovea::pull({{.id = \"{}\"}})", id)
-                 : fmt::format("fovea::pull({{.id = \"{}\", .revision = \"{}\"}})", id, revision);
+      return fmt::format("fovea::pull({{.id = \"{}\"{}}})", id,
+                         unless_main(", .revision = \"{}\""));
     case Wording::kC:
-      return is_main ? fmt::format("fovea_pull(\"{}\", NULL, ...)", id)
-                     : fmt::format("fovea_pull(\"{}\", \"{}\", ...)", id, revision);
+      return fmt::format("fovea_pull(\"{}\", {}, ...)", id,
+                         revision == "main" ? "NULL" : fmt::format("\"{}\"", revision));
     default:
-      return is_main ? fmt::format("fovea pull {}", id)
-                     : fmt::format("fovea pull {} --revision {}", id, revision);
+      return fmt::format("fovea pull {}{}", id, unless_main(" --revision {}"));
   }
 }
 

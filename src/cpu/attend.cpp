@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/convert.hpp"
 #include "core/divide_up.hpp"
 #include "core/error.hpp"
-#include "cpu/convert.hpp"
 #include "cpu/isa.hpp"
 #include "cpu/row_kernels.hpp"
 
@@ -180,15 +180,15 @@ void AttentionTasks::attend(const Block& block, Worker& worker) const {
   }
   const TileSession session(kernel);
   for (std::int64_t query = 0; query < block.queries; query += kernel.max_height()) {
-    Rows some = q;
-    some.data = at(q.data, query * q.stride, type);
-    some.rows = std::min(kernel.max_height(), block.queries - query);
+    Rows tile_rows = q;
+    tile_rows.data = at(q.data, query * q.stride, type);
+    tile_rows.rows = std::min(kernel.max_height(), block.queries - query);
     Finish part = finish;
     part.output = at(finish.output, query * finish.output_stride, type);
     Block tile = block;
     tile.first += query;
-    tile.queries = some.rows;
-    attend_tile(kernel, some, tile, part, worker);
+    tile.queries = tile_rows.rows;
+    attend_tile(kernel, tile_rows, tile, part, worker);
   }
   for (std::int64_t query = 0; !direct && query < block.queries; ++query) {
     narrow(worker.wide[3].data() + query * dim, dim, problem.type,

@@ -10,7 +10,6 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "core/error.hpp"
 #include "cpu/vector-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -112,16 +111,16 @@ void finish_rows(const Unit* sums, std::int64_t stride, std::int64_t rows, std::
 template <bool kIntegers, bool kRowScale, Epilogue kEpilogue>
 void finish_as(const Unit* sums, std::int64_t stride, std::int64_t rows, std::int64_t columns,
                const Finish& finish) {
-  const auto as = [&]<DType kType>() HWY_ATTR {
+  const auto finish_type = [&]<DType kType>() HWY_ATTR {
     finish_rows<kIntegers, kRowScale, kEpilogue, kType>(sums, stride, rows, columns, finish);
   };
   if (finish.output_type == DType::kF32) {
-    as.template operator()<DType::kF32>();
+    finish_type.template operator()<DType::kF32>();
   } else if constexpr (kEpilogue != Epilogue::kResidual) {
     if (finish.output_type == DType::kBF16) {
-      as.template operator()<DType::kBF16>();
+      finish_type.template operator()<DType::kBF16>();
     } else {
-      as.template operator()<DType::kI8>();
+      finish_type.template operator()<DType::kI8>();
     }
   }
 }
@@ -147,9 +146,10 @@ void finish_by(const Unit* sums, std::int64_t stride, std::int64_t rows, std::in
 void finish_impl(const Unit* sums, std::int64_t stride, std::int64_t rows, std::int64_t columns,
                  const Finish& finish) {
   const bool scaled = finish.row_scale != nullptr;
-  const auto by = finish.integers ? (scaled ? finish_by<true, true> : finish_by<true, false>)
-                                  : (scaled ? finish_by<false, true> : finish_by<false, false>);
-  by(sums, stride, rows, columns, finish);
+  const auto finish_scaled = finish.integers
+                                 ? (scaled ? finish_by<true, true> : finish_by<true, false>)
+                                 : (scaled ? finish_by<false, true> : finish_by<false, false>);
+  finish_scaled(sums, stride, rows, columns, finish);
 }
 
 }  // namespace

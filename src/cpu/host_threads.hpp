@@ -10,7 +10,7 @@
 
 namespace fovea::cpu {
 
-/// So many threads, which all operators of the process share.
+/// A number of threads, which all operators of the process share.
 class HostThreads {
  public:
   explicit HostThreads(int count) : count_(count) {}

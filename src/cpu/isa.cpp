@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <cstdlib>
 #include <iterator>
 #include <string_view>
@@ -60,11 +59,6 @@ bool amx_permitted() {
 }
 
 unsigned detect() {
-  unsigned found = 0;
-  if (__builtin_cpu_supports("avx2") == 0 || __builtin_cpu_supports("fma") == 0) {
-    return found;
-  }
-  found |= kHasAvx2;
   // Bits of CPUID's leaf 7.
   constexpr unsigned kAvxVnniBit = 1U << 4;                      // of 7.1 eax
   constexpr unsigned kAmxBits = 1U << 22 | 1U << 24 | 1U << 25;  // of 7.0 edx: bf16, tiles, int8
@@ -72,27 +66,19 @@ unsigned detect() {
   unsigned ebx = 0;
   unsigned ecx = 0;
   unsigned edx = 0;
-  if (__get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 && (eax & kAvxVnniBit) != 0) {
-    found |= kHasAvx2Vnni;
-  }
-  if (__builtin_cpu_supports("avx512f") == 0 || __builtin_cpu_supports("avx512bw") == 0 ||
-      __builtin_cpu_supports("avx512dq") == 0 || __builtin_cpu_supports("avx512vl") == 0) {
-    return found;
-  }
-  found |= kHasAvx512;
-  if (__builtin_cpu_supports("avx512vnni") == 0) {
-    return found;
-  }
-  found |= kHasAvx512Vnni;
-  if (__builtin_cpu_supports("avx512bf16") == 0) {
-    return found;
-  }
-  found |= kHasAvx512Bf16;
-  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (edx & kAmxBits) == kAmxBits &&
-      amx_permitted()) {
-    found |= kHasAmx;
-  }
-  return found;
+  const bool avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
+  const bool avx2_vnni =
+      avx2 && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 && (eax & kAvxVnniBit) != 0;
+  const bool avx512 =
+      avx2 && __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+      __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
+  const bool avx512_vnni = avx512 && __builtin_cpu_supports("avx512vnni") != 0;
+  const bool avx512_bf16 = avx512_vnni && __builtin_cpu_supports("avx512bf16") != 0;
+  const bool amx = avx512_bf16 && __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 &&
+                   (edx & kAmxBits) == kAmxBits && amx_permitted();
+  return unsigned{avx2} * kHasAvx2 | unsigned{avx2_vnni} * kHasAvx2Vnni |
+         unsigned{avx512} * kHasAvx512 | unsigned{avx512_vnni} * kHasAvx512Vnni |
+         unsigned{avx512_bf16} * kHasAvx512Bf16 | unsigned{amx} * kHasAmx;
 }
 
 #else
@@ -153,6 +139,10 @@ bool has_bf16() {
 
 bool has_int8() {
   return has(kHasAvx2);
+}
+
+DType product_type(DType type) {
+  return type == DType::kBF16 && has_bf16() ? DType::kBF16 : DType::kF32;
 }
 
 const TileKernel& tile_kernel(DType type) {

@@ -21,6 +21,9 @@ void limit_isa_from_environment();
 /// Whether products of 8-bit integers are faster here than those of float32.
 [[nodiscard]] bool has_int8();
 
+/// What products compute in: bf16 stays where the CPU multiplies it, all else is widened.
+[[nodiscard]] DType product_type(DType type);
+
 /// The fastest tiles for operands of this type: kF32, kBF16 (where has_bf16), or kI8 and kU8.
 [[nodiscard]] const TileKernel& tile_kernel(DType type);
 

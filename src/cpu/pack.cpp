@@ -166,11 +166,12 @@ void place_in_steps(const Lines& lines, std::int64_t rows, std::int64_t units, s
     std::int64_t byte = 0;
     for (; byte + step_bytes <= lines.bytes; byte += step_bytes) {
       std::byte* const place = out + byte * height;
-      for (std::int64_t at = 0; at < step_bytes; at += static_cast<std::int64_t>(sizeof(Line))) {
+      for (std::int64_t part = 0; part < step_bytes;
+           part += static_cast<std::int64_t>(sizeof(Line))) {
         Line units_of_row;
-        std::memcpy(&units_of_row, line + byte + at, sizeof(Line));
+        std::memcpy(&units_of_row, line + byte + part, sizeof(Line));
         units_of_row ^= lines.flip;
-        std::memcpy(place + at, &units_of_row, sizeof(Line));
+        std::memcpy(place + part, &units_of_row, sizeof(Line));
       }
     }
     for (; byte < lines.bytes; ++byte) {

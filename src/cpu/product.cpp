@@ -5,6 +5,7 @@
 
 #include "core/divide_up.hpp"
 #include "cpu/isa.hpp"
+#include "cpu/worker.hpp"
 #include "ops/rounding.hpp"
 
 namespace fovea::cpu {
@@ -65,17 +66,16 @@ TileFunction tile_function(const TileKernel& kernel, std::int64_t height) {
 
 PackedWeights::PackedWeights(const ops::LinearWeights& weights, DType input)
     : kernel_(tile_kernel(input)),
-      input_(input),
-      in_(weights.in),
       out_(weights.out),
       output_(weights.output),
-      memory_(static_cast<std::size_t>(panels_size(kernel_, out_, units_of(kernel_, in_))) *
+      memory_(static_cast<std::size_t>(panels_size(kernel_, out_, units_of(kernel_, weights.in))) *
               sizeof(Unit)) {
+  const std::int64_t in = weights.in;
   auto* const panels = reinterpret_cast<Unit*>(memory_.data());
   AlignedBuffer<std::byte> scratch;
   if (!is_integer(kernel_)) {
     bias_ = padded<float>(weights.bias, kernel_.columns);
-    pack_columns(kernel_, {weights.weight.data(), DType::kF32, in_, out_, in_}, scratch, panels);
+    pack_columns(kernel_, {weights.weight.data(), DType::kF32, in, out_, in}, scratch, panels);
     return;
   }
   const ops::RoundedLinear rounded = ops::round_to_i8(weights);
@@ -87,7 +87,7 @@ PackedWeights::PackedWeights(const ops::LinearWeights& weights, DType input)
                            [](std::int32_t sum) { return kByteOffset * sum; });
     column_offset_ = padded<std::int32_t>(offsets, kernel_.columns);
   }
-  pack_columns(kernel_, {rounded.weight.data(), DType::kI8, in_, out_, in_}, scratch, panels);
+  pack_columns(kernel_, {rounded.weight.data(), DType::kI8, in, out_, in}, scratch, panels);
 }
 
 Finish PackedWeights::finish() const {
@@ -135,8 +135,8 @@ std::int64_t Product::column_panels() const {
 std::int64_t Product::rows_in_cache() const {
   const std::int64_t tile_bytes =
       kernel.max_height() * units() * static_cast<std::int64_t>(sizeof(Unit));
-  const std::int64_t most = std::max<std::int64_t>(1, kBlockBytes / tile_bytes);
-  const std::int64_t tiles = divide_up(row_tiles(), divide_up(row_tiles(), most));  // blocks alike
+  const std::int64_t limit = std::max<std::int64_t>(1, kBlockBytes / tile_bytes);
+  const std::int64_t tiles = divide_up(row_tiles(), divide_up(row_tiles(), limit));  // blocks alike
   return tiles * kernel.max_height();
 }
 
@@ -145,33 +145,29 @@ std::int64_t Product::parts() const {
 }
 
 Product Product::part(std::int64_t index) const {
-  const std::int64_t most =
-      divide_up(divide_up(panel_units, parts()), kernel.step) * kernel.step;  // units of a part
-  const std::int64_t numbers = most * numbers_in_unit(kernel.type);
+  const std::int64_t part_units =
+      divide_up(divide_up(panel_units, parts()), kernel.step) * kernel.step;
+  const std::int64_t numbers = part_units * numbers_in_unit(kernel.type);
   const std::int64_t first = index * numbers;
-  Product some = *this;
-  some.a.data =
-      static_cast<const std::byte*>(a.data) + first * static_cast<std::int64_t>(size_of(a.type));
-  some.a.width = std::min(numbers, a.width - first);
-  some.panels = panels + index * most * kernel.columns;
+  Product product = *this;
+  product.a.data = at(a.data, first, a.type);
+  product.a.width = std::min(numbers, a.width - first);
+  product.panels = panels + index * part_units * kernel.columns;
   if (index > 0) {
-    some.finish.bias = nullptr;
-    some.finish.column_offset = nullptr;
+    product.finish.bias = nullptr;
+    product.finish.column_offset = nullptr;
   }
-  return some;
+  return product;
 }
 
 Product Product::rows(std::int64_t first, std::int64_t count) const {
-  Product some = *this;
-  some.a.data = static_cast<const std::byte*>(a.data) +
-                first * a.stride * static_cast<std::int64_t>(size_of(a.type));
-  some.a.rows = std::min(count, a.rows - first);
-  some.finish.output =
-      static_cast<std::byte*>(finish.output) +
-      first * finish.output_stride * static_cast<std::int64_t>(size_of(finish.output_type));
-  some.finish.row_scale = finish.row_scale == nullptr ? nullptr : finish.row_scale + first;
-  some.packed = packed == nullptr ? nullptr : packed + first * units();
-  return some;
+  Product product = *this;
+  product.a.data = at(a.data, first * a.stride, a.type);
+  product.a.rows = std::min(count, a.rows - first);
+  product.finish.output = at(finish.output, first * finish.output_stride, finish.output_type);
+  product.finish.row_scale = finish.row_scale == nullptr ? nullptr : finish.row_scale + first;
+  product.packed = packed == nullptr ? nullptr : packed + first * units();
+  return product;
 }
 
 void Product::pack(std::int64_t first, std::int64_t count,
@@ -181,8 +177,8 @@ void Product::pack(std::int64_t first, std::int64_t count,
   const std::int64_t row = std::max(whole, first * height);
   const std::int64_t end = std::min((first + count) * height, a.rows);
   if (row < end) {
-    const Product some = rows(row, end - row);
-    pack_rows(kernel, some.a, scratch, some.packed);
+    const Product rest = rows(row, end - row);
+    pack_rows(kernel, rest.a, scratch, rest.packed);
   }
 }
 
@@ -214,12 +210,10 @@ void Product::multiply(std::int64_t first, std::int64_t count, std::int64_t firs
       const std::int64_t rows = std::min(height, a.rows - row);
       const std::int64_t columns = std::min(kernel.columns, out - column);
       part.row_scale = finish.row_scale == nullptr ? nullptr : finish.row_scale + row;
-      part.output = static_cast<std::byte*>(finish.output) +
-                    (row * finish.output_stride + column) * output_size;
+      part.output = at(finish.output, row * finish.output_stride + column, finish.output_type);
       prefetch(part.output, rows, finish.output_stride * output_size, columns * output_size);
       if (direct && rows == kernel.max_height()) {
-        const auto* const from = static_cast<const std::byte*>(a.data) +
-                                 row * a.stride * static_cast<std::int64_t>(size_of(a.type));
+        const std::byte* const from = at(a.data, row * a.stride, a.type);
         tile_function(kernel, height)(reinterpret_cast<const Unit*>(from), direct_layout, b, depth,
                                       sums[turn]);
       } else {
@@ -239,10 +233,10 @@ void Product::run(AlignedBuffer<Unit>& memory, AlignedBuffer<std::byte>& scratch
     const Product of_inner = part(index);
     const std::int64_t block = of_inner.rows_in_cache();
     for (std::int64_t row = 0; row < a.rows; row += block) {
-      Product some = of_inner.rows(row, block);
-      some.packed = grown(memory, some.packed_units());
-      some.pack(0, some.row_tiles(), scratch);
-      some.multiply(0, some.row_tiles(), 0, some.column_panels());
+      Product rows_of_part = of_inner.rows(row, block);
+      rows_of_part.packed = grown(memory, rows_of_part.packed_units());
+      rows_of_part.pack(0, rows_of_part.row_tiles(), scratch);
+      rows_of_part.multiply(0, rows_of_part.row_tiles(), 0, rows_of_part.column_panels());
     }
   }
 }

@@ -10,21 +10,19 @@
 #include "cpu/pack.hpp"
 #include "cpu/page_buffer.hpp"
 #include "cpu/schedule.hpp"
+#include "ops/call.hpp"
 #include "ops/linear/op.hpp"
-#include "ops/weights.hpp"
 
 namespace fovea::cpu {
 
 /// Weights and bias of a linear layer in the order of the tiles.
 class PackedWeights : public ops::Prepared {
  public:
-  /// Of a layer that reads `input`: f32, bf16, or i8 and u8, for which the weights are rounded to
-  /// i8 unless they are already.
+  /// Packs for a layer that reads `input`: f32, bf16, or i8 and u8, for which the weights are
+  /// rounded to i8 unless they are already.
   PackedWeights(const ops::LinearWeights& weights, DType input);
 
   [[nodiscard]] const TileKernel& kernel() const { return kernel_; }
-  [[nodiscard]] DType input() const { return input_; }
-  [[nodiscard]] std::int64_t in() const { return in_; }
   [[nodiscard]] std::int64_t out() const { return out_; }
   [[nodiscard]] const Unit* panels() const { return reinterpret_cast<const Unit*>(memory_.data()); }
 
@@ -33,8 +31,6 @@ class PackedWeights : public ops::Prepared {
 
  private:
   const TileKernel& kernel_;
-  DType input_;
-  std::int64_t in_;
   std::int64_t out_;
   ops::Stored output_;
   PageBuffer memory_;
@@ -71,7 +67,7 @@ struct Product {
   [[nodiscard]] std::int64_t parts() const;
   [[nodiscard]] Product part(std::int64_t index) const;
 
-  /// Of tiles [first, first + count) of a part.
+  /// Tiles [first, first + count) of a part.
   void pack(std::int64_t first, std::int64_t count, AlignedBuffer<std::byte>& scratch) const;
   void multiply(std::int64_t first, std::int64_t count, std::int64_t first_panel,
                 std::int64_t panel_count) const;
@@ -105,9 +101,9 @@ class TileSession {
   const TileKernel& kernel_;
 };
 
-/// All of a product, by threads that share it: `memory(units)` is for A, the same for all of them;
-/// `share(count, task)` calls task(i) for every i below count, by any of them, and ends when all
-/// are done; `scratch()` is of the calling thread.
+/// Computes all of a product by threads that share it: `memory(units)` is for A, the same for all
+/// of them; `share(count, task)` calls task(i) for every i below count, by any of them, and ends
+/// when all are done; `scratch()` is of the calling thread.
 template <typename Memory, typename Share, typename Scratch>
 void run_shared(const Product& product, int threads, const Memory& memory, const Share& share,
                 const Scratch& scratch) {

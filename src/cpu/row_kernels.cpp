@@ -86,10 +86,10 @@ void exp_row(const ExpArgs& args, std::int64_t row) {
   auto peaks0 = lowest;
   auto peaks1 = lowest;
   for (std::int64_t panel = 0; panel < args.panels; ++panel) {
-    const float* const some = scores + panel * args.panel_stride;
+    const float* const panel_scores = scores + panel * args.panel_stride;
     for (std::int64_t column = 0; column < args.columns; column += 2 * lanes) {
-      auto low = hn::LoadU(wide, some + column);
-      auto high = hn::LoadU(wide, some + column + lanes);
+      auto low = hn::LoadU(wide, panel_scores + column);
+      auto high = hn::LoadU(wide, panel_scores + column + lanes);
       if (panel >= whole_panels) {
         low = hn::IfThenElse(mask(panel, column), low, lowest);
         high = hn::IfThenElse(mask(panel, column + lanes), high, lowest);
@@ -111,12 +111,12 @@ void exp_row(const ExpArgs& args, std::int64_t row) {
     return exp2_in_range < kType == DType::kF32 > (wide, at_least_lowest_exponent(wide, exponent));
   };
   for (std::int64_t panel = 0; panel < args.panels; ++panel) {
-    const float* const some = scores + panel * args.panel_stride;
+    const float* const panel_scores = scores + panel * args.panel_stride;
     void* const to = static_cast<std::byte*>(args.output) + panel * args.output_panel_stride +
                      row * args.output_row_stride;
     for (std::int64_t column = 0; column < args.columns; column += 2 * lanes) {
-      auto low = weight_of(some + column);
-      auto high = weight_of(some + column + lanes);
+      auto low = weight_of(panel_scores + column);
+      auto high = weight_of(panel_scores + column + lanes);
       if (panel >= whole_panels) {
         low = hn::IfThenElseZero(mask(panel, column), low);
         high = hn::IfThenElseZero(mask(panel, column + lanes), high);
@@ -194,7 +194,7 @@ HWY_INLINE void dot_keys(const float* token, const float* keys, std::int64_t wid
   }
 }
 
-/// In place.
+/// Softmax of `x`, in place.
 void softmax(float* x, std::int64_t count) {
   const float peak = *std::max_element(x, x + count);
   const float sum = sum_over(count, [&](auto d, std::int64_t i) HWY_ATTR {

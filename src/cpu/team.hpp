@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -64,7 +63,7 @@ class Team {
     barrier_.arrive_and_wait();
   }
 
-  /// To be called before the threads set out, who all begin with phase 0.
+  /// Begins anew. Call this before the threads set out, which all begin with phase 0.
   void reset() {
     next_[0].store(0, std::memory_order_relaxed);
     next_[1].store(0, std::memory_order_relaxed);

@@ -83,8 +83,8 @@ HWY_INLINE auto round_to_bf16([[maybe_unused]] D d, V value) {
 template <typename D, typename V>
 HWY_INLINE auto round_to_i8([[maybe_unused]] D d, V value) {
   const hn::RebindToUnsigned<D> du;
-  const auto most = hn::Set(d, 127.0F);
-  const auto clamped = hn::Min(hn::Max(value, hn::Neg(most)), most);
+  const auto limit = hn::Set(d, 127.0F);
+  const auto clamped = hn::Min(hn::Max(value, hn::Neg(limit)), limit);
   return hn::BitCast(du, hn::Add(clamped, hn::Set(d, kToInteger)));
 }
 
@@ -114,13 +114,13 @@ HWY_INLINE void store_pair_as(D d, V low, V high, void* to, std::int64_t index) 
   const hn::Repartition<std::uint16_t, D> d16;
   if constexpr (kType == DType::kI8) {
     const hn::Rebind<std::uint8_t, decltype(d16)> d8;
-    const auto both = hn::ConcatEven(d16, hn::BitCast(d16, round_to_i8(d, high)),
-                                     hn::BitCast(d16, round_to_i8(d, low)));
-    hn::StoreU(hn::TruncateTo(d8, both), d8, static_cast<std::uint8_t*>(to) + index);
+    const auto pairs = hn::ConcatEven(d16, hn::BitCast(d16, round_to_i8(d, high)),
+                                      hn::BitCast(d16, round_to_i8(d, low)));
+    hn::StoreU(hn::TruncateTo(d8, pairs), d8, static_cast<std::uint8_t*>(to) + index);
   } else if constexpr (kType == DType::kBF16) {
-    const auto both = hn::ConcatOdd(d16, hn::BitCast(d16, round_to_bf16(d, high)),
-                                    hn::BitCast(d16, round_to_bf16(d, low)));
-    hn::StoreU(both, d16, static_cast<std::uint16_t*>(to) + index);
+    const auto pairs = hn::ConcatOdd(d16, hn::BitCast(d16, round_to_bf16(d, high)),
+                                     hn::BitCast(d16, round_to_bf16(d, low)));
+    hn::StoreU(pairs, d16, static_cast<std::uint16_t*>(to) + index);
   } else {
     hn::StoreU(low, d, static_cast<float*>(to) + index);
     hn::StoreU(high, d, static_cast<float*>(to) + index + hn::Lanes(d));

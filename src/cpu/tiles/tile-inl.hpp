@@ -19,7 +19,7 @@ void multiply_tile(const Unit* a, const RowLayout& /*layout*/, const Unit* b, st
                    Unit* sums) {
   constexpr int kColumns = V::kVectors * V::kLanes;
   constexpr int kLineUnits = 16;
-  // So many units B is asked for ahead of its use: a panel is longer than the nearest cache.
+  // Units by which B is asked for ahead of its use: a panel is longer than the nearest cache.
   constexpr int kAhead = 16;
   std::int64_t done = 0;
   do {

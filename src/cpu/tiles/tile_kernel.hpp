@@ -50,7 +50,7 @@ struct TileKernel {
   void (*leave)() = nullptr;  // after its last one
 
   [[nodiscard]] std::int64_t max_height() const { return heights.back(); }
-  /// Of packed A: [units / step][height][step].
+  /// The layout of packed A: [units / step][height][step].
   [[nodiscard]] RowLayout packed_layout(std::int64_t height) const {
     return {.row = step, .step = height * step};
   }

@@ -5,10 +5,7 @@
 
 #include "core/dtype.hpp"
 
-namespace fovea::cpu {
-
-/// What products compute in: bf16 stays where the CPU multiplies it, all else is widened.
-[[nodiscard]] DType product_type(DType type);
+namespace fovea {
 
 /// to[i] = from[i] * scale, as float32.
 void widen(const void* from, DType type, std::int64_t count, float scale, float* to);
@@ -16,4 +13,4 @@ void widen(const void* from, DType type, std::int64_t count, float scale, float*
 /// to[i] = from[i], rounded to nearest even.
 void narrow(const float* from, std::int64_t count, DType type, void* to);
 
-}  // namespace fovea::cpu
+}  // namespace fovea

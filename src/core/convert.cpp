@@ -1,18 +1,13 @@
 // Widening and rounding, number by number.
-#include "cpu/convert.hpp"
+#include "core/convert.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
 
 #include "core/error.hpp"
-#include "cpu/isa.hpp"
 
-namespace fovea::cpu {
-
-DType product_type(DType type) {
-  return type == DType::kBF16 && has_bf16() ? DType::kBF16 : DType::kF32;
-}
+namespace fovea {
 
 void widen(const void* from, DType type, std::int64_t count, float scale, float* to) {
   const auto copy = [&]<typename T>(const T* values) {
@@ -56,4 +51,4 @@ void narrow(const float* from, std::int64_t count, DType type, void* to) {
   }
 }
 
-}  // namespace fovea::cpu
+}  // namespace fovea
