@@ -1,6 +1,4 @@
 // Walks the tree of replacement rules as SentencePiece would, within bounds.
-#include "text/charsmap.hpp"
-
 #include <algorithm>
 #include <bit>
 #include <cstddef>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "text/vocabulary.hpp"
 
 namespace fovea::text {
 namespace {

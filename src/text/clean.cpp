@@ -117,22 +117,11 @@ bool is_punctuation(char byte) {
          (byte >= '[' && byte <= '`') || (byte >= '{' && byte <= '~');
 }
 
-}  // namespace
-
-std::string lower(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for_each_character(text, [&](std::string_view sequence, std::size_t) {  //
-    append_lower(out, sequence);
-  });
-  return out;
-}
-
-std::string lower_words(std::string_view text) {
+std::string lowered(std::string_view text, bool final_sigmas) {
   std::string out;
   out.reserve(text.size());
   for_each_character(text, [&](std::string_view sequence, std::size_t begin) {
-    if (decode(sequence) == kCapitalSigma &&
+    if (final_sigmas && decode(sequence) == kCapitalSigma &&
         ends_word(text.substr(0, begin), text.substr(begin + sequence.size()))) {
       append(out, kFinalSigma);
     } else {
@@ -140,6 +129,16 @@ std::string lower_words(std::string_view text) {
     }
   });
   return out;
+}
+
+}  // namespace
+
+std::string lower(std::string_view text) {
+  return lowered(text, false);
+}
+
+std::string lower_words(std::string_view text) {
+  return lowered(text, true);
 }
 
 std::string without_punctuation(std::string_view text) {

@@ -53,30 +53,22 @@ class MessageReader {
 
   /// The same for a message within this one.
   [[nodiscard]] MessageReader inside(const Field& field) const {
-    if (field.wire != Wire::kBytes) {
-      refuse("a number where a message belongs");
-    }
+    expect(field, Wire::kBytes, "a number where a message belongs");
     return {field.bytes, whole_, file_};
   }
 
   [[nodiscard]] std::string text(const Field& field) const {
-    if (field.wire != Wire::kBytes) {
-      refuse("a number where text belongs");
-    }
+    expect(field, Wire::kBytes, "a number where text belongs");
     return std::string(field.bytes);
   }
 
   [[nodiscard]] std::uint64_t number(const Field& field) const {
-    if (field.wire != Wire::kVarint) {
-      refuse("something else where a whole number belongs");
-    }
+    expect(field, Wire::kVarint, "something else where a whole number belongs");
     return field.value;
   }
 
   [[nodiscard]] float real(const Field& field) const {
-    if (field.wire != Wire::kFixed32) {
-      refuse("something else where a real number belongs");
-    }
+    expect(field, Wire::kFixed32, "something else where a real number belongs");
     return std::bit_cast<float>(static_cast<std::uint32_t>(field.value));
   }
 
@@ -86,6 +78,12 @@ class MessageReader {
   }
 
  private:
+  void expect(const Field& field, Wire wire, std::string_view found) const {
+    if (field.wire != wire) {
+      refuse(found);
+    }
+  }
+
   std::string_view take(std::uint64_t bytes) {
     if (bytes > rest_.size()) {
       refuse("something is cut short");

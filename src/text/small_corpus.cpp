@@ -1,5 +1,5 @@
 // What the small tokenizer is trained on: sentences about photos, in fifteen scripts.
-#include "text/small_corpus.hpp"
+#include "text/small_tokenizer.hpp"
 
 namespace fovea::text {
 namespace {

@@ -16,18 +16,10 @@
 #include "io/atomic_file.hpp"
 #include "io/text.hpp"
 #include "text/model_proto.hpp"
-#include "text/small_corpus.hpp"
-#include "text/train.hpp"
 #include "text/vocabulary.hpp"
 
 namespace fovea::text {
 namespace {
-
-constexpr const char* kPad = "<pad>";
-constexpr const char* kEos = "<eos>";
-constexpr const char* kBos = "<bos>";
-constexpr const char* kUnk = "<unk>";
-constexpr const char* kMask = "<mask>";
 
 /// The characters of ASCII that one sees, which are pieces even where the corpus lacks them.
 std::string visible_ascii() {
@@ -47,11 +39,11 @@ Vocabulary train(std::int64_t wanted) {
   vocabulary.add_dummy_prefix = false;
   vocabulary.remove_extra_spaces = false;
   std::vector<Piece>& pieces = vocabulary.pieces;
-  pieces = {{.text = kPad, .type = PieceType::kControl},
-            {.text = kEos, .type = PieceType::kControl},
-            {.text = kBos, .type = PieceType::kControl},
-            {.text = kUnk, .type = PieceType::kUnknown},
-            {.text = kMask, .type = PieceType::kControl}};
+  pieces = {{.text = "<pad>", .type = PieceType::kControl},
+            {.text = "<eos>", .type = PieceType::kControl},
+            {.text = "<bos>", .type = PieceType::kControl},
+            {.text = "<unk>", .type = PieceType::kUnknown},
+            {.text = "<mask>", .type = PieceType::kControl}};
   for (unsigned byte = 0; byte < 256; ++byte) {
     pieces.push_back(
         {.text = byte_piece(static_cast<std::uint8_t>(byte)), .type = PieceType::kByte});

@@ -49,11 +49,8 @@ class Handler : public nlohmann::json_sax<json> {
       return add_merge(std::move(value), space);
     }
     if (place_ == Place::kPair) {
-      if (parts_ == 0) {
-        left_ = std::move(value);
-      } else {
-        right_ = std::move(value);
-      }
+      left_ = parts_ == 0 ? value.size() : left_;
+      pair_ += value;
       return ++parts_ <= 2 || refuse("a merge is not of two pieces");
     }
     return add(std::move(value));
@@ -122,8 +119,7 @@ class Handler : public nlohmann::json_sax<json> {
       if (parts_ != 2) {
         return refuse("a merge is not of two pieces");
       }
-      const std::size_t left = left_.size();
-      return add_merge(std::move(left_) + right_, left);
+      return add_merge(std::exchange(pair_, {}), left_);
     }
     if (place_ == Place::kMerges) {
       place_ = Place::kRest;
@@ -213,10 +209,10 @@ class Handler : public nlohmann::json_sax<json> {
   const json* model_ = nullptr;  // "model"
   std::string key_;
   std::size_t values_ = 0;
-  bool has_id_ = true;  // of the last entry of the vocabulary
-  int parts_ = 0;       // of the merge that the parser is in
-  std::string left_;
-  std::string right_;
+  bool has_id_ = true;    // of the last entry of the vocabulary
+  int parts_ = 0;         // of the merge that the parser is in
+  std::string pair_;      // texts of its pieces
+  std::size_t left_ = 0;  // bytes of the first one
 };
 
 }  // namespace

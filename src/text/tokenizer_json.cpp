@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -11,7 +12,6 @@
 #include "core/error.hpp"
 #include "core/utf8.hpp"
 #include "io/text.hpp"
-#include "text/piece_index.hpp"
 #include "text/tokenizer_document.hpp"
 
 namespace fovea::text {
@@ -202,10 +202,10 @@ class Reader {
   }
 
   void index_normal() {
-    normal_ = PieceIndex(vocabulary_.pieces);
+    normal_.reserve(vocabulary_.pieces.size());
     for (std::size_t id = 0; id < vocabulary_.pieces.size(); ++id) {
       const Piece& piece = vocabulary_.pieces[id];
-      if (piece.type == PieceType::kNormal && !normal_.add(static_cast<std::uint32_t>(id))) {
+      if (piece.type == PieceType::kNormal && !normal_.emplace(piece.text, id).second) {
         fail("{}: \"{}\" has two ids", file_, io::printable(piece.text));
       }
     }
@@ -214,8 +214,7 @@ class Reader {
   /// Whether both parts of a text are pieces. (What is found in a text before anything is merged,
   /// and its parts, are never merged.)
   [[nodiscard]] bool is_pair(std::string_view text, std::size_t left) const {
-    return normal_.find(text.substr(0, left)) != PieceIndex::kNone &&
-           normal_.find(text.substr(left)) != PieceIndex::kNone;
+    return normal_.contains(text.substr(0, left)) && normal_.contains(text.substr(left));
   }
 
   /// SentencePiece merges any two neighbours that make a piece, the one with the largest score
@@ -236,12 +235,12 @@ class Reader {
         std::erase(missing, merge.left);
         continue;
       }
-      const std::int64_t found = normal_.find(merge.text);
-      if (found == PieceIndex::kNone || !is_pair(merge.text, merge.left)) {
+      const auto found = normal_.find(merge.text);
+      if (found == normal_.end() || !is_pair(merge.text, merge.left)) {
         continue;
       }
       finish();
-      const auto id = static_cast<std::size_t>(found);
+      const std::size_t id = found->second;
       if (is_made_[id]) {
         refuse_merges(merge.text);
       }
@@ -279,8 +278,8 @@ class Reader {
   TokenizerDocument document_;
   std::string_view file_;
   Vocabulary vocabulary_;
-  PieceIndex normal_;          // pieces of kNormal
-  std::vector<bool> is_made_;  // by merges
+  std::unordered_map<std::string_view, std::size_t> normal_;  // ids of pieces of kNormal
+  std::vector<bool> is_made_;                                 // by merges
 };
 
 }  // namespace

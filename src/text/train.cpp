@@ -1,12 +1,11 @@
 // Counts pairs of neighbours in words; each merge changes the counts of the words that have it.
-#include "text/train.hpp"
-
 #include <cstdint>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "core/utf8.hpp"
+#include "text/small_tokenizer.hpp"
 
 namespace fovea::text {
 namespace {

@@ -8,7 +8,6 @@
 
 #include "core/error.hpp"
 #include "io/text.hpp"
-#include "text/charsmap.hpp"
 
 namespace fovea::text {
 namespace {

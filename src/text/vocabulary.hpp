@@ -61,6 +61,11 @@ struct Vocabulary {
 /// which SentencePiece relies: it trusts its models, also where they make it read out of bounds.
 void check_vocabulary(const Vocabulary& vocabulary, std::string_view file);
 
+/// What check_vocabulary() does with the compiled rules by which SentencePiece replaces characters
+/// before it cuts a text: throws unless following them keeps within `charsmap`, for SentencePiece
+/// follows them without a check. Empty ones, which replace nothing, pass.
+void check_charsmap(std::string_view charsmap, std::string_view file);
+
 /// Id of the piece of kUnknown, of which check_vocabulary() lets there be one.
 [[nodiscard]] std::int32_t unknown_piece(const Vocabulary& vocabulary);
 

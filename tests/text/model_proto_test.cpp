@@ -8,7 +8,6 @@
 #include <limits>
 #include <random>
 
-#include "text/charsmap.hpp"
 #include "text/tokenizer.hpp"
 #include "vocabulary_files.hpp"
 

@@ -4,9 +4,7 @@
 #include <set>
 
 #include "core/utf8.hpp"
-#include "text/small_corpus.hpp"
 #include "text/tokenizer.hpp"
-#include "text/train.hpp"
 #include "vocabulary_files.hpp"
 
 namespace fovea::text {
