@@ -11,7 +11,7 @@
 #include "core/error.hpp"
 #include "hub/resolve.hpp"
 #include "model/architecture.hpp"
-#include "model/calibration_place.hpp"
+#include "model/calibration.hpp"
 #include "model/checkpoint.hpp"
 #include "model/family.hpp"
 #include "model/init.hpp"

@@ -14,7 +14,7 @@ std::int64_t elements_of(const std::vector<TensorSpec>& tensors) {
   return count;
 }
 
-/// Multiply-accumulates of all layers for one image or text.
+/// Multiply-accumulates of all layers for one image.
 double layer_products(const TowerSpec& tower) {
   const auto n = static_cast<double>(tower.tokens);
   const auto h = static_cast<double>(tower.hidden);
@@ -99,11 +99,6 @@ double flop_per_image(const VisionConfig& config) {
   const double head =
       config.pooling == Pooling::kAttention ? 2 * h * h + 2 * n * h * h + 2 * n * h + 2 * h * m : 0;
   return 2 * (patch_embedding + layer_products(config.tower()) + head);
-}
-
-double flop_per_text(const TextConfig& config) {
-  const auto h = static_cast<double>(config.hidden);
-  return 2 * (layer_products(config.tower()) + h * static_cast<double>(config.projection));
 }
 
 }  // namespace fovea::model

@@ -23,7 +23,5 @@ namespace fovea::model {
 /// convolution and attention of the network as transformers computes it (no folds; norms,
 /// softmax, activations and additions are not counted). Of a NaFlex model's largest images.
 [[nodiscard]] double flop_per_image(const VisionConfig& config);
-/// Likewise per text; looking tokens up is no operation.
-[[nodiscard]] double flop_per_text(const TextConfig& config);
 
 }  // namespace fovea::model

@@ -12,8 +12,8 @@
 #include "core/error.hpp"
 #include "io/atomic_file.hpp"
 #include "io/text.hpp"
+#include "ops/call.hpp"
 #include "ops/operand_types.hpp"
-#include "ops/weights.hpp"
 
 namespace fovea::model {
 namespace {
@@ -23,10 +23,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view kFingerprint = "fingerprint";
 constexpr std::string_view kImages = "images";
 constexpr std::string_view kBf16Layers = "bf16_layers";
-
-std::string_view stored_type(DType type) {
-  return type == DType::kI8 ? "I8" : "F8_E4M3";
-}
 
 std::string command(const Checkpoint& checkpoint, Precision precision) {
   const std::string named = io::escape(checkpoint.calibrations().native());
@@ -88,18 +84,13 @@ std::int64_t Calibration::read_bf16_layers(std::int64_t layers) const {
   }
   const std::int64_t found = read<std::int64_t>(std::string(kBf16Layers), "I64", {1})[0];
   if (found < 0 || found > layers) {
-    fail(
-        "{}: the number of layers in bf16 is {} of the model's {} layers; calibrate the model "
-        "again",
-        shown_, found, layers);
+    refuse("the number of layers in bf16 is {} of the model's {} layers", found, layers);
   }
   for (std::int64_t layer = 0; layer < found; ++layer) {
     for (const ops::Place place : kCalibratedPlaces) {
       if (file_.tensors().contains(calibrated_name(tower_, place, layer) + ".weight")) {
-        fail(
-            "{}: layer {} is stored in 8 bits, but the first {} layers are in bf16; calibrate the "
-            "model again",
-            shown_, calibrated_name(tower_, place, layer), found);
+        refuse("layer {} is stored in 8 bits, but the first {} layers are in bf16",
+               calibrated_name(tower_, place, layer), found);
       }
     }
   }
@@ -111,12 +102,12 @@ AlignedBuffer<T> Calibration::read(const std::string& name, std::string_view dty
                                    const std::vector<std::uint64_t>& shape) const {
   const auto found = file_.tensors().find(name);
   if (found == file_.tensors().end()) {
-    fail("{}: tensor \"{}\" is missing; calibrate the model again", shown_, name);
+    refuse("tensor \"{}\" is missing", name);
   }
   const StoredTensor& stored = found->second;
   if (stored.dtype != dtype || stored.shape != shape) {
-    fail("{}: tensor \"{}\" is {} {}, expected {} [{}]; calibrate the model again", shown_, name,
-         stored.dtype, stored.shape_text(), dtype, fmt::join(shape, ", "));
+    refuse("tensor \"{}\" is {} {}, expected {} [{}]", name, stored.dtype, stored.shape_text(),
+           dtype, fmt::join(shape, ", "));
   }
   stop_.poll();
   AlignedBuffer<T> values(stored.bytes / sizeof(T));
@@ -134,7 +125,7 @@ CalibratedLayer Calibration::layer(ops::Place place, std::int64_t index, std::in
   const std::string name = calibrated_name(tower_, place, index);
   const auto rows = static_cast<std::uint64_t>(out);
   CalibratedLayer found{.rounded = read<std::uint8_t>(
-                            name + ".weight", stored_type(calibrated_type(place, precision_)),
+                            name + ".weight", stored_name(calibrated_type(place, precision_)),
                             {rows, static_cast<std::uint64_t>(in)}),
                         .scale = floats(name + ".scale", rows),
                         .bias = floats(name + ".bias", rows),
@@ -142,7 +133,7 @@ CalibratedLayer Calibration::layer(ops::Place place, std::int64_t index, std::in
   // 8-bit kernels turn values that are not finite into numbers, which would go unnoticed.
   const auto finite = [](float value) { return std::isfinite(value); };
   if (!std::ranges::all_of(found.scale, finite) || !std::ranges::all_of(found.bias, finite)) {
-    fail("{}: layer {} has an invalid scale or bias; calibrate the model again", shown_, name);
+    refuse("layer {} has an invalid scale or bias", name);
   }
   return found;
 }
@@ -151,20 +142,16 @@ float Calibration::input_scale(ops::Place place, std::int64_t index) const {
   const std::string name = calibrated_name(tower_, place, index);
   const float scale = floats(name + ".input_scale", 1).front();
   if (!std::isfinite(scale) || scale < 0) {
-    fail("{}: layer {} has an invalid scale for its inputs; calibrate the model again", shown_,
-         name);
+    refuse("layer {} has an invalid scale for its inputs", name);
   }
   if (place != kPlaceOfStaticInputs) {
     return scale;
   }
   if (scale == 0) {
-    fail("{}: layer {} has no scale for its inputs; calibrate the model again", shown_, name);
+    refuse("layer {} has no scale for its inputs", name);
   }
   if (calibrated_type(place, precision_) == DType::kI8 && scale < ops::kLeastGeluI8Scale) {
-    fail(
-        "{}: the inputs of layer {} have a scale for other 8-bit numbers; calibrate the model "
-        "again",
-        shown_, name);
+    refuse("the inputs of layer {} have a scale for other 8-bit numbers", name);
   }
   return scale;
 }
@@ -174,7 +161,7 @@ std::vector<float> Calibration::divisor(ops::Place place, std::int64_t index,
   const std::string name = calibrated_name(tower_, place, index);
   std::vector<float> found = floats(name + ".divisor", static_cast<std::uint64_t>(in));
   if (!std::ranges::all_of(found, [](float value) { return std::isfinite(value) && value > 0; })) {
-    fail("{}: layer {} has an invalid divisor; calibrate the model again", shown_, name);
+    refuse("layer {} has an invalid divisor", name);
   }
   return found;
 }
@@ -199,7 +186,7 @@ fs::path write_calibration(const Checkpoint& checkpoint, Precision precision,
     add(std::string(kBf16Layers), "I64", {1}, std::as_bytes(std::span(&bf16_layers, 1)));
   }
   for (const LayerToStore& layer : layers) {
-    add(layer.name + ".weight", stored_type(layer.type), {layer.out, layer.in},
+    add(layer.name + ".weight", stored_name(layer.type), {layer.out, layer.in},
         std::as_bytes(layer.rounded));
     add(layer.name + ".scale", "F32", {layer.out}, std::as_bytes(layer.scale));
     add(layer.name + ".bias", "F32", {layer.out}, std::as_bytes(layer.bias));

@@ -21,16 +21,19 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "core/buffer.hpp"
 #include "core/dtype.hpp"
+#include "core/error.hpp"
 #include "core/stop.hpp"
 #include "fovea/precision.hpp"
-#include "model/calibration_place.hpp"
 #include "model/checkpoint.hpp"
 #include "model/safetensors.hpp"
-#include "ops/place.hpp"
+#include "ops/call.hpp"
 
 namespace fovea::model {
 
@@ -49,6 +52,27 @@ inline constexpr ops::Place kPlaceOfStaticInputs = ops::Place::kFc2;
 /// The name of a layer in the file: "vision_model.encoder.layers.3.mlp.fc1".
 [[nodiscard]] std::string calibrated_name(const TowerSpec& tower, ops::Place place,
                                           std::int64_t layer);
+
+/// The prefix of the names of calibrations, which may be beside the weights but are not weights.
+inline constexpr std::string_view kCalibrationPrefix = "calibration-";
+
+/// The name of the file for a precision that is calibrated.
+[[nodiscard]] std::string calibration_name(Precision precision, Tower tower = Tower::kVision);
+
+/// The calibration that a precision uses, where it is or would be: in the folder that the
+/// checkpoint was given, else that of FOVEA_CALIBRATION, and there alone. Without one, in the first
+/// of these that holds it:
+///   the folder of the weights
+///   the user's own: XDG_CACHE_HOME/fovea/calibrations/<fingerprint of the tower>
+/// The user's own is before that of weights whose folder cannot be written, or is of the Hugging
+/// Face cache, which holds what came from the hub alone.
+[[nodiscard]] std::filesystem::path find_calibration(const Checkpoint& checkpoint,
+                                                     Precision precision);
+
+/// Where a new one is written: into the first of these folders, so that it is the one that is used.
+/// Makes the folder.
+[[nodiscard]] std::filesystem::path calibration_to_write(const Checkpoint& checkpoint,
+                                                         Precision precision);
 
 /// One layer.
 struct CalibratedLayer {
@@ -82,6 +106,12 @@ class Calibration {
                                            std::int64_t in) const;
 
  private:
+  /// Throws fovea::Error that names the file and says what to do.
+  template <typename... Args>
+  [[noreturn]] void refuse(fmt::format_string<Args...> words, Args&&... args) const {
+    fail("{}: {}; calibrate the model again", shown_,
+         fmt::format(words, std::forward<Args>(args)...));
+  }
   template <typename T>
   [[nodiscard]] AlignedBuffer<T> read(const std::string& name, std::string_view dtype,
                                       const std::vector<std::uint64_t>& shape) const;

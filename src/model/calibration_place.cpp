@@ -1,6 +1,4 @@
 // Finds calibrations, and places for new ones.
-#include "model/calibration_place.hpp"
-
 #include <cstdlib>
 #include <system_error>
 #include <vector>
@@ -10,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "io/text.hpp"
+#include "model/calibration.hpp"
 
 namespace fovea::model {
 namespace {
@@ -50,12 +49,12 @@ std::vector<fs::path> places(const Checkpoint& checkpoint) {
     return {named};
   }
   const fs::path& weights = checkpoint.folder();
-  const fs::path own = own_folder(checkpoint);
-  if (own.empty()) {
+  const fs::path users = own_folder(checkpoint);
+  if (users.empty()) {
     return {weights};
   }
   const bool is_users = !is_of_hub_cache(weights) && ::access(weights.c_str(), W_OK) == 0;
-  return is_users ? std::vector{weights, own} : std::vector{own, weights};
+  return is_users ? std::vector{weights, users} : std::vector{users, weights};
 }
 
 }  // namespace

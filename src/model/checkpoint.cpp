@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/convert.hpp"
 #include "core/error.hpp"
 #include "io/file.hpp"
 #include "io/json.hpp"
@@ -65,11 +66,11 @@ std::map<std::string, std::vector<std::string>> read_weight_map(const std::files
   return shards;
 }
 
-// The conversions below write float32 and return the index of the first value that is not finite,
-// or `count`. Loops are branch-free so that compilers vectorise them.
 constexpr std::size_t kBlock = 1 << 16;  // elements: a block stays in the cache
 using Halves = std::array<std::uint16_t, kBlock>;
 
+/// The index of the first value that is not finite, or `count`. The loop is branch-free so that
+/// compilers vectorise it.
 std::size_t first_not_finite(const float* values, std::size_t count) {
   const auto is_bad = [](float value) {
     return (std::bit_cast<std::uint32_t>(value) & 0x7f800000U) == 0x7f800000U;
@@ -80,18 +81,6 @@ std::size_t first_not_finite(const float* values, std::size_t count) {
   }
   return bad == 0 ? count
                   : static_cast<std::size_t>(std::find_if(values, values + count, is_bad) - values);
-}
-
-void widen(std::span<const std::uint16_t> halves, DType dtype, float* out) {
-  if (dtype == DType::kBF16) {
-    for (std::size_t index = 0; index < halves.size(); ++index) {
-      out[index] = to_float(BFloat16{halves[index]});
-    }
-  } else {
-    for (std::size_t index = 0; index < halves.size(); ++index) {
-      out[index] = to_float(Float16{halves[index]});
-    }
-  }
 }
 
 }  // namespace
@@ -127,7 +116,7 @@ WeightFiles::Inventory WeightFiles::open_single(const std::filesystem::path& pat
   files_.emplace_back(path, stop);
   Inventory inventory;
   for (const auto& [name, stored] : files_.front().tensors()) {
-    inventory.emplace(name, Located{&files_.front(), &stored});
+    inventory.emplace(name, Tensor{&files_.front(), &stored});
   }
   return inventory;
 }
@@ -154,7 +143,7 @@ WeightFiles::Inventory WeightFiles::open_shards(const std::filesystem::path& ind
         fail("{}: weight_map places tensor \"{}\" in {}, which does not hold it",
              io::escape(index.native()), io::escape(name), io::escape(file));
       }
-      inventory.emplace(name, Located{&files_.back(), &found->second});
+      inventory.emplace(name, Tensor{&files_.back(), &found->second});
     }
   }
   return inventory;
@@ -269,7 +258,7 @@ void Checkpoint::read(std::string_view name, const WeightFiles::Tensor& tensor, 
     } else {
       const std::span part = std::span(*halves).first(block.size());
       file->file().read_at(offset, std::as_writable_bytes(part));
-      widen(part, dtype, block.data());
+      widen(part.data(), dtype, std::ssize(part), 1.0F, block.data());
     }
     const std::size_t bad = first_not_finite(block.data(), block.size());
     if (bad != block.size()) {

@@ -45,11 +45,7 @@ class WeightFiles {
   [[nodiscard]] const std::vector<SafetensorsFile>& files() const { return files_; }
 
  private:
-  struct Located {
-    const SafetensorsFile* file;
-    const StoredTensor* stored;
-  };
-  using Inventory = std::map<std::string, Located, std::less<>>;
+  using Inventory = std::map<std::string, Tensor, std::less<>>;
 
   WeightFiles(const std::filesystem::path& folder, const TowerSpec& tower,
               const std::vector<TensorSpec>& wanted, StopFlag stop);
@@ -76,7 +72,7 @@ class WeightFiles {
 class Checkpoint {
  public:
   /// `calibrations`: the folder of its calibrations, when somebody named one
-  /// (model/calibration_place.hpp). `among`: the families that it may be of.
+  /// (model/calibration.hpp). `among`: the families that it may be of.
   explicit Checkpoint(const std::filesystem::path& folder, StopFlag stop = {},
                       Tower tower = Tower::kVision, std::filesystem::path calibrations = {},
                       Families among = families());

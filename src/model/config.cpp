@@ -59,6 +59,35 @@ Preprocessing read_preprocessing(const std::filesystem::path& folder, const Visi
       io::escape(path.native()));
 }
 
+/// A tower as the first family reads it that has one of its model_type; none without such a family.
+template <typename Config>
+std::optional<Config> read_tower(const Fields& fields, Families among,
+                                 std::optional<Config> (*Family::*reader)(const Fields&)) {
+  for (const Family* family : among) {
+    std::optional<Config> config =
+        family->*reader == nullptr ? std::nullopt : (family->*reader)(fields);
+    if (config) {
+      config->family = family;
+      return config;
+    }
+  }
+  return std::nullopt;
+}
+
+template <typename Config>
+TowerSpec tower_of(const Config& config, Tower tower, std::int64_t tokens,
+                   const TensorNames& names) {
+  return {.tower = tower,
+          .tokens = tokens,
+          .hidden = config.hidden,
+          .mlp = config.mlp,
+          .layers = config.layers,
+          .heads = config.heads,
+          .layer_norm_eps = config.layer_norm_eps,
+          .activation = config.activation,
+          .names = &names};
+}
+
 }  // namespace
 
 std::int64_t VisionConfig::grid() const {
@@ -69,37 +98,18 @@ std::int64_t VisionConfig::grid() const {
 }
 
 TowerSpec VisionConfig::tower() const {
-  return {.tower = Tower::kVision,
-          .tokens = tokens(),
-          .hidden = hidden,
-          .mlp = mlp,
-          .layers = layers,
-          .heads = heads,
-          .layer_norm_eps = layer_norm_eps,
-          .activation = activation,
-          .names = &family->vision_names};
+  return tower_of(*this, Tower::kVision, tokens(), family->vision_names);
 }
 
 TowerSpec TextConfig::tower() const {
-  return {.tower = Tower::kText,
-          .tokens = tokens,
-          .hidden = hidden,
-          .mlp = mlp,
-          .layers = layers,
-          .heads = heads,
-          .layer_norm_eps = layer_norm_eps,
-          .activation = activation,
-          .names = &family->text_names};
+  return tower_of(*this, Tower::kText, tokens, family->text_names);
 }
 
 VisionConfig parse_config(std::string_view text, std::string_view file, Families among) {
   const json root = io::parse_json_object(text, file);
   const Fields fields(root, file, "");
-  for (const Family* family : among) {
-    if (std::optional<VisionConfig> config = family->vision(fields); config) {
-      config->family = family;
-      return *config;
-    }
+  if (const auto config = read_tower(fields, among, &Family::vision)) {
+    return *config;
   }
   refuse_architecture(file, fields.string("model_type", ""), among);
 }
@@ -107,14 +117,8 @@ VisionConfig parse_config(std::string_view text, std::string_view file, Families
 TextConfig parse_text_config(std::string_view text, std::string_view file, Families among) {
   const json root = io::parse_json_object(text, file);
   const Fields fields(root, file, "");
-  for (const Family* family : among) {
-    if (family->text == nullptr) {
-      continue;
-    }
-    if (std::optional<TextConfig> config = family->text(fields); config) {
-      config->family = family;
-      return *config;
-    }
+  if (const auto config = read_tower(fields, among, &Family::text)) {
+    return *config;
   }
   fail("{}: model_type \"{}\" has no text tower, so texts cannot be embedded", file,
        io::escape(fields.string("model_type", "")));

@@ -24,51 +24,36 @@ void patch_embed(const VisionConfig& vision, const ops::PreparedPtr& weights,
                           slice.shapes});
 }
 
-/// The pooling head over `images` of `tokens` each, which reads the stream's layer norm.
-void norm_pool(const VisionConfig& vision, const VisionWeights& weights, ops::Executor& executor,
-               const ops::PoolProblem& shape, const ops::ImageShapes& shapes, Forward& forward,
-               const TensorView& output) {
+/// One result for each image of the slice: of the pooling head, which reads the stream's layer
+/// norm, or the first token, normalised.
+void pool_images(const VisionConfig& vision, const VisionWeights& weights, ops::Executor& executor,
+                 const ops::Slice& slice, Forward& forward, const TensorView& output) {
+  const TensorView& x = forward.x().values;
+  if (vision.pooling == Pooling::kToken) {
+    executor.run(
+        ops::ProjectCall{token_problem(vision, x.dtype, slice.images), *weights.pool, x, output});
+    return;
+  }
+  if (!weights.pool_has_norm) {
+    forward.layer_norm(weights.post_norm, forward.x());
+  }
+  ops::PoolProblem problem = pool_problem(vision, x.dtype, slice.images, slice.shapes.rows);
+  problem.norm = weights.pool_has_norm;
+  executor.run(ops::PoolCall{problem, *weights.pool, x, output, slice.shapes});
+}
+
+/// One result of the pooling head for each token: as if each were an image of its own.
+void pool_tokens(const VisionConfig& vision, const VisionWeights& weights, ops::Executor& executor,
+                 Forward& forward, const TensorView& output) {
   if (!weights.pool_has_norm) {
     forward.layer_norm(weights.post_norm, forward.x());
   }
   const TensorView& x = forward.x().values;
-  ops::PoolProblem problem = shape;
-  problem.heads = vision.heads;
-  problem.hidden = vision.hidden;
-  problem.mlp = vision.mlp;
-  problem.eps = vision.layer_norm_eps;
-  problem.input = x.dtype;
+  ops::PoolProblem problem = pool_problem(vision, x.dtype, x.shape[0], 0);
+  problem.tokens = 1;
+  problem.varlen = false;
   problem.norm = weights.pool_has_norm;
-  executor.run(ops::PoolCall{problem, *weights.pool, x, output, shapes});
-}
-
-/// One result for each image of the slice.
-void pool_images(const VisionConfig& vision, const VisionWeights& weights, ops::Executor& executor,
-                 const ops::Slice& slice, Forward& forward, void* output) {
-  norm_pool(vision, weights, executor,
-            {.images = slice.images,
-             .tokens = vision.tokens(),
-             .varlen = vision.naflex,
-             .total = slice.shapes.rows},
-            slice.shapes, forward, {output, DType::kF32, {slice.images, vision.hidden}});
-}
-
-/// One result for each token: as if each were an image of its own.
-void pool_tokens(const VisionConfig& vision, const VisionWeights& weights, ops::Executor& executor,
-                 Forward& forward, void* output) {
-  const std::int64_t rows = forward.x().values.shape[0];
-  norm_pool(vision, weights, executor, {.images = rows, .tokens = 1}, {}, forward,
-            {output, DType::kF32, {rows, vision.hidden}});
-}
-
-/// The first token of each image, normalised.
-void take_token(const VisionConfig& vision, const VisionWeights& weights, ops::Executor& executor,
-                const ops::Slice& slice, Forward& forward, void* output) {
-  const TensorView& x = forward.x().values;
-  executor.run(ops::ProjectCall{token_problem(vision, x.dtype, slice.images),
-                                *weights.pool,
-                                x,
-                                {output, DType::kF32, {slice.images, vision.hidden}}});
+  executor.run(ops::PoolCall{problem, *weights.pool, x, output});
 }
 
 /// A batch's patches; where the images of a NaFlex model differ, those of `grids`.
@@ -181,11 +166,10 @@ void Encoder::features(const Features& what, std::span<const std::uint8_t> patch
         forward.layer_norm(weights_->post_norm, {.values = wide});
         break;
       case Kind::kPooled:
-        (vision.pooling == Pooling::kToken ? take_token : pool_images)(vision, *weights_, executor,
-                                                                       slice, forward, wide.data);
+        pool_images(vision, *weights_, executor, slice, forward, wide);
         break;
       case Kind::kPatches:
-        pool_tokens(vision, *weights_, executor, forward, wide.data);
+        pool_tokens(vision, *weights_, executor, forward, wide);
         break;
     }
     if (!floats) {

@@ -78,8 +78,8 @@ class Encoder {
     std::span<std::byte> bytes{};  // [images, tokens, hidden], or [images, hidden] of kPooled
     bool stays = false;            // `bytes` are a part of what allocate_output gave
   };
-  /// As encode(). Images of a NaFlex model come one by one, except for kPooled: they have
-  /// different numbers of tokens.
+  /// Computes features as encode() does embeddings. Images of a NaFlex model come one by one,
+  /// except for kPooled: they have different numbers of tokens.
   void features(const Features& what, std::span<const std::uint8_t> patches,
                 std::span<const PatchGrid> grids, const FeatureOutput& output, StopFlag stop = {},
                 std::function<void(std::int64_t images)> on_computed = {});

@@ -4,8 +4,9 @@
 
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
+
+#include <nlohmann/json.hpp>
 
 #include "fovea/preprocessing.hpp"
 #include "model/config.hpp"
@@ -35,8 +36,9 @@ struct Family {
 
   /// What `fovea init` makes: architectures, and their files. Null when there are none.
   std::span<const Preset> presets{};
-  std::string (*config_json)(const VisionConfig& vision, const TextConfig& text) = nullptr;
-  std::string (*preprocessor_json)(const VisionConfig& vision) = nullptr;
+  nlohmann::ordered_json (*config_json)(const VisionConfig& vision,
+                                        const TextConfig& text) = nullptr;
+  nlohmann::ordered_json (*preprocessor_json)(const VisionConfig& vision) = nullptr;
 };
 
 /// The presets of all families: of SigLIP "tiny" and "tiny-naflex" first, then the published ones.

@@ -2,14 +2,16 @@
 #include "model/init.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <functional>
 #include <iterator>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "core/buffer.hpp"
+#include "core/convert.hpp"
 #include "core/dtype.hpp"
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
@@ -24,6 +26,9 @@
 namespace fovea::model {
 namespace {
 
+using nlohmann::ordered_json;
+using Recipe = std::function<SyntheticTensor(const TensorSpec&)>;
+
 constexpr std::size_t kChunk = std::size_t{1} << 18;  // elements that a thread makes at a time
 static_assert(kChunk % SyntheticTensor::kCentredRun == 0);
 
@@ -33,24 +38,8 @@ DType stored_dtype(WeightType type) {
                                     : DType::kF32;
 }
 
-std::string_view stored_name(DType type) {
-  return type == DType::kBF16 ? "BF16" : type == DType::kF16 ? "F16" : "F32";
-}
-
 std::size_t bytes_of(const TensorSpec& tensor, DType dtype) {
   return static_cast<std::size_t>(tensor.shape.elements()) * size_of(dtype);
-}
-
-void narrow(std::span<const float> values, DType dtype, std::byte* out) {
-  if (dtype == DType::kF32) {
-    std::memcpy(out, values.data(), values.size_bytes());
-    return;
-  }
-  for (std::size_t index = 0; index < values.size(); ++index) {
-    const std::uint16_t bits =
-        dtype == DType::kBF16 ? to_bfloat16(values[index]).bits : to_float16(values[index]).bits;
-    std::memcpy(out + index * sizeof(bits), &bits, sizeof(bits));
-  }
 }
 
 /// Tensors in their stored order, split so that the data of no file exceeds `max_bytes` (a larger
@@ -72,18 +61,8 @@ std::vector<std::vector<TensorSpec>> split(std::vector<TensorSpec> tensors, DTyp
   return shards;
 }
 
-/// Recipes by tower.
-struct Recipes {
-  SyntheticWeights vision;
-  SyntheticWeights text;
-
-  [[nodiscard]] SyntheticTensor make(const TensorSpec& spec) const {
-    return (spec.tower == Tower::kVision ? vision : text).make(spec);
-  }
-};
-
 void write_weights(const std::filesystem::path& path, const std::vector<TensorSpec>& tensors,
-                   DType dtype, const Recipes& weights, ThreadPool& pool) {
+                   DType dtype, const Recipe& recipe, ThreadPool& pool) {
   io::AtomicFile file(path);
   std::vector<TensorEntry> entries;
   for (const TensorSpec& spec : tensors) {
@@ -102,7 +81,7 @@ void write_weights(const std::filesystem::path& path, const std::vector<TensorSp
   }
   AlignedBuffer<std::byte> bytes(window * kChunk * size_of(dtype));
   for (const TensorSpec& spec : tensors) {
-    const SyntheticTensor tensor = weights.make(spec);
+    const SyntheticTensor tensor = recipe(spec);
     const auto elements = static_cast<std::size_t>(spec.shape.elements());
     for (std::size_t begin = 0; begin < elements; begin += window * kChunk) {
       const std::size_t part = std::min(window * kChunk, elements - begin);
@@ -111,7 +90,7 @@ void write_weights(const std::filesystem::path& path, const std::vector<TensorSp
         const std::span<float> values =
             scratch[static_cast<std::size_t>(worker)].span().first(std::min(kChunk, part - first));
         tensor.fill(begin + first, values);
-        narrow(values, dtype, bytes.data() + first * size_of(dtype));
+        narrow(values.data(), std::ssize(values), dtype, bytes.data() + first * size_of(dtype));
       });
       file.write(std::span<const std::byte>(bytes.data(), part * size_of(dtype)));
     }
@@ -165,6 +144,10 @@ void prepare_folder(const InitOptions& options, const std::optional<NewTokenizer
   }
 }
 
+void write_json(const std::filesystem::path& path, const ordered_json& document) {
+  io::write_file_atomically(path, document.dump(2) + "\n");
+}
+
 }  // namespace
 
 void write_checkpoint(const InitOptions& options, const std::optional<NewTokenizer>& tokenizer) {
@@ -189,35 +172,31 @@ void write_checkpoint(const InitOptions& options, const std::optional<NewTokeniz
   }
   const auto shards = split(std::move(tensors), dtype, options.max_shard_bytes);
   prepare_folder(options, tokenizer);
-  const Recipes weights{.vision = SyntheticWeights(vision, options.seed),
-                        .text = SyntheticWeights(text, options.seed)};
+  const SyntheticWeights vision_weights(vision, options.seed);
+  const SyntheticWeights text_weights(text, options.seed);
+  const auto recipe = [&](const TensorSpec& spec) {
+    return (spec.tower == Tower::kVision ? vision_weights : text_weights).make(spec);
+  };
   ThreadPool pool(options.threads > 0 ? options.threads : available_threads());
-  std::string weight_map;
+  ordered_json weight_map;
   for (std::size_t shard = 0; shard < shards.size(); ++shard) {
     const std::string name = shards.size() == 1 ? std::string("model.safetensors")
                                                 : fmt::format("model-{:05}-of-{:05}.safetensors",
                                                               shard + 1, shards.size());
-    write_weights(options.folder / name, shards[shard], dtype, weights, pool);
+    write_weights(options.folder / name, shards[shard], dtype, recipe, pool);
     for (const TensorSpec& tensor : shards[shard]) {
-      weight_map += fmt::format("{}\n    {}: {}", weight_map.empty() ? "" : ",",
-                                io::json_quote(tensor.name), io::json_quote(name));
+      weight_map[tensor.name] = name;
     }
   }
   if (shards.size() > 1) {
-    io::write_file_atomically(
-        options.folder / "model.safetensors.index.json",
-        fmt::format(
-            "{{\n  \"metadata\": {{\n    \"total_size\": {}\n  }},\n  \"weight_map\": {{{}\n"
-            "  }}\n}}\n",
-            total, weight_map));
+    write_json(options.folder / "model.safetensors.index.json",
+               {{"metadata", {{"total_size", total}}}, {"weight_map", weight_map}});
   }
-  io::write_file_atomically(options.folder / "preprocessor_config.json",
-                            vision.family->preprocessor_json(vision));
+  write_json(options.folder / "preprocessor_config.json", vision.family->preprocessor_json(vision));
   if (tokenizer) {
     tokenizer->write(options.folder);
   }
-  io::write_file_atomically(options.folder / "config.json",
-                            vision.family->config_json(vision, text));
+  write_json(options.folder / "config.json", vision.family->config_json(vision, text));
 }
 
 }  // namespace fovea::model

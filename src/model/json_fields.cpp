@@ -34,27 +34,6 @@ std::array<float, 3> channels(const Fields& fields, const char* name, bool posit
   return result;
 }
 
-template <typename Config>
-void read_sizes(const Fields& fields, std::string_view activation, Config& config) {
-  config.hidden = fields.integer("hidden_size", config.hidden, kMaxHidden);
-  config.mlp = fields.integer("intermediate_size", config.mlp, kMaxMlp);
-  config.layers = fields.integer("num_hidden_layers", config.layers, kMaxLayers);
-  config.heads = fields.integer("num_attention_heads", config.heads, kMaxHidden);
-  config.layer_norm_eps = fields.number("layer_norm_eps", config.layer_norm_eps);
-  if (!within(config.layer_norm_eps, kSmallest, 1.0)) {
-    fields.refuse("layer_norm_eps", "expected a number between 0 and 1");
-  }
-  if (fields.string("hidden_act", std::string(activation)) != activation) {
-    fields.refuse(
-        "hidden_act",
-        fmt::format("only {} is supported (another one gives other embeddings)", activation));
-  }
-  if (config.hidden % config.heads != 0) {
-    fields.refuse_value("hidden_size {} is not divisible by num_attention_heads {}", config.hidden,
-                        config.heads);
-  }
-}
-
 }  // namespace
 
 const Fields::json* Fields::find(const char* name) const {
@@ -134,13 +113,28 @@ std::int64_t Fields::checked_integer(const json& value, const char* name, std::i
   return value.get<std::int64_t>();
 }
 
-void read_layers(const Fields& fields, std::string_view activation, VisionConfig& config) {
-  read_sizes(fields, activation, config);
+template <typename Config>
+void read_layers(const Fields& fields, std::string_view activation, Config& config) {
+  config.hidden = fields.integer("hidden_size", config.hidden, kMaxHidden);
+  config.mlp = fields.integer("intermediate_size", config.mlp, kMaxMlp);
+  config.layers = fields.integer("num_hidden_layers", config.layers, kMaxLayers);
+  config.heads = fields.integer("num_attention_heads", config.heads, kMaxHidden);
+  config.layer_norm_eps = fields.number("layer_norm_eps", config.layer_norm_eps);
+  if (!within(config.layer_norm_eps, kSmallest, 1.0)) {
+    fields.refuse("layer_norm_eps", "expected a number between 0 and 1");
+  }
+  if (fields.string("hidden_act", std::string(activation)) != activation) {
+    fields.refuse(
+        "hidden_act",
+        fmt::format("only {} is supported (another one gives other embeddings)", activation));
+  }
+  if (config.hidden % config.heads != 0) {
+    fields.refuse_value("hidden_size {} is not divisible by num_attention_heads {}", config.hidden,
+                        config.heads);
+  }
 }
-
-void read_layers(const Fields& fields, std::string_view activation, TextConfig& config) {
-  read_sizes(fields, activation, config);
-}
+template void read_layers(const Fields&, std::string_view, VisionConfig&);
+template void read_layers(const Fields&, std::string_view, TextConfig&);
 
 void read_grid(const Fields& fields, VisionConfig& config) {
   config.image_size = fields.square("image_size", config.image_size, kMaxImageSize);

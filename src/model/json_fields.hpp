@@ -74,10 +74,11 @@ class Fields {
   std::string prefix_;
 };
 
-/// Reads what all towers of transformers have, over the defaults that are there. `activation`: the
-/// hidden_act that the family computes, and its default.
-void read_layers(const Fields& fields, std::string_view activation, VisionConfig& config);
-void read_layers(const Fields& fields, std::string_view activation, TextConfig& config);
+/// Reads what all towers of transformers have, over the defaults that are there, into a
+/// VisionConfig or a TextConfig. `activation`: the hidden_act that the family computes, and its
+/// default.
+template <typename Config>
+void read_layers(const Fields& fields, std::string_view activation, Config& config);
 /// Reads the size of images and of their patches, and checks that they fit.
 void read_grid(const Fields& fields, VisionConfig& config);
 

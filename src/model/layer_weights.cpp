@@ -2,8 +2,6 @@
 #include "model/layer_weights.hpp"
 
 #include <algorithm>
-#include <span>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -159,13 +157,13 @@ LayerParameters load_layer(const Checkpoint& checkpoint, Place place, std::int64
   LayerParameters all;
   std::size_t part = 0;
   for (const Part projection : {Part::kQuery, Part::kKey, Part::kValue}) {
-    const LayerParameters one = load_parameters(checkpoint, projection, index);
+    const LayerParameters source = load_parameters(checkpoint, projection, index);
     if (part == 0) {
-      all.weight = AlignedBuffer<float>(3 * one.weight.size());
-      all.bias = AlignedBuffer<float>(3 * one.bias.size());
+      all.weight = AlignedBuffer<float>(3 * source.weight.size());
+      all.bias = AlignedBuffer<float>(3 * source.bias.size());
     }
-    std::ranges::copy(one.weight.span(), all.weight.data() + part * one.weight.size());
-    std::ranges::copy(one.bias.span(), all.bias.data() + part * one.bias.size());
+    std::ranges::copy(source.weight.span(), all.weight.data() + part * source.weight.size());
+    std::ranges::copy(source.bias.span(), all.bias.data() + part * source.bias.size());
     ++part;
   }
   return all;

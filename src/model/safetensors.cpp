@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <limits>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -45,37 +45,6 @@ std::string shown(std::string_view name) {
   return name.size() <= kLongest ? io::escape(name) : io::escape(name.substr(0, kLongest)) + "...";
 }
 
-/// Iterates over the header's characters and tells the handler the position of the parser.
-class CountingIterator {
- public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = const char&;
-
-  CountingIterator(const char* at, const char** watch) : at_(at), watch_(watch) {}
-  reference operator*() const { return *at_; }
-  CountingIterator& operator++() {
-    ++at_;
-    *watch_ = at_;
-    return *this;
-  }
-  CountingIterator operator++(int) {
-    CountingIterator before = *this;
-    ++*this;
-    return before;
-  }
-  friend bool operator==(const CountingIterator& a, const CountingIterator& b) {
-    return a.at_ == b.at_;
-  }
-  friend bool operator!=(const CountingIterator& a, const CountingIterator& b) { return !(a == b); }
-
- private:
-  const char* at_;
-  const char** watch_;
-};
-
 struct HeaderTensor {
   const StoredType* type = nullptr;
   std::vector<std::uint64_t> shape;
@@ -88,8 +57,8 @@ struct HeaderTensor {
 /// Receives the header's tokens: { name: {"dtype", "shape", "data_offsets"}, "__metadata__": {} }.
 class HeaderHandler : public nlohmann::json_sax<json> {
  public:
-  HeaderHandler(std::string_view file, const char* begin, const char* const* at, StopFlag stop)
-      : file_(file), begin_(begin), at_(at), stop_(stop) {}
+  HeaderHandler(std::string_view file, const char* begin, const char* const* next, StopFlag stop)
+      : file_(file), begin_(begin), next_(next), stop_(stop) {}
 
   [[nodiscard]] std::map<std::string, HeaderTensor, std::less<>>& tensors() { return tensors_; }
 
@@ -122,7 +91,7 @@ class HeaderHandler : public nlohmann::json_sax<json> {
       place_ = Place::kMetadataValue;
       return true;
     }
-    // In a tensor.
+    // The rest are fields of a tensor.
     HeaderTensor& tensor = tensor_->second;
     if (name == "dtype") {
       repeated(tensor.type != nullptr, name);
@@ -280,7 +249,7 @@ class HeaderHandler : public nlohmann::json_sax<json> {
 
   // Bytes into the file, as far as the parser has read.
   [[nodiscard]] std::uint64_t position() const {
-    return kLengthBytes + static_cast<std::uint64_t>(*at_ - begin_);
+    return kLengthBytes + static_cast<std::uint64_t>(*next_ - begin_);
   }
 
   [[noreturn]] void refuse(std::string_view what) const {
@@ -347,7 +316,7 @@ class HeaderHandler : public nlohmann::json_sax<json> {
 
   std::string_view file_;
   const char* begin_;
-  const char* const* at_;
+  const char* const* next_;  // the character that the parser has not read yet
   StopFlag stop_;
   Place place_ = Place::kBegin;
   int skip_depth_ = 0;
@@ -426,15 +395,18 @@ void check_layout(const std::map<std::string, HeaderTensor, std::less<>>& tensor
 
 }  // namespace
 
+std::string_view stored_name(DType type) {
+  // Numbers of blocks with scales have no name.
+  constexpr std::string_view kNames[] = {"U8", "I8", "F8_E4M3", "", "F16", "BF16", "F32", "F64"};
+  static_assert(std::size(kNames) == std::size(kDTypes));
+  return kNames[static_cast<std::size_t>(type)];
+}
+
 std::optional<DType> StoredTensor::float_dtype() const {
-  if (dtype == "F32") {
-    return DType::kF32;
-  }
-  if (dtype == "F16") {
-    return DType::kF16;
-  }
-  if (dtype == "BF16") {
-    return DType::kBF16;
+  for (const DType type : {DType::kF32, DType::kF16, DType::kBF16}) {
+    if (dtype == stored_name(type)) {
+      return type;
+    }
   }
   return std::nullopt;
 }
@@ -477,11 +449,13 @@ StoredTensors parse_safetensors(std::string_view header, std::uint64_t file_byte
   if (header.starts_with("\xef\xbb\xbf")) {
     fail("{}: header, at byte {}: not JSON: byte order mark", file, kLengthBytes);
   }
-  const char* at = begin;
-  HeaderHandler handler(file, begin, &at, stop);
-  const CountingIterator first(begin, &at);
-  const CountingIterator last(end, &at);
-  json::sax_parse(first, last, &handler);
+  const char* next = begin;
+  HeaderHandler handler(file, begin, &next, stop);
+  const auto characters = header | std::views::transform([&next](const char& character) {
+                            next = &character + 1;  // tells the handler the position of the parser
+                            return character;
+                          });
+  json::sax_parse(characters.begin(), characters.end(), &handler);
 
   const std::uint64_t data_begin = kLengthBytes + header.size();
   check_layout(handler.tensors(), data_begin, file_bytes - data_begin, file);

@@ -17,6 +17,9 @@
 
 namespace fovea::model {
 
+/// The name of a type in files: "BF16".
+[[nodiscard]] std::string_view stored_name(DType type);
+
 /// One tensor of a file.
 struct StoredTensor {
   std::string_view dtype;            // as in the file: "F32", "BF16", "I64", ...

@@ -42,7 +42,7 @@ constexpr double kGeluOutput = 0.6;  // deviation of GELU's output at that input
 constexpr double kFirstAttentionOutput = 0.62;
 constexpr double kLastAttentionOutput = 0.85;
 constexpr double kSmallBias = 0.1;
-// Of image-text logits, as in google/siglip2-base-patch16-224.
+// Scale and bias of image-text logits, as in google/siglip2-base-patch16-224.
 constexpr float kLogitScaleValue = 4.724453F;
 constexpr float kLogitBiasValue = -16.771725F;
 constexpr double kHeadOutlierGain = 9.0;  // embeddings have channels that stand out, too
@@ -68,11 +68,6 @@ float noise(std::uint64_t key, std::uint64_t counter) {
 /// Uniform in [0, 1).
 double uniform(std::uint64_t key, std::uint64_t counter) {
   return static_cast<double>(mix(key, counter) >> 11) * 0x1p-53;
-}
-
-/// The weight or the bias of a norm.
-SyntheticTensor norm_tensor(auto channels, bool is_bias) {
-  return SyntheticTensor(std::move(is_bias ? channels.beta : channels.gamma));
 }
 
 }  // namespace
@@ -194,21 +189,26 @@ SyntheticWeights::Channels SyntheticWeights::norm(Part part, std::int64_t layer)
   return channels;
 }
 
-SyntheticTensor SyntheticWeights::matrix(std::string_view name, std::int64_t rows,
-                                         std::int64_t columns, double deviation, bool centred,
+SyntheticTensor SyntheticWeights::matrix(const TensorSpec& tensor, double deviation, bool centred,
                                          double outlier_gain) const {
-  SyntheticTensor::Matrix matrix{
-      .key = key(name),
-      .columns = static_cast<std::size_t>(columns),
-      .row_gain = noise_table(fmt::format("{}.rows", name), static_cast<std::size_t>(rows),
-                              deviation, 0.15 * deviation),
-      .centred = centred};
+  SyntheticTensor::Matrix matrix{.key = key(tensor.name),
+                                 .columns = static_cast<std::size_t>(tensor.shape[1]),
+                                 .row_gain = noise_table(fmt::format("{}.rows", tensor.name),
+                                                         static_cast<std::size_t>(tensor.shape[0]),
+                                                         deviation, 0.15 * deviation),
+                                 .centred = centred};
   if (outlier_gain != 1.0) {
     for (const Outlier& outlier : outliers_) {
       matrix.row_gain[outlier.channel] *= static_cast<float>(outlier_gain);
     }
   }
   return SyntheticTensor(std::move(matrix));
+}
+
+SyntheticTensor SyntheticWeights::reading(const TensorSpec& tensor, Part norm_part,
+                                          double deviation) const {
+  const double root_h = std::sqrt(static_cast<double>(tower_.hidden));
+  return matrix(tensor, deviation / (norm(norm_part, tensor.layer).output_rms * root_h));
 }
 
 std::vector<float> SyntheticWeights::branch_bias(std::string_view name, std::int64_t layer) const {
@@ -221,91 +221,45 @@ std::vector<float> SyntheticWeights::branch_bias(std::string_view name, std::int
   return bias;
 }
 
-SyntheticTensor SyntheticWeights::layer_tensor(const TensorSpec& tensor) const {
-  const std::string& name = tensor.name;
-  const std::int64_t layer = tensor.layer;
-  const std::int64_t h = tower_.hidden;
-  const std::int64_t m = tower_.mlp;
-  const auto size = static_cast<std::size_t>(tensor.shape[0]);
-  const double root_h = std::sqrt(static_cast<double>(h));
-  // A matrix that reads the results of a norm.
-  const auto reading = [&](Part part, double deviation) {
-    return matrix(name, tensor.shape[0], h, deviation / (norm(part, layer).output_rms * root_h),
-                  false);
-  };
+std::vector<float> SyntheticWeights::bias(const TensorSpec& tensor) const {
+  const auto size = static_cast<std::size_t>(tensor.shape.elements());
   switch (tensor.part) {
+    case Part::kPatchEmbed: {
+      std::vector<float> bias = noise_table(tensor.name, size, 0.0, kSmallBias * kFirstResidual);
+      set_outliers(bias);
+      return bias;
+    }
     case Part::kNorm1:
     case Part::kNorm2:
-      return norm_tensor(norm(tensor.part, layer), tensor.is_bias);
-    case Part::kOut: {
-      if (tensor.is_bias) {
-        return SyntheticTensor(branch_bias(name, layer));
-      }
-      const double progress = static_cast<double>(layer) / static_cast<double>(tower_.layers);
-      const double output = std::lerp(kFirstAttentionOutput, kLastAttentionOutput, progress);
-      return matrix(name, h, h, branch_rms(layer) / (output * root_h), false, kOutlierNoise);
-    }
+    case Part::kFinalNorm:
+    case Part::kPoolNorm:
+      return norm(tensor.part, tensor.layer).beta;
+    case Part::kOut:
     case Part::kFc2:
-      if (tensor.is_bias) {
-        return SyntheticTensor(branch_bias(name, layer));
-      }
-      return matrix(name, h, m,
-                    branch_rms(layer) / (kGeluOutput * std::sqrt(static_cast<double>(m))), true,
-                    kOutlierNoise);
+      return branch_bias(tensor.name, tensor.layer);
     case Part::kFc1:
-      return tensor.is_bias ? SyntheticTensor(noise_table(name, size, kGeluBias, 0.3))
-                            : reading(Part::kNorm2, kGeluDeviation);
+    case Part::kPoolFc1:
+      return noise_table(tensor.name, size, kGeluBias, 0.3);
     default:
-      break;
+      return noise_table(tensor.name, size, 0.0, kSmallBias);
   }
-  if (tensor.is_bias) {
-    return SyntheticTensor(noise_table(name, size, 0.0, kSmallBias));
-  }
-  return reading(Part::kNorm1, tensor.part == Part::kQuery ? kQueryDeviation
-                               : tensor.part == Part::kKey ? kKeyDeviation
-                                                           : 1.0);
 }
 
-SyntheticTensor SyntheticWeights::head_tensor(const TensorSpec& tensor) const {
-  const std::string& name = tensor.name;
+SyntheticTensor SyntheticWeights::pool_projections(const TensorSpec& tensor) const {
   const std::int64_t h = tower_.hidden;
-  const auto size = static_cast<std::size_t>(tensor.shape.elements());
   const double root_h = std::sqrt(static_cast<double>(h));
-  if (tensor.part == Part::kPoolNorm) {
-    return norm_tensor(norm(Part::kPoolNorm), tensor.is_bias);
+  const double input = norm(Part::kFinalNorm).output_rms;
+  SyntheticTensor::Matrix matrix{.key = key(tensor.name),
+                                 .columns = static_cast<std::size_t>(h),
+                                 .row_gain = {},
+                                 .centred = false};
+  for (std::int64_t row = 0; row < 3 * h; ++row) {
+    const double deviation = row < h       ? kQueryDeviation / root_h
+                             : row < 2 * h ? kHeadKeyDeviation / (input * root_h)
+                                           : 1.0 / (input * root_h);
+    matrix.row_gain.push_back(static_cast<float>(deviation));
   }
-  if (tensor.is_bias) {
-    return SyntheticTensor(tensor.part == Part::kPoolFc1
-                               ? noise_table(name, size, kGeluBias, 0.3)
-                               : noise_table(name, size, 0.0, kSmallBias));
-  }
-  switch (tensor.part) {
-    case Part::kPoolAttention: {
-      const double input = norm(Part::kFinalNorm).output_rms;
-      SyntheticTensor::Matrix matrix{.key = key(name),
-                                     .columns = static_cast<std::size_t>(h),
-                                     .row_gain = {},
-                                     .centred = false};
-      for (std::int64_t row = 0; row < 3 * h; ++row) {
-        const double deviation = row < h       ? kQueryDeviation / root_h
-                                 : row < 2 * h ? kHeadKeyDeviation / (input * root_h)
-                                               : 1.0 / (input * root_h);
-        matrix.row_gain.push_back(static_cast<float>(deviation));
-      }
-      return SyntheticTensor(std::move(matrix));
-    }
-    case Part::kPoolOut:
-      return matrix(name, h, h, 0.35 / (kLastAttentionOutput * root_h), false, kHeadOutlierGain);
-    case Part::kPoolFc1:
-      return matrix(name, tower_.mlp, h,
-                    kGeluDeviation / (norm(Part::kPoolNorm).output_rms * root_h), false);
-    case Part::kPoolFc2:
-      return matrix(name, h, tower_.mlp,
-                    1.0 / (kGeluOutput * std::sqrt(static_cast<double>(tower_.mlp))), true,
-                    kHeadOutlierGain);
-    default:
-      return SyntheticTensor(noise_table(name, size, 0.0, 1.0));  // the probe
-  }
+  return SyntheticTensor(std::move(matrix));
 }
 
 std::vector<float> SyntheticWeights::patch_filters(const TensorSpec& tensor) const {
@@ -387,56 +341,68 @@ std::vector<float> SyntheticWeights::text_positions(const TensorSpec& tensor) co
       noise_table(tensor.name, static_cast<std::size_t>(tensor.shape.elements()), 0.0,
                   kFirstResidual * std::sqrt(kPositionShare));
   const auto h = static_cast<std::size_t>(tower_.hidden);
-  for (std::size_t at = 0; at < table.size(); at += h) {
-    set_outliers(std::span(table).subspan(at, h));
+  for (std::size_t row = 0; row < table.size(); row += h) {
+    set_outliers(std::span(table).subspan(row, h));
   }
   return table;
 }
 
 SyntheticTensor SyntheticWeights::make(const TensorSpec& tensor) const {
-  const std::int64_t h = tower_.hidden;
+  if (tensor.is_bias) {
+    return SyntheticTensor(bias(tensor));
+  }
+  const std::int64_t layer = tensor.layer;
+  const double root_h = std::sqrt(static_cast<double>(tower_.hidden));
+  const double root_m = std::sqrt(static_cast<double>(tower_.mlp));
   switch (tensor.part) {
-    case Part::kPatchEmbed: {
-      if (!tensor.is_bias) {
-        return SyntheticTensor(patch_filters(tensor));
-      }
-      std::vector<float> bias =
-          noise_table(tensor.name, static_cast<std::size_t>(h), 0.0, kSmallBias * kFirstResidual);
-      set_outliers(bias);
-      return SyntheticTensor(std::move(bias));
-    }
+    case Part::kPatchEmbed:
+      return SyntheticTensor(patch_filters(tensor));
     case Part::kTokenTable:
-      return matrix(tensor.name, tensor.shape[0], h,
-                    kFirstResidual * std::sqrt(1.0 - kPositionShare), false);
+      return matrix(tensor, kFirstResidual * std::sqrt(1.0 - kPositionShare));
     case Part::kPosition:
       return SyntheticTensor(tensor.tower == Tower::kVision ? image_positions(tensor)
                                                             : text_positions(tensor));
+    case Part::kNorm1:
+    case Part::kNorm2:
     case Part::kFinalNorm:
-      return norm_tensor(norm(Part::kFinalNorm), tensor.is_bias);
-    case Part::kProbe:
-    case Part::kPoolAttention:
-    case Part::kPoolOut:
     case Part::kPoolNorm:
+      return SyntheticTensor(norm(tensor.part, layer).gamma);
+    case Part::kQuery:
+      return reading(tensor, Part::kNorm1, kQueryDeviation);
+    case Part::kKey:
+      return reading(tensor, Part::kNorm1, kKeyDeviation);
+    case Part::kValue:
+      return reading(tensor, Part::kNorm1, 1.0);
+    case Part::kOut: {
+      const double progress = static_cast<double>(layer) / static_cast<double>(tower_.layers);
+      const double output = std::lerp(kFirstAttentionOutput, kLastAttentionOutput, progress);
+      return matrix(tensor, branch_rms(layer) / (output * root_h), false, kOutlierNoise);
+    }
+    case Part::kFc1:
+      return reading(tensor, Part::kNorm2, kGeluDeviation);
+    case Part::kFc2:
+      return matrix(tensor, branch_rms(layer) / (kGeluOutput * root_m), true, kOutlierNoise);
+    case Part::kProbe:
+      return SyntheticTensor(
+          noise_table(tensor.name, static_cast<std::size_t>(tensor.shape.elements()), 0.0, 1.0));
+    case Part::kPoolAttention:
+      return pool_projections(tensor);
+    case Part::kPoolOut:
+      return matrix(tensor, 0.35 / (kLastAttentionOutput * root_h), false, kHeadOutlierGain);
     case Part::kPoolFc1:
+      return reading(tensor, Part::kPoolNorm, kGeluDeviation);
     case Part::kPoolFc2:
-      return head_tensor(tensor);
+      return matrix(tensor, 1.0 / (kGeluOutput * root_m), true, kHeadOutlierGain);
     case Part::kProjection:
-      if (tensor.is_bias) {
-        return SyntheticTensor(
-            noise_table(tensor.name, static_cast<std::size_t>(tensor.shape[0]), 0.0, kSmallBias));
-      }
-      return matrix(tensor.name, tensor.shape[0], h,
-                    1.0 / (norm(Part::kFinalNorm).output_rms * std::sqrt(static_cast<double>(h))),
-                    false);
+      return reading(tensor, Part::kFinalNorm, 1.0);
     case Part::kLogitScale:
       return SyntheticTensor(std::vector{kLogitScaleValue});
     case Part::kLogitBias:
       return SyntheticTensor(std::vector{kLogitBiasValue});
     case Part::kClassToken:
-      fail("there is no recipe for tensor \"{}\"", tensor.name);
-    default:
-      return layer_tensor(tensor);
+      break;
   }
+  fail("there is no recipe for tensor \"{}\"", tensor.name);
 }
 
 void SyntheticWeights::set_outliers(std::span<float> first_residual) const {

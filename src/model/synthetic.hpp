@@ -63,12 +63,15 @@ class SyntheticWeights {
   [[nodiscard]] Channels norm(Part part, std::int64_t layer = 0) const;
   [[nodiscard]] std::vector<float> noise_table(std::string_view name, std::size_t count,
                                                double mean, double deviation) const;
-  [[nodiscard]] SyntheticTensor matrix(std::string_view name, std::int64_t rows,
-                                       std::int64_t columns, double deviation, bool centred,
-                                       double outlier_gain = 1.0) const;
+  [[nodiscard]] SyntheticTensor matrix(const TensorSpec& tensor, double deviation,
+                                       bool centred = false, double outlier_gain = 1.0) const;
+  /// A matrix that reads the results of a norm.
+  [[nodiscard]] SyntheticTensor reading(const TensorSpec& tensor, Part norm_part,
+                                        double deviation) const;
   [[nodiscard]] std::vector<float> branch_bias(std::string_view name, std::int64_t layer) const;
-  [[nodiscard]] SyntheticTensor layer_tensor(const TensorSpec& tensor) const;
-  [[nodiscard]] SyntheticTensor head_tensor(const TensorSpec& tensor) const;
+  [[nodiscard]] std::vector<float> bias(const TensorSpec& tensor) const;
+  /// Query, key and value of the pooling head as one matrix.
+  [[nodiscard]] SyntheticTensor pool_projections(const TensorSpec& tensor) const;
   [[nodiscard]] std::vector<float> patch_filters(const TensorSpec& tensor) const;
   [[nodiscard]] std::vector<float> image_positions(const TensorSpec& tensor) const;
   [[nodiscard]] std::vector<float> text_positions(const TensorSpec& tensor) const;

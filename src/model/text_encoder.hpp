@@ -18,7 +18,7 @@ struct TextWeights;
 /// which is open as long as this lives: rows are read when a text has their token.
 class TextEncoder {
  public:
-  /// Of a checkpoint that was opened for its text tower. Throws fovea::Error when its embeddings
+  /// Takes a checkpoint that was opened for its text tower. Throws fovea::Error when its embeddings
   /// are of another dimension than those of images, when weights cannot be read, or when the
   /// backend lacks memory.
   TextEncoder(std::unique_ptr<Checkpoint> checkpoint, std::unique_ptr<ops::Backend> backend);
@@ -26,7 +26,7 @@ class TextEncoder {
 
   [[nodiscard]] const TextConfig& config() const { return checkpoint_->text(); }
   [[nodiscard]] const ops::Backend& backend() const { return *backend_; }
-  /// As Encoder's.
+  /// The same as of Encoder.
   [[nodiscard]] std::string description() const;
   [[nodiscard]] std::string take_note() { return backend_->take_note(); }
 

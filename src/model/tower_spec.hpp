@@ -23,7 +23,7 @@ enum class Part : std::uint8_t {
   kClassToken,
   kTokenTable,
   kPosition,
-  // Of each layer.
+  // Parts of each layer.
   kNorm1,
   kQuery,
   kKey,

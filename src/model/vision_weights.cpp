@@ -3,9 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <string>
-#include <utility>
 
 namespace fovea::model {
 namespace {
@@ -94,16 +91,9 @@ AlignedBuffer<float> fold_probe(std::span<const float> probe, std::span<const fl
 
 /// Whether the backend's pooling head normalises the tokens that it reads.
 bool folds_post_norm(const VisionConfig& vision, const ops::Backend& backend) {
-  return bool(backend.can_run(ops::PoolProblem{.images = 1,
-                                               .tokens = vision.tokens(),
-                                               .heads = vision.heads,
-                                               .hidden = vision.hidden,
-                                               .mlp = vision.mlp,
-                                               .eps = vision.layer_norm_eps,
-                                               .input = backend.types().stream,
-                                               .norm = true,
-                                               .varlen = vision.naflex,
-                                               .total = 1}));
+  ops::PoolProblem problem = pool_problem(vision, backend.types().stream, 1, 1);
+  problem.norm = true;
+  return bool(backend.can_run(problem));
 }
 
 /// `post_norm`: empty where it is an operator of its own.
@@ -144,6 +134,19 @@ ops::PatchEmbedProblem patch_embed_problem(const VisionConfig& vision, DType str
           .prefix = vision.prefix_tokens,
           .output = stream,
           .position_side = vision.naflex ? vision.grid() : 0,
+          .total = total};
+}
+
+ops::PoolProblem pool_problem(const VisionConfig& vision, DType stream, std::int64_t images,
+                              std::int64_t total) {
+  return {.images = images,
+          .tokens = vision.tokens(),
+          .heads = vision.heads,
+          .hidden = vision.hidden,
+          .mlp = vision.mlp,
+          .eps = vision.layer_norm_eps,
+          .input = stream,
+          .varlen = vision.naflex,
           .total = total};
 }
 

@@ -10,9 +10,12 @@
 namespace fovea::model {
 
 /// The operators around the layers, for `images` images of `total` tokens together where they
-/// differ: what makes tokens of patches, and what takes the first token of each image.
+/// differ: what makes tokens of patches, the pooling head, which does not normalise what it reads
+/// unless its caller says so, and what takes the first token of each image.
 [[nodiscard]] ops::PatchEmbedProblem patch_embed_problem(const VisionConfig& vision, DType stream,
                                                          std::int64_t images, std::int64_t total);
+[[nodiscard]] ops::PoolProblem pool_problem(const VisionConfig& vision, DType stream,
+                                            std::int64_t images, std::int64_t total);
 [[nodiscard]] ops::ProjectProblem token_problem(const VisionConfig& vision, DType stream,
                                                 std::int64_t images);
 

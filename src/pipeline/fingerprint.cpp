@@ -14,7 +14,7 @@
 #include "io/digest.hpp"
 #include "io/file.hpp"
 #include "io/text.hpp"
-#include "model/calibration_place.hpp"
+#include "model/calibration.hpp"
 
 namespace fovea::pipeline {
 namespace {

@@ -24,7 +24,6 @@ TEST(ArchitectureTest, BasesTextTowerIsThePublishedOne) {
   const TextConfig base = find_preset("base-patch16-224").text;
   EXPECT_EQ(text_tensors(base).size(), 200U);
   EXPECT_EQ(parameter_count(base), 375'187'970 - 92'884'224);
-  EXPECT_NEAR(flop_per_text(base) * 1e-9, 11.0, 0.2);
   EXPECT_EQ(find_preset("giant-opt-patch16-256").text.projection, 1536);
   EXPECT_EQ(find_preset("giant-opt-patch16-256").text.hidden, 1152);
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "model/family.hpp"
 
@@ -13,6 +14,8 @@ namespace fovea::model {
 extern const Family siglip_naflex;
 
 namespace {
+
+using nlohmann::ordered_json;
 
 /// huggingface/transformers@1c51a62 models/siglip/modeling_siglip.py, and of a NaFlex model
 /// models/siglip2/modeling_siglip2.py, where the patch embedding is a linear layer.
@@ -99,17 +102,6 @@ std::optional<TextConfig> text_of(const Fields& root, bool naflex) {
   return config;
 }
 
-/// What a NaFlex model's processor has in place of a size.
-void read_patches(const Fields& fields, Preprocessing& result) {
-  constexpr std::int64_t kDefaultPatch = 16;
-  constexpr std::int64_t kDefaultMost = 256;
-  result.height = 0;
-  result.width = 0;
-  result.patch = static_cast<int>(fields.square("patch_size", kDefaultPatch, kMaxPatch));
-  result.max_patches =
-      static_cast<int>(fields.integer("max_num_patches", kDefaultMost, kMaxPatches));
-}
-
 Preprocessing preprocessing_of(const Fields& fields, bool naflex) {
   const std::string expected = naflex ? "Siglip2ImageProcessor" : "SiglipImageProcessor";
   if (!fields.string("image_processor_type", expected).starts_with(expected)) {
@@ -125,104 +117,76 @@ Preprocessing preprocessing_of(const Fields& fields, bool naflex) {
   // The classes' defaults: transformers 5.23 models/siglip/image_processing_siglip.py and
   // models/siglip2/image_processing_siglip2.py.
   Preprocessing result = read_pixels(fields, naflex ? Resample::kBilinear : Resample::kBicubic);
-  if (naflex) {
-    read_patches(fields, result);
-  } else {
+  if (!naflex) {
     read_size(fields, result);
+    return result;
   }
+  result.height = 0;
+  result.width = 0;
+  result.patch = static_cast<int>(fields.square("patch_size", 16, kMaxPatch));
+  result.max_patches = static_cast<int>(fields.integer("max_num_patches", 256, kMaxPatches));
   return result;
 }
 
-/// As on the hub: fields that have transformers' default values are left out.
-class ConfigFields {
- public:
-  void add(std::string_view name, std::int64_t value, std::int64_t usual) {
-    if (value != usual) {
-      add(name, std::to_string(value));
-    }
+/// Adds a field unless it has transformers' default value, as files on the hub do.
+void add_field(ordered_json& fields, const char* name, std::int64_t value, std::int64_t usual) {
+  if (value != usual) {
+    fields[name] = value;
   }
-  void add(std::string_view name, std::string_view json) {
-    fields_ += fmt::format("{}    \"{}\": {}", fields_.empty() ? "" : ",\n", name, json);
-  }
-  [[nodiscard]] const std::string& text() const { return fields_; }
-
- private:
-  std::string fields_;
-};
+}
 
 /// What both towers have.
 template <typename Config>
-void add_layers(ConfigFields& fields, const Config& config) {
-  const Config defaults;
-  fields.add("hidden_size", config.hidden, defaults.hidden);
-  fields.add("intermediate_size", config.mlp, defaults.mlp);
-  fields.add("num_attention_heads", config.heads, defaults.heads);
-  fields.add("num_hidden_layers", config.layers, defaults.layers);
+ordered_json layer_fields(const Config& config) {
+  const Config usual;
+  ordered_json fields;
+  add_field(fields, "hidden_size", config.hidden, usual.hidden);
+  add_field(fields, "intermediate_size", config.mlp, usual.mlp);
+  add_field(fields, "num_attention_heads", config.heads, usual.heads);
+  add_field(fields, "num_hidden_layers", config.layers, usual.layers);
+  return fields;
 }
 
-std::string config_json(const VisionConfig& vision, const TextConfig& text) {
-  ConfigFields vision_fields;
-  add_layers(vision_fields, vision);
-  const std::string_view type = vision.naflex ? "siglip2" : "siglip";
+ordered_json config_json(const VisionConfig& vision, const TextConfig& text) {
+  const std::string type = vision.naflex ? "siglip2" : "siglip";
+  ordered_json vision_fields = layer_fields(vision);
   if (vision.naflex) {
-    vision_fields.add("num_patches", vision.num_patches, VisionConfig().num_patches);
+    add_field(vision_fields, "num_patches", vision.num_patches, VisionConfig().num_patches);
   } else {
-    vision_fields.add("image_size", vision.image_size, VisionConfig().image_size);
+    add_field(vision_fields, "image_size", vision.image_size, VisionConfig().image_size);
   }
-  vision_fields.add("model_type", fmt::format("\"{}_vision_model\"", type));
-  vision_fields.add("patch_size", vision.patch, VisionConfig().patch);
-  ConfigFields text_fields;
-  add_layers(text_fields, text);
-  text_fields.add("max_position_embeddings", text.tokens, TextConfig().tokens);
-  text_fields.add("model_type", fmt::format("\"{}_text_model\"", type));
-  text_fields.add("projection_size", text.projection, text.hidden);
-  text_fields.add("vocab_size", text.vocabulary, TextConfig().vocabulary);
-  return fmt::format(R"({{
-  "initializer_factor": 1.0,
-  "model_type": "{}",
-  "text_config": {{
-{}
-  }},
-  "vision_config": {{
-{}
-  }}
-}}
-)",
-                     type, text_fields.text(), vision_fields.text());
+  vision_fields["model_type"] = type + "_vision_model";
+  add_field(vision_fields, "patch_size", vision.patch, VisionConfig().patch);
+  ordered_json text_fields = layer_fields(text);
+  add_field(text_fields, "max_position_embeddings", text.tokens, TextConfig().tokens);
+  text_fields["model_type"] = type + "_text_model";
+  add_field(text_fields, "projection_size", text.projection, text.hidden);
+  add_field(text_fields, "vocab_size", text.vocabulary, TextConfig().vocabulary);
+  return {{"initializer_factor", 1.0},
+          {"model_type", type},
+          {"text_config", text_fields},
+          {"vision_config", vision_fields}};
 }
 
-std::string preprocessor_json(const VisionConfig& config) {
-  const std::string size = config.naflex ? fmt::format(R"(  "max_num_patches": {},
-  "patch_size": {})",
-                                                       config.max_patches, config.patch)
-                                         : fmt::format(R"(  "size": {{
-    "height": {0},
-    "width": {0}
-  }})",
-                                                       config.image_size);
-  return fmt::format(R"({{
-  "do_convert_rgb": null,
-  "do_normalize": true,
-  "do_rescale": true,
-  "do_resize": true,
-  "image_mean": [
-    0.5,
-    0.5,
-    0.5
-  ],
-  "image_processor_type": "{0}ImageProcessor",
-  "image_std": [
-    0.5,
-    0.5,
-    0.5
-  ],
-  "processor_class": "{0}Processor",
-  "resample": 2,
-  "rescale_factor": 0.00392156862745098,
-{1}
-}}
-)",
-                     config.naflex ? "Siglip2" : "Siglip", size);
+ordered_json preprocessor_json(const VisionConfig& config) {
+  const std::string model = config.naflex ? "Siglip2" : "Siglip";
+  ordered_json fields = {{"do_convert_rgb", nullptr},
+                         {"do_normalize", true},
+                         {"do_rescale", true},
+                         {"do_resize", true},
+                         {"image_mean", {0.5, 0.5, 0.5}},
+                         {"image_processor_type", model + "ImageProcessor"},
+                         {"image_std", {0.5, 0.5, 0.5}},
+                         {"processor_class", model + "Processor"},
+                         {"resample", 2},
+                         {"rescale_factor", 1.0 / 255.0}};
+  if (config.naflex) {
+    fields["max_num_patches"] = config.max_patches;
+    fields["patch_size"] = config.patch;
+  } else {
+    fields["size"] = {{"height", config.image_size}, {"width", config.image_size}};
+  }
+  return fields;
 }
 
 // Architectures from huggingface/transformers@283d692 models/siglip/convert_siglip_to_hf.py.
@@ -314,7 +278,7 @@ constinit const Family siglip{
     .config_json = config_json,
     .preprocessor_json = preprocessor_json};
 
-/// Its presets are among SigLIP's.
+/// NaFlex models; their presets are among SigLIP's.
 // NOLINTNEXTLINE(bugprone-throwing-static-initialization): as above
 constinit const Family siglip_naflex{
     .description = "NaFlex models of SigLIP 2 (\"siglip2\")",
