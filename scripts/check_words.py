@@ -23,6 +23,7 @@ FOLDERS = (
     "examples",
     "fuzz",
     "include",
+    "lab",
     "python",
     "scripts",
     "src/api",

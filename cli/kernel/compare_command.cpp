@@ -44,7 +44,7 @@ struct CompareOptions : CardOptions {
   std::optional<Parameters> with_parameters;
   bool profile = false;
   double threshold_percent = 0.0;  // 0: the usual one
-  int most_pairs = lab::PairsWanted{}.most;
+  int most_pairs = lab::PairsWanted{}.limit;
   std::string csv;
   bool gate = false;
 
@@ -275,7 +275,7 @@ int compare_sides(const CompareOptions& options) {
   const Side b = side_of(options, true);
   lab::StepOptions steps;
   steps.wanted.threshold = threshold_of(options, lab::kSamplesThreshold);
-  steps.wanted.most = options.most_pairs;
+  steps.wanted.limit = options.most_pairs;
   steps.seed = options.launch.seed;
   const auto program = [](const Side& side) {
     return lab::StepProgram{fmt::format("{} ({})", side.letter, side.what),

@@ -89,7 +89,7 @@ void add_mutate(CLI::App& kernel, Run& run) {
   add_whole(command, "--line", {1, 1'000'000'000}, score.only_line,
             "Only what is at this line of the PTX")
       ->group(kInputGroup);
-  add_whole(command, "--most", {0, 1'000'000'000}, score.most,
+  add_whole(command, "--most", {0, 1'000'000'000}, score.limit,
             "Mutants of each kernel, drawn by --seed, of each kind as many as of others (0: all)")
       ->group(kInputGroup);
   add_whole(command, "--schedules", {1, 1'000'000'000}, score.schedules,

@@ -24,10 +24,10 @@ class Hash {
   }
   void add(std::span<const std::byte> bytes) {
     add_number(bytes.size());
-    for (std::size_t at = 0; at < bytes.size(); at += 8) {
+    for (std::size_t offset = 0; offset < bytes.size(); offset += 8) {
       std::uint64_t number = 0;
-      const std::size_t left = bytes.size() - at;
-      std::memcpy(&number, bytes.data() + at, left < 8 ? left : 8);
+      const std::size_t left = bytes.size() - offset;
+      std::memcpy(&number, bytes.data() + offset, left < 8 ? left : 8);
       add_number(number);
     }
   }

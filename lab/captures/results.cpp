@@ -196,15 +196,15 @@ std::int64_t step_of(std::uint32_t bits, std::uint32_t sign) {
 
 Numbers numbers_of(std::uint32_t word, DType format) {
   Numbers numbers;
-  const auto part = [&](unsigned at, std::uint32_t mask) { return word >> at & mask; };
+  const auto part = [&](unsigned shift, std::uint32_t mask) { return word >> shift & mask; };
   switch (format) {
     case DType::kF32:
       numbers.add(double{std::bit_cast<float>(word)}, step_of(word, 0x80000000U));
       return numbers;
     case DType::kF16:
     case DType::kBF16:
-      for (const unsigned at : {0U, 16U}) {
-        const auto bits = static_cast<std::uint16_t>(part(at, 0xFFFFU));
+      for (const unsigned shift : {0U, 16U}) {
+        const auto bits = static_cast<std::uint16_t>(part(shift, 0xFFFFU));
         const float value =
             format == DType::kF16 ? to_float(Float16{bits}) : to_float(BFloat16{bits});
         numbers.add(double{value}, step_of(bits, 0x8000U));
@@ -213,8 +213,8 @@ Numbers numbers_of(std::uint32_t word, DType format) {
     case DType::kU8:
     case DType::kI8:
     case DType::kE4M3:
-      for (const unsigned at : {0U, 8U, 16U, 24U}) {
-        const auto bits = static_cast<std::uint8_t>(part(at, 0xFFU));
+      for (const unsigned shift : {0U, 8U, 16U, 24U}) {
+        const auto bits = static_cast<std::uint8_t>(part(shift, 0xFFU));
         if (format == DType::kE4M3) {
           numbers.add(double{to_float(Float8E4M3{bits})}, step_of(bits, 0x80U));
         } else {
@@ -289,9 +289,10 @@ std::string difference(const OutputRecord& wanted, const Bytes& output,
   std::size_t wrong = 0;
   std::string first;
   for (std::size_t i = 0; i < wanted.sample.size(); ++i) {
-    const std::size_t at = sampled_word(i, wanted.sample.size(), words.size());
-    if (!is_near(wanted.sample[i], words[at], tolerance) && wrong++ < 4) {
-      first += fmt::format("; word {} is {:#010x}, not {:#010x}", at, words[at], wanted.sample[i]);
+    const std::size_t index = sampled_word(i, wanted.sample.size(), words.size());
+    if (!is_near(wanted.sample[i], words[index], tolerance) && wrong++ < 4) {
+      first +=
+          fmt::format("; word {} is {:#010x}, not {:#010x}", index, words[index], wanted.sample[i]);
     }
   }
   if (wrong > 0) {

@@ -30,7 +30,7 @@ ops::AttentionProblem problem_of(std::int64_t batch, std::int64_t heads, std::in
           .type = DType::kBF16};
 }
 
-/// Besides the problem, what its name is to say of the inputs: "large".
+/// Names the case by its problem; `remark` says something of the inputs: "large".
 Case attention_case(const ops::AttentionProblem& problem, const AttentionInputs& how,
                     const std::string& remark = {}) {
   const bool varlen = how.layout == AttentionLayout::kVarlen;
@@ -77,7 +77,7 @@ std::vector<KernelLimits> limits_of(DType type) {
                     {exactly("FENCE.VIEW.ASYNC", 2), exactly("UTMACMDFLUSH", 2), at_most("STG", 0),
                      at_most("BAR", 0)}}};
   add("single_pass_{}_*", wgmma);
-  // Its warpgroups take turns once a block of keys.
+  // Warpgroups take turns once a block of keys.
   wgmma.regions.push_back({"key loop",
                            {exactly("BAR.SYNC", 1), exactly("BAR.ARV", 1), at_most("FENCE", 0),
                             at_most("MEMBAR", 0), at_most("STS", 0)}});
@@ -172,20 +172,20 @@ std::vector<ProfileGate> profile_gates() {
 
 /// The timed problem with other sizes.
 Case attention_with(ops::AttentionProblem problem, bool packed, ProblemFields& fields) {
-  constexpr FieldRange kLengths{.most = 1 << 20};
-  fields.take("batch", problem.batch, {.most = 65536});
-  fields.take("heads", problem.heads, {.most = 4096});
-  fields.take("kv_heads", problem.kv_heads, {.most = 4096});
+  constexpr FieldRange kLengths{.greatest = 1 << 20};
+  fields.take("batch", problem.batch, {.greatest = 65536});
+  fields.take("heads", problem.heads, {.greatest = 4096});
+  fields.take("kv_heads", problem.kv_heads, {.greatest = 4096});
   if (fields.take("length", problem.queries, kLengths)) {
     problem.keys = problem.queries;
   }
   fields.take("queries", problem.queries, kLengths);
   fields.take("keys", problem.keys, kLengths);
-  if (fields.take("width", problem.head_dim, {.least = 8, .most = 128, .step = 8})) {
+  if (fields.take("width", problem.head_dim, {.least = 8, .greatest = 128, .step = 8})) {
     problem.scale = 1.0 / std::sqrt(static_cast<double>(problem.head_dim));
   }
   std::int64_t causal = problem.causal ? 1 : 0;
-  fields.take("causal", causal, {.least = 0, .most = 1});
+  fields.take("causal", causal, {.least = 0, .greatest = 1});
   problem.causal = causal == 1;
   fields.take("type", problem.type, {DType::kBF16, DType::kF16});
   if (problem.heads % problem.key_heads() != 0) {
@@ -195,10 +195,10 @@ Case attention_with(ops::AttentionProblem problem, bool packed, ProblemFields& f
   require_size("queries", problem.batch * problem.heads, problem.queries * problem.head_dim);
   require_size("keys", problem.batch * problem.key_heads(), problem.keys * problem.head_dim);
   packed = packed && problem.queries == problem.keys && problem.key_heads() == problem.heads;
-  Case one = attention_case(
+  Case card_case = attention_case(
       problem, {.layout = packed ? AttentionLayout::kPacked : AttentionLayout::kSeparate});
-  one.mutants = problem.keys >= 64 && problem.queries >= 16;
-  return one;
+  card_case.mutants = problem.keys >= 64 && problem.queries >= 16;
+  return card_case;
 }
 
 Card empty_card(const CardTitle& title) {
@@ -215,13 +215,13 @@ Card empty_card(const CardTitle& title) {
 void add(Card& card, const CardTitle& title, ops::AttentionProblem problem, AttentionLayout layout,
          bool bench) {
   problem.type = title.type;
-  Case one = attention_case(problem, {.layout = layout});
-  one.bench = bench;
-  one.small = !bench && problem.batch * problem.queries <= 1024;
+  Case card_case = attention_case(problem, {.layout = layout});
+  card_case.bench = bench;
+  card_case.small = !bench && problem.batch * problem.queries <= 1024;
   const bool gate = layout == AttentionLayout::kPacked ? problem.keys == 196
                                                        : problem.keys == 203 && problem.causal;
-  one.mutants = !bench && gate && problem.batch == 2;
-  card.cases.push_back(std::move(one));
+  card_case.mutants = !bench && gate && problem.batch == 2;
+  card.cases.push_back(std::move(card_case));
 }
 
 /// What every level has to get right before it may stand in for torch's attention.
@@ -312,7 +312,7 @@ Card encoder_card(const CardTitle& title) {
     for (const std::string_view type : {"bf16", "f16"}) {
       card.emulated.push_back(
           fmt::format("batch=1,heads=3,queries=140,keys=700,width={},type={}", width, type));
-      // So many heads that every slot of the rings is filled again.
+      // Enough heads to fill every slot of the rings again.
       for (const int length : {196, 250}) {
         card.emulated.push_back(
             fmt::format("batch=1,heads=21,length={},width={},type={}", length, width, type));

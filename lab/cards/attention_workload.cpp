@@ -222,21 +222,21 @@ std::vector<gpu::Launch> AttentionWorkload::launches(gpu::Device& device, const 
 }
 
 AttentionWorkload::Operand AttentionWorkload::operand(int which) const {
-  Operand at;
-  at.strides = which == kQuery ? problem_.q : which == kKey ? problem_.k : problem_.v;
+  Operand place;
+  place.strides = which == kQuery ? problem_.q : which == kKey ? problem_.k : problem_.v;
   if (how_.layout == AttentionLayout::kPacked) {
-    at.offset = which * problem_.heads * problem_.head_dim;
+    place.offset = which * problem_.heads * problem_.head_dim;
   } else {
-    at.input = static_cast<std::size_t>(which);
+    place.input = static_cast<std::size_t>(which);
   }
-  return at;
+  return place;
 }
 
 ops::AttentionOperands AttentionWorkload::attention_operands(const Operands& operands) const {
   const auto address = [&](int which) {
-    const Operand at = operand(which);
-    return operands.inputs[at.input] +
-           static_cast<gpu::DevicePtr>(at.offset) * size_of(problem_.type);
+    const Operand place = operand(which);
+    return operands.inputs[place.input] +
+           static_cast<gpu::DevicePtr>(place.offset) * size_of(problem_.type);
   };
   ops::AttentionOperands ours{
       .q = address(kQuery), .k = address(kKey), .v = address(kValue), .o = operands.output};
@@ -256,26 +256,27 @@ AttentionWorkload::Sequence AttentionWorkload::sequence_at(std::int64_t row) con
     sequence.keys = problem_.keys;
     return sequence;
   }
-  std::size_t at = 0;
-  while (row >= sequence.query + how_.query_lengths[at]) {
-    sequence.query += how_.query_lengths[at];
-    sequence.key += how_.key_lengths[at];
-    ++at;
+  std::size_t index = 0;
+  while (row >= sequence.query + how_.query_lengths[index]) {
+    sequence.query += how_.query_lengths[index];
+    sequence.key += how_.key_lengths[index];
+    ++index;
   }
-  sequence.queries = how_.query_lengths[at];
-  sequence.keys = how_.key_lengths[at];
+  sequence.queries = how_.query_lengths[index];
+  sequence.keys = how_.key_lengths[index];
   return sequence;
 }
 
 std::vector<float> AttentionWorkload::rows_of(int which, std::int64_t image, std::int64_t head,
                                               std::int64_t first, std::int64_t count) const {
-  const Operand at = operand(which);
+  const Operand place = operand(which);
   const auto width = static_cast<std::size_t>(problem_.head_dim);
   std::vector<float> rows(static_cast<std::size_t>(count) * width);
   for (std::int64_t row = 0; row < count; ++row) {
-    inputs_[at.input].read(at.offset + image * at.strides.batch + head * at.strides.head +
-                               (first + row) * at.strides.row,
-                           std::span(rows).subspan(static_cast<std::size_t>(row) * width, width));
+    inputs_[place.input].read(
+        place.offset + image * place.strides.batch + head * place.strides.head +
+            (first + row) * place.strides.row,
+        std::span(rows).subspan(static_cast<std::size_t>(row) * width, width));
   }
   return rows;
 }
@@ -324,9 +325,9 @@ void AttentionWorkload::compute(const Tile& tile, Write write) const {
           heads_in_row() ? column / width : (tile.row + r) / problem_.queries % problem_.heads;
       const std::int64_t key_head =
           mistake_ == Mistake::kOtherHead ? head % problem_.key_heads() : head / group;
-      if (const std::tuple at{sequence.image, sequence.key, sequence.keys, key_head};
-          at != loaded) {
-        loaded = at;
+      if (const std::tuple key{sequence.image, sequence.key, sequence.keys, key_head};
+          key != loaded) {
+        loaded = key;
         std::int64_t count = sequence.keys;
         if (mistake_ == Mistake::kNoEnd) {
           const std::int64_t left = sum_of(how_.key_lengths) - sequence.key;
@@ -354,12 +355,12 @@ void AttentionWorkload::compute(const Tile& tile, Write write) const {
 }
 
 void AttentionWorkload::reference(const Tile& tile, std::span<double> values) const {
-  compute<double>(tile, [&](std::size_t at, double value) { values[at] = value; });
+  compute<double>(tile, [&](std::size_t index, double value) { values[index] = value; });
 }
 
 void AttentionWorkload::framework(const Tile& tile, std::span<double> values) const {
-  compute<float>(tile, [&](std::size_t at, float value) {
-    values[at] = double{rounded(problem_.type, double{value})};
+  compute<float>(tile, [&](std::size_t index, float value) {
+    values[index] = double{rounded(problem_.type, double{value})};
   });
 }
 

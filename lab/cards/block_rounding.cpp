@@ -26,12 +26,12 @@ void round_in_blocks(const ops::reference::Tile& tile, std::span<double> values,
       }
     }
   };
-  const auto at = [](std::int64_t place) { return static_cast<std::size_t>(place); };
+  const auto index = [](std::int64_t place) { return static_cast<std::size_t>(place); };
 
   each_block([&](std::int64_t row, std::int64_t block, std::span<double> numbers) {
     float largest = 0.0F;
     const std::size_t looked_at =
-        mistake == ScaleMistake::kHalfBlock ? at(kScaleBlock / 2) : numbers.size();
+        mistake == ScaleMistake::kHalfBlock ? index(kScaleBlock / 2) : numbers.size();
     for (const double value : numbers.first(std::min(looked_at, numbers.size()))) {
       largest = std::fmax(largest, std::abs(static_cast<float>(value)));
     }
@@ -39,12 +39,12 @@ void round_in_blocks(const ops::reference::Tile& tile, std::span<double> values,
     for (double& value : numbers) {
       value = to_float(to_e4m3(static_cast<float>(value) / to_float(scale)));
     }
-    scales[at(mistake == ScaleMistake::kRowByRow ? row * blocks + block
-                                                 : layout.place(row, block))] = scale;
+    scales[index(mistake == ScaleMistake::kRowByRow ? row * blocks + block
+                                                    : layout.place(row, block))] = scale;
   });
   each_block([&](std::int64_t row, std::int64_t block, std::span<double> numbers) {
     const std::int64_t which = mistake == ScaleMistake::kNeighbour ? (block + 1) % blocks : block;
-    const double scale = to_float(scales[at(layout.place(row, which))]);
+    const double scale = to_float(scales[index(layout.place(row, which))]);
     for (double& value : numbers) {
       value *= mistake == ScaleMistake::kPower ? 2.0 * scale : scale;
     }

@@ -19,14 +19,14 @@ using Json = nlohmann::ordered_json;
 
 Json cases_of(const Card& card, bool problems) {
   Json cases = Json::array();
-  for (const Case& one : card.cases) {
-    cases.push_back({{"name", one.name},
-                     {"check", one.check},
-                     {"mutants", one.mutants},
-                     {"bench", one.bench},
-                     {"small", one.small}});
+  for (const Case& card_case : card.cases) {
+    cases.push_back({{"name", card_case.name},
+                     {"check", card_case.check},
+                     {"mutants", card_case.mutants},
+                     {"bench", card_case.bench},
+                     {"small", card_case.small}});
     if (problems) {
-      const std::unique_ptr<Workload> workload = one.make(1);
+      const std::unique_ptr<Workload> workload = card_case.make(1);
       cases.back()["problem"] = workload->describe();
       cases.back()["flops"] = workload->flops();
       cases.back()["bytes"] = workload->bytes();
@@ -91,7 +91,7 @@ void add_kernels(const Card& card, Json& json) {
   json["parameters"] = Json::object();
   for (const gpu::KernelInfo& info : gpu::kKernels) {
     if (std::ranges::none_of(card.kernels,
-                             [&](const auto& one) { return one.covers(info.name); })) {
+                             [&](const auto& limits) { return limits.covers(info.name); })) {
       continue;
     }
     const KernelEntry& entry = sources.kernel(info.name);
@@ -108,8 +108,8 @@ void add_kernels(const Card& card, Json& json) {
                                {"values", std::move(values)},
                                {"regions", demands_of(card, info.name, entry.values)}});
     add_source("kernels/" + entry.source, files);
-    for (const std::string& one : entry.includes) {
-      add_source("kernels/" + one, files);
+    for (const std::string& include : entry.includes) {
+      add_source("kernels/" + include, files);
     }
   }
   json["sources"] = files;

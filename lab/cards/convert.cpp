@@ -85,22 +85,22 @@ Card convert_card(std::string name, DType input, DType output) {
   card.problem = [timed, case_with](ProblemFields& fields) {
     ConvertProblem problem = timed;
     fields.take("rows", problem.rows);
-    fields.take("width", problem.width, {.most = 1 << 20, .step = 8});
+    fields.take("width", problem.width, {.greatest = 1 << 20, .step = 8});
     require_size("output", problem.rows, problem.width);
-    Case one = case_with(problem);
-    one.mutants = problem.rows > 1;
-    return one;
+    Case card_case = case_with(problem);
+    card_case.mutants = problem.rows > 1;
+    return card_case;
   };
   for (const auto& [rows, width] :
        {std::pair<std::int64_t, std::int64_t>{1, 8}, {3, 768}, {729, 1152}, {65, 1000}}) {
-    Case one = case_with({.rows = rows, .width = width, .input = input, .output = output});
-    one.small = true;
-    one.mutants = rows == 3;
-    card.cases.push_back(std::move(one));
+    Case card_case = case_with({.rows = rows, .width = width, .input = input, .output = output});
+    card_case.small = true;
+    card_case.mutants = rows == 3;
+    card.cases.push_back(std::move(card_case));
   }
-  Case one = case_with(timed);
-  one.bench = true;
-  card.cases.push_back(std::move(one));
+  Case card_case = case_with(timed);
+  card_case.bench = true;
+  card.cases.push_back(std::move(card_case));
   card.gates = {{.case_name = card.cases.back().name,
                  .ctas_per_sm = 8,
                  .ctas_reason =

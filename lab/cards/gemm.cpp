@@ -34,10 +34,10 @@ std::vector<Case> odd_sizes(GemmProblem problem) {
   };
   std::vector<Case> cases;
   const auto add = [&](std::string_view suffix, bool mutants) {
-    Case one = gemm_case(problem, suffix);
-    one.small = problem.m * problem.n <= 196 * 768;
-    one.mutants = mutants;
-    cases.push_back(std::move(one));
+    Case card_case = gemm_case(problem, suffix);
+    card_case.small = problem.m * problem.n <= 196 * 768;
+    card_case.mutants = mutants;
+    cases.push_back(std::move(card_case));
   };
   for (const Size size : {Size{1, 112, 16}, Size{77, 144, 48}, Size{196, 768, 768},
                           Size{729, 1152, 592}, Size{1001, 4304, 1152}, Size{256, 1152, 4304},
@@ -48,7 +48,8 @@ std::vector<Case> odd_sizes(GemmProblem problem) {
     add("", size.m == 196);
   }
   if (problem.epilogue == GemmEpilogue::kPosition) {
-    // So many images that panels of B stay where they are, and each position is added to all.
+    // Enough images for panels of B to stay where they are, and for each position to be added to
+    // all.
     GemmProblem images = problem;
     images.tokens = 12;
     images.m = 16 * images.tokens;
@@ -203,23 +204,23 @@ std::vector<SpeedGate> speed_gates_of(const GemmProblem& problem) {
 
 /// The timed problem with other sizes.
 Case gemm_with(GemmProblem problem, ProblemFields& fields) {
-  constexpr FieldRange kWidths{.least = 16, .most = 65536, .step = 16};
+  constexpr FieldRange kWidths{.least = 16, .greatest = 65536, .step = 16};
   fields.take("m", problem.m);
   fields.take("n", problem.n, kWidths);
   fields.take("k", problem.k, kWidths);
   if (problem.epilogue == GemmEpilogue::kPosition) {
-    fields.take("tokens", problem.tokens, {.most = 65536});
+    fields.take("tokens", problem.tokens, {.greatest = 65536});
   }
   if (problem.a == DType::kE4M3 || problem.a == DType::kI8) {
     std::int64_t row_scale = problem.row_scale ? 1 : 0;
-    fields.take("row_scale", row_scale, {.least = 0, .most = 1});
+    fields.take("row_scale", row_scale, {.least = 0, .greatest = 1});
     problem.row_scale = row_scale == 1;
   }
   require_size("A", problem.m, problem.k);
   require_size("output", problem.m, problem.n);
-  Case one = gemm_case(problem);
-  one.mutants = problem.m >= 64 && problem.k >= 32 && problem.tokens != 1;
-  return one;
+  Case card_case = gemm_case(problem);
+  card_case.mutants = problem.m >= 64 && problem.k >= 32 && problem.tokens != 1;
+  return card_case;
 }
 
 /// `bench` is the size that is timed, with the type and epilogue of all cases.

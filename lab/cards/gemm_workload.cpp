@@ -143,7 +143,7 @@ OutputSpec GemmWorkload::output() const {
   OutputSpec spec{.type = number_type(problem_.output), .rows = problem_.m, .columns = problem_.n};
   spec.block_scales = problem_.output == DType::kMXFP8;
   if (has_column_scale(problem_.output)) {
-    // As the kernel takes it.
+    // Rounded to the type that the kernel takes.
     spec.scale = double{static_cast<float>(output_scale(problem_.output))};
     spec.offset = problem_.output == DType::kI8 ? ops::kGeluI8Offset : 0.0;
   }
@@ -266,7 +266,7 @@ std::vector<Number> GemmWorkload::product(const Tile& tile) const {
 
 template <typename Number>
 void GemmWorkload::compute(const Tile& tile, std::span<double> values) const {
-  const auto at = [](const Tensor& tensor, std::int64_t row, std::int64_t column) {
+  const auto element = [](const Tensor& tensor, std::int64_t row, std::int64_t column) {
     return static_cast<Number>(tensor.at(row, column));
   };
   const auto bf16 = [](Number value) { return stored(DType::kBF16, value); };
@@ -276,30 +276,30 @@ void GemmWorkload::compute(const Tile& tile, std::span<double> values) const {
     const std::int64_t column = tile.column + static_cast<std::int64_t>(i) % tile.columns;
     Number y = sums[i];
     if (has_column_scale(problem_.a)) {
-      y *= at(tensors_.column_scale, 0, column);
+      y *= element(tensors_.column_scale, 0, column);
     }
     if (problem_.row_scale) {
-      y *= at(tensors_.row_scale, 0, row);
+      y *= element(tensors_.row_scale, 0, row);
     }
     if (problem_.row_norm) {
-      y = y * at(tensors_.row_norm, row, 0) +
-          at(tensors_.row_norm, row, 1) * at(tensors_.column_sum, 0, column);
+      y = y * element(tensors_.row_norm, row, 0) +
+          element(tensors_.row_norm, row, 1) * element(tensors_.column_sum, 0, column);
     }
     // Bias is part of a framework's matrix product; everything after it is a tensor of its own.
     switch (problem_.epilogue) {
       case GemmEpilogue::kBias:
-        y += at(tensors_.bias, 0, column);
+        y += element(tensors_.bias, 0, column);
         break;
       case GemmEpilogue::kGelu: {
-        const Number h = bf16(y + at(tensors_.bias, 0, column));
+        const Number h = bf16(y + element(tensors_.bias, 0, column));
         y = bf16(static_cast<Number>(gelu_tanh(double{h})));
         break;
       }
       case GemmEpilogue::kResidual:
-        y = bf16(y + at(tensors_.bias, 0, column)) + at(tensors_.residual, row, column);
+        y = bf16(y + element(tensors_.bias, 0, column)) + element(tensors_.residual, row, column);
         break;
       case GemmEpilogue::kPosition:
-        y = bf16(y) + at(tensors_.position, row % problem_.tokens, column);
+        y = bf16(y) + element(tensors_.position, row % problem_.tokens, column);
         break;
     }
     values[i] = double{y};

@@ -264,11 +264,11 @@ std::vector<Case> norm_cases(Problem problem, std::int64_t rows_of_least_width) 
                                                                     {kTimedRows, kTimedWidth}}) {
     problem.rows = rows;
     problem.width = width;
-    Case one = case_of<Measured>(fmt::format("rows{}_width{}", rows, width), problem);
-    one.bench = rows == kTimedRows;
-    one.small = !one.bench;
-    one.mutants = rows == 197;
-    cases.push_back(std::move(one));
+    Case card_case = case_of<Measured>(fmt::format("rows{}_width{}", rows, width), problem);
+    card_case.bench = rows == kTimedRows;
+    card_case.small = !card_case.bench;
+    card_case.mutants = rows == 197;
+    cases.push_back(std::move(card_case));
   }
   return cases;
 }
@@ -290,11 +290,11 @@ std::function<Case(ProblemFields&)> norm_with(Problem problem) {
     other.rows = kTimedRows;
     other.width = kTimedWidth;
     fields.take("rows", other.rows);
-    fields.take("width", other.width, {.least = 8, .most = 2048, .step = 8});
+    fields.take("width", other.width, {.least = 8, .greatest = 2048, .step = 8});
     require_size("input", other.rows, other.width);
-    Case one = case_of<Measured>({}, other);
-    one.mutants = other.rows >= 16 && other.width >= 64;
-    return one;
+    Case card_case = case_of<Measured>({}, other);
+    card_case.mutants = other.rows >= 16 && other.width >= 64;
+    return card_case;
   };
 }
 

@@ -100,22 +100,23 @@ Card pixels_card(std::string name, std::string operation, const std::vector<Pixe
     PixelsProblem problem = timed;
     fields.take("rows", problem.rows);
     const bool other =
-        fields.take("width", problem.width, {.most = 1 << 20, .step = problem.repeat ? 8 : 1});
+        fields.take("width", problem.width, {.greatest = 1 << 20, .step = problem.repeat ? 8 : 1});
     if (!problem.repeat) {
       problem.stride = other ? (problem.width + 7) / 8 * 8 : problem.stride;
-      fields.take("stride", problem.stride, {.least = problem.width, .most = 1 << 20, .step = 8});
+      fields.take("stride", problem.stride,
+                  {.least = problem.width, .greatest = 1 << 20, .step = 8});
     }
     require_size("output", problem.rows, std::max(problem.width, problem.stride));
-    Case one = case_with(problem);
-    one.mutants = problem.width > 1;
-    return one;
+    Case card_case = case_with(problem);
+    card_case.mutants = problem.width > 1;
+    return card_case;
   };
   const auto add = [&card, &case_with](const PixelsProblem& problem, bool bench) {
-    Case one = case_with(problem);
-    one.bench = bench;
-    one.small = !bench;
-    one.mutants = !bench && problem.rows == 3;
-    card.cases.push_back(std::move(one));
+    Case card_case = case_with(problem);
+    card_case.bench = bench;
+    card_case.small = !bench;
+    card_case.mutants = !bench && problem.rows == 3;
+    card.cases.push_back(std::move(card_case));
   };
   for (const PixelsProblem& problem : checked) {
     add(problem, false);

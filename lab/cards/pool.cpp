@@ -56,7 +56,7 @@ void set_keys(std::vector<Tensor>& inputs, const Tensor& keys) {
   inputs[kKeySums] = Tensor::raw("key sums", std::as_bytes(std::span(packed.sums)));
 }
 
-/// As a framework stores every tensor.
+/// Rounds as a framework does that stores every tensor.
 template <typename Number>
 Number bf16(Number value) {
   return stored(DType::kBF16, value);
@@ -169,8 +169,8 @@ class PoolWorkload final : public OperatorWorkload<PoolWorkload, ops::PoolProble
     const std::int64_t hidden = problem_.hidden;
     task.input(inputs_[kX], {problem_.images, problem_.tokens, hidden});
     task.weight(keys_, DType::kBF16);
-    for (std::size_t at = kNormWeight; at < inputs_.size(); ++at) {
-      task.weight(inputs_[at], DType::kBF16);
+    for (std::size_t input = kNormWeight; input < inputs_.size(); ++input) {
+      task.weight(inputs_[input], DType::kBF16);
     }
     // Each head's part of the value layer sees the tokens' mean by that head's weights.
     task.forward = fmt::format(
@@ -269,9 +269,9 @@ class PoolWorkload final : public OperatorWorkload<PoolWorkload, ops::PoolProble
                           normed);
     store(normed);
     std::vector<Number> inner = layer(kFc1Weight, normed);
-    for (Number& one : inner) {
-      const auto bent = static_cast<Number>(gelu_tanh(static_cast<double>(bf16<Number>(one))));
-      one = bf16<Number>(defect_ == Defect::kDropGelu ? one : bent);
+    for (Number& value : inner) {
+      const auto bent = static_cast<Number>(gelu_tanh(static_cast<double>(bf16<Number>(value))));
+      value = bf16<Number>(defect_ == Defect::kDropGelu ? value : bent);
     }
     std::vector<Number> result = layer(kFc2Weight, inner);
     store(result);
@@ -289,9 +289,9 @@ class PoolWorkload final : public OperatorWorkload<PoolWorkload, ops::PoolProble
     const std::int64_t shift = tile.column * tile.rows / problem_.hidden;
     for (std::int64_t i = 0; i < tile.rows; ++i) {
       const std::int64_t row = (i + shift) % tile.rows;
-      Known<Number>& one = known[static_cast<std::size_t>(tile.row + row)];
-      std::call_once(one.computed, [&] { one.embedding = embedding<Number>(tile.row + row); });
-      std::copy_n(one.embedding.begin() + tile.column, tile.columns,
+      Known<Number>& image = known[static_cast<std::size_t>(tile.row + row)];
+      std::call_once(image.computed, [&] { image.embedding = embedding<Number>(tile.row + row); });
+      std::copy_n(image.embedding.begin() + tile.column, tile.columns,
                   values.begin() + row * tile.columns);
     }
   }
@@ -326,10 +326,10 @@ std::vector<Card> pool_cards() {
        {Size{1, 196, 12, 768, 3072}, Size{3, 256, 16, 1152, 4304}, Size{5, 64, 16, 1536, 6144},
         Size{33, 49, 4, 256, 1024}, Size{290, 17, 4, 64, 128}, Size{270, 33, 6, 144, 208},
         Size{2, 20, 16, 1536, 128}}) {
-    Case one = pool_case(size);
-    one.small = size.hidden <= 768 || size.mlp <= 128;
-    one.mutants = size.images == 33;
-    card.cases.push_back(std::move(one));
+    Case card_case = pool_case(size);
+    card_case.small = size.hidden <= 768 || size.mlp <= 128;
+    card_case.mutants = size.images == 33;
+    card.cases.push_back(std::move(card_case));
   }
   for (const std::int64_t images : {std::int64_t{1}, std::int64_t{1024}}) {
     Case timed = pool_case({images, 196, 12, 768, 3072});
@@ -343,18 +343,18 @@ std::vector<Card> pool_cards() {
   card.emulated = {"images=5,tokens=200,heads=2,hidden=64,mlp=128"};
   card.problem = [pool_case](ProblemFields& fields) {
     Size size{1024, 196, 12, 768, 3072};
-    fields.take("images", size.images, {.most = 65536});
-    fields.take("tokens", size.tokens, {.most = 65536});
-    fields.take("heads", size.heads, {.most = 128});
-    fields.take("hidden", size.hidden, {.least = 16, .most = 4096, .step = 16});
-    fields.take("mlp", size.mlp, {.least = 16, .most = 16384, .step = 16});
+    fields.take("images", size.images, {.greatest = 65536});
+    fields.take("tokens", size.tokens, {.greatest = 65536});
+    fields.take("heads", size.heads, {.greatest = 128});
+    fields.take("hidden", size.hidden, {.least = 16, .greatest = 4096, .step = 16});
+    fields.take("mlp", size.mlp, {.least = 16, .greatest = 16384, .step = 16});
     if (size.hidden % size.heads != 0) {
       fail("the problem's {} heads do not divide its {} columns", size.heads, size.hidden);
     }
     require_size("tokens", size.images * size.tokens, size.hidden);
-    Case one = pool_case(size);
-    one.mutants = size.images >= 16 && size.tokens <= 64;  // one token of more does not show
-    return one;
+    Case card_case = pool_case(size);
+    card_case.mutants = size.images >= 16 && size.tokens <= 64;  // one token of more does not show
+    return card_case;
   };
   // The launches together read tokens for the scores, and again for what these weigh.
   card.gates = {{.case_name = card.cases.back().name, .reads = 2}};

@@ -183,10 +183,10 @@ std::vector<Card> positions_cards() {
   const std::vector<PatchGrid> odd{{7, 9}, {1, 1}, {1, 256}, {40, 2}, {16, 16}, {3, 5}};
   for (const ResizedTable& problem :
        {ResizedTable{odd, 16, 768}, ResizedTable{odd, 27, 1152}, ResizedTable{{{2, 3}}, 1, 8}}) {
-    Case one = case_with(problem);
-    one.small = true;
-    one.mutants = problem.side == 16;
-    card.cases.push_back(std::move(one));
+    Case card_case = case_with(problem);
+    card_case.small = true;
+    card_case.mutants = problem.side == 16;
+    card.cases.push_back(std::move(card_case));
   }
   const ResizedTable timed{photos(384), 16, 768};
   card.cases.push_back(case_with(timed));
@@ -194,14 +194,14 @@ std::vector<Card> positions_cards() {
   card.problem = [timed, case_with](ProblemFields& fields) {
     ResizedTable problem = timed;
     std::int64_t images = std::ssize(timed.grids);
-    fields.take("images", images, {.most = 4096});
-    fields.take("side", problem.side, {.most = 256});
-    fields.take("width", problem.width, {.least = 8, .most = 4096, .step = 8});
+    fields.take("images", images, {.greatest = 4096});
+    fields.take("side", problem.side, {.greatest = 256});
+    fields.take("width", problem.width, {.least = 8, .greatest = 4096, .step = 8});
     problem.grids = photos(images);
     require_size("output", problem.rows(), problem.width);
-    Case one = case_with(problem);
-    one.mutants = problem.side > 2;
-    return one;
+    Case card_case = case_with(problem);
+    card_case.mutants = problem.side > 2;
+    return card_case;
   };
   card.gates = {{.case_name = card.cases.back().name,
                  .reason = "a patch reads four cells or more of the table, which lies in the L2 "

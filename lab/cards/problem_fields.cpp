@@ -12,17 +12,17 @@ namespace fovea::lab {
 
 ProblemFields::ProblemFields(std::string_view text) {
   while (!text.empty()) {
-    const std::string_view one = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(text.size(), one.size() + 1));
-    const std::size_t equals = one.find('=');
-    if (equals == 0 || equals == std::string_view::npos || equals + 1 == one.size()) {
-      fail("a problem is written as name=value,name=value; '{}' is not of this form", one);
+    const std::string_view field = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), field.size() + 1));
+    const std::size_t equals = field.find('=');
+    if (equals == 0 || equals == std::string_view::npos || equals + 1 == field.size()) {
+      fail("a problem is written as name=value,name=value; '{}' is not of this form", field);
     }
-    const std::string_view name = one.substr(0, equals);
+    const std::string_view name = field.substr(0, equals);
     if (find(name) != nullptr) {
       fail("the problem names {} twice", name);
     }
-    fields_.push_back({std::string(name), std::string(one.substr(equals + 1))});
+    fields_.push_back({std::string(name), std::string(field.substr(equals + 1))});
   }
 }
 
@@ -40,11 +40,11 @@ bool ProblemFields::take(std::string_view name, std::int64_t& value, const Field
   field->taken = true;
   const char* const end = field->value.data() + field->value.size();
   const auto [last, error] = std::from_chars(field->value.data(), end, value);
-  if (error != std::errc{} || last != end || value < range.least || value > range.most ||
+  if (error != std::errc{} || last != end || value < range.least || value > range.greatest ||
       value % range.step != 0) {
     fail("the problem's {} = {} must be a {} from {} to {}", name, field->value,
          range.step == 1 ? std::string("whole number") : fmt::format("multiple of {}", range.step),
-         range.least, range.most);
+         range.least, range.greatest);
   }
   return true;
 }

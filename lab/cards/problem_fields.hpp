@@ -11,10 +11,10 @@
 
 namespace fovea::lab {
 
-/// Values that a field may have: from `least` to `most`, multiples of `step`.
+/// Values that a field may have: from `least` to `greatest`, multiples of `step`.
 struct FieldRange {
   std::int64_t least = 1;
-  std::int64_t most = 1 << 22;
+  std::int64_t greatest = 1 << 22;
   std::int64_t step = 1;
 };
 

@@ -74,14 +74,15 @@ Case find_case(const Card& card, std::string_view name) {
       fail("{} has no problems but those of its cases", card.name);
     }
     ProblemFields fields(name);
-    Case one = card.problem(fields);
+    Case card_case = card.problem(fields);
     fields.finish(card.name);
-    one.name = name;
-    one.bench = true;
-    return one;
+    card_case.name = name;
+    card_case.bench = true;
+    return card_case;
   }
-  const auto found = std::ranges::find_if(
-      card.cases, [&](const Case& one) { return name.empty() ? one.bench : one.name == name; });
+  const auto found = std::ranges::find_if(card.cases, [&](const Case& card_case) {
+    return name.empty() ? card_case.bench : card_case.name == name;
+  });
   if (found == card.cases.end()) {
     fail("{0} has no case '{1}'; `fovea kernel list -v {0}` names them", card.name, name);
   }

@@ -163,23 +163,24 @@ class BoundsWorkload final : public OperatorWorkload<BoundsWorkload, BoundsProbl
   static constexpr std::int64_t kMostTogether = 64;
 
   void draw_queries(std::mt19937_64& random, std::uniform_real_distribution<double>& part) {
-    const int most = fine_ ? 2000 : 127;
+    const int largest = fine_ ? 2000 : 127;
     const std::int64_t together = fine_ ? kFewQueries : kMostTogether;
     const std::int64_t room = (problem_.queries + together - 1) / together * together;
-    std::normal_distribution<double> normal(most / 20.0, most / 3.0);
+    std::normal_distribution<double> normal(largest / 20.0, largest / 3.0);
     query_codes_.resize(static_cast<std::size_t>(room * problem_.stride));
     query_terms_.resize(static_cast<std::size_t>(room));
     for (std::int64_t query = 0; query < problem_.queries; ++query) {
       std::int32_t sum = 0;
-      for (std::int64_t at = 0; at < problem_.stride; ++at) {
-        const double code = std::clamp(std::nearbyint(normal(random)), -1.0 * most, 1.0 * most);
-        query_codes_[static_cast<std::size_t>(query * problem_.stride + at)] =
+      for (std::int64_t byte = 0; byte < problem_.stride; ++byte) {
+        const double code =
+            std::clamp(std::nearbyint(normal(random)), -1.0 * largest, 1.0 * largest);
+        query_codes_[static_cast<std::size_t>(query * problem_.stride + byte)] =
             static_cast<std::int16_t>(code);
         sum += static_cast<std::int32_t>(code);
       }
       constexpr std::int32_t kOffset = 128;
       query_terms_[static_cast<std::size_t>(query)] = {
-          static_cast<float>(0.5 / most * part(random)), static_cast<float>(0.5 * part(random)),
+          static_cast<float>(0.5 / largest * part(random)), static_cast<float>(0.5 * part(random)),
           static_cast<float>(0.1 * part(random)), kOffset * sum};
     }
     const std::vector<std::int8_t> packed = gpu::pack_queries(query_codes_, problem_.stride, fine_);
@@ -200,12 +201,12 @@ class BoundsWorkload final : public OperatorWorkload<BoundsWorkload, BoundsProbl
     }
     const std::int16_t* const codes_of_query = query_codes_.data() + query * problem_.stride;
     std::int32_t sum = 0;
-    for (std::size_t at = 0; at < codes.size(); ++at) {
+    for (std::size_t byte = 0; byte < codes.size(); ++byte) {
       const std::int32_t code =
           mistake_ == BoundsMistake::kNoLowByte
-              ? (codes_of_query[at] + row_search::kHigh / 2) & ~(row_search::kHigh - 1)
-              : codes_of_query[at];
-      sum += static_cast<std::int32_t>(codes[at]) * code;
+              ? (codes_of_query[byte] + row_search::kHigh / 2) & ~(row_search::kHigh - 1)
+              : codes_of_query[byte];
+      sum += static_cast<std::int32_t>(codes[byte]) * code;
     }
     const row_search::QueryTerms& other = query_terms_[static_cast<std::size_t>(query)];
     sum -= mistake_ == BoundsMistake::kNoOffset ? 0 : other.offset;
@@ -227,15 +228,15 @@ class BoundsWorkload final : public OperatorWorkload<BoundsWorkload, BoundsProbl
   [[nodiscard]] std::vector<RowBounds> best_of(std::int64_t tile, std::int64_t first,
                                                std::int64_t count) const {
     const std::int64_t begin = tile * kTileRows;
-    const std::int64_t most = mistake_ == BoundsMistake::kShortTile ? kTileRows / 2 : kTileRows;
+    const std::int64_t rows = mistake_ == BoundsMistake::kShortTile ? kTileRows / 2 : kTileRows;
     std::vector<RowBounds> best(static_cast<std::size_t>(count));
-    for (std::int64_t row = begin; row < std::min(begin + most, problem_.rows); ++row) {
+    for (std::int64_t row = begin; row < std::min(begin + rows, problem_.rows); ++row) {
       const std::vector<float> codes = inputs_[kCodes].row(row);
       for (std::int64_t query = 0; query < count; ++query) {
-        const RowBounds one = bounds_of<Number>(row, codes, first + query);
+        const RowBounds bounds = bounds_of<Number>(row, codes, first + query);
         RowBounds& known = best[static_cast<std::size_t>(query)];
-        known.lower = std::max(known.lower, one.lower);
-        known.upper = std::max(known.upper, one.upper);
+        known.lower = std::max(known.lower, bounds.lower);
+        known.upper = std::max(known.upper, bounds.upper);
       }
     }
     return best;
@@ -249,9 +250,9 @@ class BoundsWorkload final : public OperatorWorkload<BoundsWorkload, BoundsProbl
         const std::vector<RowBounds> best =
             best_of<Number>(column % problem_.tiles(), tile.row, tile.rows);
         for (std::int64_t line = 0; line < tile.rows; ++line) {
-          const RowBounds& one = best[static_cast<std::size_t>(line)];
+          const RowBounds& bounds = best[static_cast<std::size_t>(line)];
           values[static_cast<std::size_t>(line * tile.columns + i)] =
-              column < problem_.tiles() ? one.lower : one.upper;
+              column < problem_.tiles() ? bounds.lower : bounds.upper;
         }
         continue;
       }
@@ -292,8 +293,8 @@ class PickWorkload final : public OperatorWorkload<PickWorkload, gpu::PickProble
     auto to = values.begin();
     for (std::int64_t query = tile.row; query < tile.row + tile.rows; ++query) {
       const std::vector<std::uint32_t> words = words_of(query);
-      for (std::int64_t at = tile.column; at < tile.column + tile.columns; ++at) {
-        *to++ = words[static_cast<std::size_t>(at / 4)] >> (at % 4 * 8) & 0xffU;
+      for (std::int64_t byte = tile.column; byte < tile.column + tile.columns; ++byte) {
+        *to++ = words[static_cast<std::size_t>(byte / 4)] >> (byte % 4 * 8) & 0xffU;
       }
     }
   }
@@ -353,21 +354,21 @@ Card bounds_card(std::string name, std::string operation, const std::vector<Boun
     return case_of<BoundsWorkload>(title, problem);
   };
   for (const BoundsProblem& problem : checked) {
-    Case one = case_with(problem);
-    one.small = true;
-    one.mutants = problem.queries > 1 && problem.rows < 300;
-    card.cases.push_back(std::move(one));
+    Case card_case = case_with(problem);
+    card_case.small = true;
+    card_case.mutants = problem.queries > 1 && problem.rows < 300;
+    card.cases.push_back(std::move(card_case));
   }
   for (const BoundsProblem& problem : timed) {
-    Case one = case_with(problem);
-    one.bench = true;
-    card.cases.push_back(std::move(one));
+    Case card_case = case_with(problem);
+    card_case.bench = true;
+    card.cases.push_back(std::move(card_case));
   }
   card.problem = [first = timed.front(), case_with](ProblemFields& fields) {
     BoundsProblem problem = first;
-    fields.take("rows", problem.rows, {.most = std::int64_t{1} << 24});
-    fields.take("bytes", problem.stride, {.least = 64, .most = 4096, .step = 64});
-    fields.take("queries", problem.queries, {.most = 1024});
+    fields.take("rows", problem.rows, {.greatest = std::int64_t{1} << 24});
+    fields.take("bytes", problem.stride, {.least = 64, .greatest = 4096, .step = 64});
+    fields.take("queries", problem.queries, {.greatest = 1024});
     if (problem.pairs > 0) {
       fields.take("tiles", problem.pairs);
     }
@@ -433,23 +434,23 @@ std::vector<Card> search_cards() {
        {gpu::PickProblem{.tiles = 1, .queries = 1, .rank = 1, .skip = 0, .capacity = 8},
         gpu::PickProblem{.tiles = 1500, .queries = 5, .rank = 9, .skip = 4, .capacity = 70},
         gpu::PickProblem{.tiles = 40, .queries = 3, .rank = 50, .skip = 0, .capacity = 64}}) {
-    Case one = pick_case(problem);
-    one.small = true;
-    one.mutants = problem.tiles == 1500;
-    pick.cases.push_back(std::move(one));
+    Case card_case = pick_case(problem);
+    card_case.small = true;
+    card_case.mutants = problem.tiles == 1500;
+    pick.cases.push_back(std::move(card_case));
   }
   for (const std::int64_t queries : {1, 256}) {
-    Case one =
+    Case card_case =
         pick_case({.tiles = 156250, .queries = queries, .rank = 10, .skip = 0, .capacity = 2048});
-    one.bench = true;
-    one.check = queries == 1;  // the same again
-    pick.cases.push_back(std::move(one));
+    card_case.bench = true;
+    card_case.check = queries == 1;  // the same again
+    pick.cases.push_back(std::move(card_case));
   }
   pick.problem = [pick_case](ProblemFields& fields) {
     gpu::PickProblem problem{
         .tiles = 156250, .queries = 1, .rank = 10, .skip = 0, .capacity = 2048};
     fields.take("tiles", problem.tiles);
-    fields.take("queries", problem.queries, {.most = 1024});
+    fields.take("queries", problem.queries, {.greatest = 1024});
     fields.take("rank", problem.rank);
     require_size("best", 2 * problem.queries, problem.tiles);
     return pick_case(problem);

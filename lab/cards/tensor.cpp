@@ -114,8 +114,8 @@ std::vector<std::byte> drawn(DType type, std::int64_t elements, Draw draw, std::
                                            static_cast<float>(draw.deviation));
     const std::size_t first = part * kDrawnAtOnce * size;
     const std::size_t end = std::min(first + kDrawnAtOnce * size, block.size());
-    for (std::size_t at = first; at < end; at += size) {
-      encode(type, clamped(type, double{normal(engine)}), block.data() + at);
+    for (std::size_t offset = first; offset < end; offset += size) {
+      encode(type, clamped(type, double{normal(engine)}), block.data() + offset);
     }
   };
   const std::size_t parts = (block.size() / size + kDrawnAtOnce - 1) / kDrawnAtOnce;
@@ -216,9 +216,9 @@ Tensor Tensor::rearranged(Source source_element) const {
   return tensor;
 }
 
-Tensor Tensor::rows_moved(std::int64_t by) const {
-  return rearranged([this, by](std::int64_t row, std::int64_t column) {
-    return (row + by) % rows_ * columns_ + column;
+Tensor Tensor::rows_moved(std::int64_t count) const {
+  return rearranged([this, count](std::int64_t row, std::int64_t column) {
+    return (row + count) % rows_ * columns_ + column;
   });
 }
 

@@ -70,7 +70,7 @@ class Tensor {
 
   /// A tensor of the same shape and type whose rows are those of this one, moved up by `by` rows
   /// (the first ones come last). Only of tensors that are one block.
-  [[nodiscard]] Tensor rows_moved(std::int64_t by) const;
+  [[nodiscard]] Tensor rows_moved(std::int64_t count) const;
   /// The same with two spans of `width` columns swapped in every row.
   [[nodiscard]] Tensor columns_swapped(std::int64_t first, std::int64_t second,
                                        std::int64_t width) const;
@@ -105,7 +105,7 @@ class Tensor {
   [[nodiscard]] std::int64_t block_elements() const {
     return static_cast<std::int64_t>(block().size() / size_of(type_));
   }
-  /// Its rows as bytes, in the order that `source_element` says.
+  /// Rearranges the rows, as bytes, in the order that `source_element` says.
   template <typename Source>
   [[nodiscard]] Tensor rearranged(Source source_element) const;
 

@@ -98,11 +98,11 @@ std::string_view torch_name(DType type) {
   fail("torch has no type for tensors of {}", to_string(type));
 }
 
-std::string to_kernelbench(const Card& card, const Case& one) {
-  const std::unique_ptr<Workload> workload = one.make(0);
+std::string to_kernelbench(const Card& card, const Case& card_case) {
+  const std::unique_ptr<Workload> workload = card_case.make(0);
   const TorchTask task = workload->torch_task();
   if (!task.why_not.empty()) {
-    fail("{} {} is no task for torch: {}", card.name, one.name, task.why_not);
+    fail("{} {} is no task for torch: {}", card.name, card_case.name, task.why_not);
   }
   std::string weights;
   std::string draws;
@@ -119,12 +119,12 @@ std::string to_kernelbench(const Card& card, const Case& one) {
     }
   }
   std::string forward;
-  for (std::size_t at = 0; at < task.forward.size();) {
-    const std::size_t end = std::min(task.forward.find('\n', at), task.forward.size());
-    forward += "        " + task.forward.substr(at, end - at) + '\n';
-    at = end + 1;
+  for (std::size_t begin = 0; begin < task.forward.size();) {
+    const std::size_t end = std::min(task.forward.find('\n', begin), task.forward.size());
+    forward += "        " + task.forward.substr(begin, end - begin) + '\n';
+    begin = end + 1;
   }
-  return fmt::format(kTask, fmt::arg("card", card.name), fmt::arg("name", one.name),
+  return fmt::format(kTask, fmt::arg("card", card.name), fmt::arg("name", card_case.name),
                      fmt::arg("problem", workload->describe()),
                      fmt::arg("operation", card.operation), fmt::arg("weights", weights),
                      fmt::arg("inputs", fmt::join(inputs, ", ")), fmt::arg("forward", forward),

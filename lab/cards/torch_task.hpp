@@ -38,6 +38,6 @@ struct TorchTask {
 
 /// The case as a task in KernelBench's form: a Python file with Model, get_inputs and
 /// get_init_inputs. Throws fovea::Error that says why there is none.
-[[nodiscard]] std::string to_kernelbench(const Card& card, const Case& one);
+[[nodiscard]] std::string to_kernelbench(const Card& card, const Case& card_case);
 
 }  // namespace fovea::lab

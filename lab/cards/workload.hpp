@@ -61,7 +61,7 @@ struct Operands {
 /// The launcher's plan that runs a workload; empty: the launcher's choice.
 using Plan = std::variant<std::monostate, gpu::GemmPlan, gpu::AttentionPlan>;
 
-/// As the launcher calls it; the empty one has no name.
+/// The launcher's name of the plan; the empty one has none.
 [[nodiscard]] std::string to_string(const Plan& plan);
 
 /// Another program's way to compute the same, timed beside ours.
@@ -180,7 +180,7 @@ class Workload {
     return {};
   }
   [[nodiscard]] virtual Smoke smoke() const { return {}; }
-  /// Without a workload where rows do not stand alone.
+  /// Has no workload where rows do not stand alone.
   [[nodiscard]] virtual Poisoned poisoned() const { return {}; }
 
  protected:

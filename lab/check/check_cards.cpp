@@ -56,19 +56,19 @@ class Checker {
     effort_.runs = options_.runs > 0 ? options_.runs : effort_.runs;
   }
 
-  void run(const Card& card, const Case& one) {
-    const std::unique_ptr<Workload> workload = one.make(now_.seed);
+  void run(const Card& card, const Case& card_case) {
+    const std::unique_ptr<Workload> workload = card_case.make(now_.seed);
     if (const Support support = workload->can_run(device_.info()); !support) {
       if (device_.info().arch() >= card.first_arch && carries_kernels(card, device_.info())) {
-        add(card, one, *workload, "", Verdict{}, support.why);
+        add(card, card_case, *workload, "", Verdict{}, support.why);
       }
       return;
     }
-    const std::size_t most = one.mutants ? kFirstSeed.most_tiles : effort_.most_tiles;
-    run(card, one, *workload, expected(*workload, most, now_.seed));
+    const std::size_t tiles = card_case.mutants ? kFirstSeed.most_tiles : effort_.most_tiles;
+    run(card, card_case, *workload, expected(*workload, tiles, now_.seed));
   }
 
-  void run(const Card& card, const Case& one, const Workload& workload,
+  void run(const Card& card, const Case& card_case, const Workload& workload,
            std::vector<TileValues> values) {
     Placement placement(device_, workload, *stream_);
     for (const Plan& plan : plans_of(workload)) {
@@ -94,11 +94,12 @@ class Checker {
       if (reason.empty() && options_.overlaps && options_.overlaps(kernels_of(launches))) {
         run_overlapping(kernels_, workload, placement.operands(), plan, *stream_);
       }
-      add(card, one, workload, lab::to_string(plan), verdict, reason, {}, kernels_of(launches));
+      add(card, card_case, workload, lab::to_string(plan), verdict, reason, {},
+          kernels_of(launches));
     }
-    if (one.mutants && !options_.small) {
-      run_mutants(card, one, workload, values);
-      run_poisoned(card, one, workload, values);
+    if (card_case.mutants && !options_.small) {
+      run_mutants(card, card_case, workload, values);
+      run_poisoned(card, card_case, workload, values);
     }
   }
 
@@ -137,10 +138,10 @@ class Checker {
     return {};
   }
 
-  void run_mutants(const Card& card, const Case& one, const Workload& workload,
+  void run_mutants(const Card& card, const Case& card_case, const Workload& workload,
                    std::span<const TileValues> right) {
     for (auto& [name, values] : spoiled(right)) {
-      add_mutant(card, one, workload, name, values);
+      add_mutant(card, card_case, workload, name, values);
     }
     for (const Mutant& mutant : workload.mutants()) {
       std::vector<TileValues> values(right.begin(), right.end());
@@ -152,11 +153,11 @@ class Checker {
       } else {
         fill_emulated(*mutant.workload, values);
       }
-      add_mutant(card, one, workload, mutant.name, values);
+      add_mutant(card, card_case, workload, mutant.name, values);
     }
   }
 
-  void run_poisoned(const Card& card, const Case& one, const Workload& workload,
+  void run_poisoned(const Card& card, const Case& card_case, const Workload& workload,
                     std::span<const TileValues> right) {
     const Poisoned poisoned = workload.poisoned();
     if (!poisoned.workload) {
@@ -164,7 +165,7 @@ class Checker {
     }
     const std::optional<Plan> plan = first_plan(*poisoned.workload);
     if (!plan.has_value()) {
-      add(card, one, workload, "NaN", Verdict{},
+      add(card, card_case, workload, "NaN", Verdict{},
           "no plan runs the case with a NaN among its inputs");
       return;
     }
@@ -172,25 +173,25 @@ class Checker {
     lab::run(kernels_, *poisoned.workload, placement.operands(), *plan, *stream_);
     std::vector<TileValues> values(right.begin(), right.end());
     placement.read(values, *stream_);
-    add(card, one, workload, fmt::format("NaN in row {}", poisoned.row), Verdict{},
+    add(card, card_case, workload, fmt::format("NaN in row {}", poisoned.row), Verdict{},
         wrong_nan(values, poisoned.row));
   }
 
-  void add_mutant(const Card& card, const Case& one, const Workload& workload,
+  void add_mutant(const Card& card, const Case& card_case, const Workload& workload,
                   const std::string& name, std::span<const TileValues> values) {
     const Verdict verdict = judge(values, card.tolerance);
-    add(card, one, workload, "mutant: " + name, verdict,
+    add(card, card_case, workload, "mutant: " + name, verdict,
         verdict.passes() ? "the gate let it pass" : "", verdict.reason);
   }
 
   /// `reason`: why it did not pass.
-  void add(const Card& card, const Case& one, const Workload& workload, const std::string& what,
-           const Verdict& verdict, const std::string& reason, const std::string& note = {},
-           std::vector<std::string_view> kernels = {}) {
+  void add(const Card& card, const Case& card_case, const Workload& workload,
+           const std::string& what, const Verdict& verdict, const std::string& reason,
+           const std::string& note = {}, std::vector<std::string_view> kernels = {}) {
     CheckResult result;
     result.seed = now_.seed;
     result.card = card.name;
-    result.case_name = one.name;
+    result.case_name = card_case.name;
     result.what = what;
     result.description = workload.describe();
     result.verdict = verdict;
@@ -232,7 +233,7 @@ void run(gpu::KernelCache& kernels, const Workload& workload, const Operands& op
 
 std::string SmokeFigure::fault() const {
   const double each = expected / static_cast<double>(count);
-  if (sum == expected && std::ranges::all_of(first, [&](double one) { return one == each; })) {
+  if (sum == expected && std::ranges::all_of(first, [&](double value) { return value == each; })) {
     return {};
   }
   return fmt::format(
@@ -273,44 +274,44 @@ Verdict run_and_judge(gpu::KernelCache& kernels, const Workload& workload, Place
   return verdict;
 }
 
-bool checks(const Card& card, const Case& one, const CheckOptions& options, int turn) {
+bool checks(const Card& card, const Case& card_case, const CheckOptions& options, int turn) {
   if (!options.only_case.empty()) {
-    return one.name == options.only_case;
+    return card_case.name == options.only_case;
   }
   if (options.small || turn == 0) {
-    return one.check && (one.small || !options.small);
+    return card_case.check && (card_case.small || !options.small);
   }
   const auto large = [](const Case& each) { return each.check && !each.small && !each.mutants; };
-  if (!large(one)) {
-    return one.check;
+  if (!large(card_case)) {
+    return card_case.check;
   }
-  const auto before = std::count_if(card.cases.data(), &one, large);
+  const auto before = std::count_if(card.cases.data(), &card_case, large);
   return (turn - 1) % std::ranges::count_if(card.cases, large) == before;
 }
 
-void check_case(gpu::KernelCache& kernels, const Card& card, const Case& one,
+void check_case(gpu::KernelCache& kernels, const Card& card, const Case& card_case,
                 const CheckOptions& options, const PlansOf& plans_of,
                 const std::function<void(const CheckResult&)>& report) {
   Checker checker(kernels, options, report, plans_of);
   checker.begin(0);
-  checker.run(card, one);
+  checker.run(card, card_case);
 }
 
-PreparedInputs prepare(const Case& one, std::uint64_t seed, const gpu::DeviceInfo& device) {
-  std::shared_ptr<const Workload> workload = one.make(seed);
+PreparedInputs prepare(const Case& card_case, std::uint64_t seed, const gpu::DeviceInfo& device) {
+  std::shared_ptr<const Workload> workload = card_case.make(seed);
   if (const Support support = workload->can_run(device); !support) {
-    fail("{}: {}", one.name, support.why);
+    fail("{}: {}", card_case.name, support.why);
   }
   std::vector<TileValues> values = expected(*workload, kFirstSeed.most_tiles, seed);
   return {.workload = std::move(workload), .values = std::move(values)};
 }
 
-void check_case(gpu::KernelCache& kernels, const Card& card, const Case& one,
+void check_case(gpu::KernelCache& kernels, const Card& card, const Case& card_case,
                 const PreparedInputs& inputs, const CheckOptions& options, const PlansOf& plans_of,
                 const std::function<void(const CheckResult&)>& report) {
   Checker checker(kernels, options, report, plans_of);
   checker.begin(0);
-  checker.run(card, one, *inputs.workload, inputs.values);
+  checker.run(card, card_case, *inputs.workload, inputs.values);
 }
 
 int check(gpu::Device& device, std::span<const Card* const> cards, const CheckOptions& options,
@@ -323,10 +324,10 @@ int check(gpu::Device& device, std::span<const Card* const> cards, const CheckOp
     checker.begin(turn);
     bool any = false;
     for (const Card* const card : cards) {
-      for (const Case& one : card->cases) {
-        if (checks(*card, one, options, turn)) {
+      for (const Case& card_case : card->cases) {
+        if (checks(*card, card_case, options, turn)) {
           any = true;
-          checker.run(*card, one);
+          checker.run(*card, card_case);
         }
       }
     }

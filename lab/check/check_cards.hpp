@@ -80,7 +80,8 @@ struct SeedResult {
 
 /// Whether seed number `turn`, from 0, checks this case, which is one of the card's own unless the
 /// options name it.
-[[nodiscard]] bool checks(const Card& card, const Case& one, const CheckOptions& options, int turn);
+[[nodiscard]] bool checks(const Card& card, const Case& card_case, const CheckOptions& options,
+                          int turn);
 
 /// Plans that are checked in the place of a workload's own.
 using PlansOf = std::function<std::vector<Plan>(const Workload&)>;
@@ -91,17 +92,17 @@ struct PreparedInputs {
   std::vector<TileValues> values;
 };
 /// Throws fovea::Error when no kernel runs it on the device.
-[[nodiscard]] PreparedInputs prepare(const Case& one, std::uint64_t seed,
+[[nodiscard]] PreparedInputs prepare(const Case& card_case, std::uint64_t seed,
                                      const gpu::DeviceInfo& device);
 
 /// Checks one case with a kernel cache of the caller's, which may have other machine code for a
 /// kernel, under the plans of `plans_of`, each also on mutants when the case has them. `report` is
 /// called as each is done.
-void check_case(gpu::KernelCache& kernels, const Card& card, const Case& one,
+void check_case(gpu::KernelCache& kernels, const Card& card, const Case& card_case,
                 const CheckOptions& options, const PlansOf& plans_of,
                 const std::function<void(const CheckResult&)>& report);
 /// The same of inputs that are there already.
-void check_case(gpu::KernelCache& kernels, const Card& card, const Case& one,
+void check_case(gpu::KernelCache& kernels, const Card& card, const Case& card_case,
                 const PreparedInputs& inputs, const CheckOptions& options, const PlansOf& plans_of,
                 const std::function<void(const CheckResult&)>& report);
 

@@ -26,8 +26,8 @@ std::vector<double> row_scales(const Workload& workload, const Tile& tile) {
   workload.reference(band, values);
   std::vector<double> scales;
   for (auto row = values.begin(); row != values.end(); row += band.columns) {
-    const auto [least, most] = std::minmax_element(row, row + band.columns);
-    scales.push_back(std::max(-*least, *most) / kLargestI8);
+    const auto [least, largest] = std::minmax_element(row, row + band.columns);
+    scales.push_back(std::max(-*least, *largest) / kLargestI8);
   }
   return scales;
 }
@@ -42,8 +42,8 @@ std::vector<double> block_scales(const Workload& workload, const Tile& tile) {
     for (std::size_t first = 0; first < columns; first += ops::kScaleBlock) {
       const std::span<double> block =
           all.subspan(first, std::min<std::size_t>(ops::kScaleBlock, columns - first));
-      const auto [least, most] = std::minmax_element(block.begin(), block.end());
-      const double largest = std::max(-*least, *most);
+      const auto [least, highest] = std::minmax_element(block.begin(), block.end());
+      const double largest = std::max(-*least, *highest);
       std::ranges::fill(block, double{to_float(ops::block_scale(static_cast<float>(largest)))});
     }
   }
@@ -74,32 +74,33 @@ std::vector<TileValues> expectations(const Workload& workload, std::span<const T
     values[i].tile = tiles[i];
   }
   const OutputSpec spec = workload.output();
-  for_tiles(values, [&](TileValues& one) {
-    one.expected.resize(one.tile.count());
-    one.framework.resize(one.tile.count());
-    one.actual.assign(one.tile.count(), std::numeric_limits<double>::quiet_NaN());
-    workload.reference(one.tile, one.expected);
-    workload.framework(one.tile, one.framework);
-    one.unit = scales_of(workload, one.tile);
-    for (std::size_t i = 0; i < one.unit.size(); ++i) {
-      const double stored = one.expected[i] / one.unit[i] - spec.offset;
-      one.unit[i] *= ops::reference::unit_in_last_place(spec.precision(), stored);
+  for_tiles(values, [&](TileValues& values_of_tile) {
+    values_of_tile.expected.resize(values_of_tile.tile.count());
+    values_of_tile.framework.resize(values_of_tile.tile.count());
+    values_of_tile.actual.assign(values_of_tile.tile.count(),
+                                 std::numeric_limits<double>::quiet_NaN());
+    workload.reference(values_of_tile.tile, values_of_tile.expected);
+    workload.framework(values_of_tile.tile, values_of_tile.framework);
+    values_of_tile.unit = scales_of(workload, values_of_tile.tile);
+    for (std::size_t i = 0; i < values_of_tile.unit.size(); ++i) {
+      const double stored = values_of_tile.expected[i] / values_of_tile.unit[i] - spec.offset;
+      values_of_tile.unit[i] *= ops::reference::unit_in_last_place(spec.precision(), stored);
     }
   });
   return values;
 }
 
 void fill_emulated(const Workload& workload, std::span<TileValues> tiles) {
-  for_tiles(tiles, [&](TileValues& one) { workload.framework(one.tile, one.actual); });
+  for_tiles(tiles, [&](TileValues& tile) { workload.framework(tile.tile, tile.actual); });
 }
 
 void fill_rounded(const Workload& workload, std::span<TileValues> tiles) {
   const OutputSpec spec = workload.output();
-  for_tiles(tiles, [&](TileValues& one) {
-    const std::vector<double> scales = scales_of(workload, one.tile);
-    for (std::size_t i = 0; i < one.actual.size(); ++i) {
-      const double stored = one.expected[i] / scales[i] - spec.offset;
-      one.actual[i] = (double{rounded(spec.precision(), stored)} + spec.offset) * scales[i];
+  for_tiles(tiles, [&](TileValues& tile) {
+    const std::vector<double> scales = scales_of(workload, tile.tile);
+    for (std::size_t i = 0; i < tile.actual.size(); ++i) {
+      const double stored = tile.expected[i] / scales[i] - spec.offset;
+      tile.actual[i] = (double{rounded(spec.precision(), stored)} + spec.offset) * scales[i];
     }
   });
 }

@@ -16,12 +16,12 @@ constexpr std::size_t kReadWhole = 256ULL << 20;   // outputs up to this are rea
 
 /// Elements of `bytes` that are NaN when `mask` of their bits is above `most`.
 template <typename Bits>
-std::size_t count_above(std::span<const std::byte> bytes, Bits mask, Bits most) {
+std::size_t count_above(std::span<const std::byte> bytes, Bits mask, Bits limit) {
   std::size_t count = 0;
-  for (std::size_t at = 0; at < bytes.size(); at += sizeof(Bits)) {
+  for (std::size_t offset = 0; offset < bytes.size(); offset += sizeof(Bits)) {
     Bits bits;
-    std::memcpy(&bits, bytes.data() + at, sizeof bits);
-    count += (bits & mask) > most ? 1U : 0U;
+    std::memcpy(&bits, bytes.data() + offset, sizeof bits);
+    count += (bits & mask) > limit ? 1U : 0U;
   }
   return count;
 }
@@ -203,11 +203,11 @@ std::string Placement::fault(gpu::Stream& stream) const {
   if (unwritten == 0) {
     return {};
   }
-  std::size_t at = 0;
-  while (at + 1 < count && !std::isnan(decode(spec_.type, &all[at * size_of(spec_.type)]))) {
-    ++at;
+  std::size_t index = 0;
+  while (index + 1 < count && !std::isnan(decode(spec_.type, &all[index * size_of(spec_.type)]))) {
+    ++index;
   }
-  const auto first = static_cast<std::int64_t>(at);
+  const auto first = static_cast<std::int64_t>(index);
   return fmt::format("{} elements are NaN or were never written, the first at row {}, column {}",
                      unwritten, first / spec_.columns, first % spec_.columns);
 }
@@ -215,9 +215,10 @@ std::string Placement::fault(gpu::Stream& stream) const {
 std::string Placement::scales_fault(gpu::Stream& stream) const {
   if (operands_.row_scale != 0) {
     const std::span<const std::byte> scales = peek(operands_.row_scale, row_scale_bytes(), stream);
-    for (std::size_t at = 0; at < scales.size(); at += sizeof(float)) {
-      if (std::isnan(decode(DType::kF32, &scales[at]))) {
-        return fmt::format("the scale of row {} is NaN or was never written", at / sizeof(float));
+    for (std::size_t offset = 0; offset < scales.size(); offset += sizeof(float)) {
+      if (std::isnan(decode(DType::kF32, &scales[offset]))) {
+        return fmt::format("the scale of row {} is NaN or was never written",
+                           offset / sizeof(float));
       }
     }
   }
@@ -245,9 +246,9 @@ std::uint64_t Placement::fingerprint(gpu::Stream& stream) const {
   const std::size_t bytes = std::min(spec_.bytes(), kFingerprint);
   std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a, by words
   const auto add = [&hash](std::span<const std::byte> data) {
-    for (std::size_t at = 0; at < data.size(); at += sizeof(std::uint64_t)) {
+    for (std::size_t offset = 0; offset < data.size(); offset += sizeof(std::uint64_t)) {
       std::uint64_t word = 0;
-      std::memcpy(&word, &data[at], std::min(sizeof word, data.size() - at));
+      std::memcpy(&word, &data[offset], std::min(sizeof word, data.size() - offset));
       hash = (hash ^ word) * 0x100000001b3U;
     }
   };

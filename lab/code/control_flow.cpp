@@ -18,10 +18,10 @@ using Blocks = std::vector<bool>;  // which of them
 
 /// The last number in hexadecimal of a branch's operands: where it leads.
 std::optional<std::size_t> target_of_branch(const Instruction& branch) {
-  const std::size_t at = branch.operands.rfind("0x");
+  const std::size_t begin = branch.operands.rfind("0x");
   std::size_t target = 0;
-  if (at == std::string_view::npos ||
-      std::from_chars(branch.operands.data() + at + 2,
+  if (begin == std::string_view::npos ||
+      std::from_chars(branch.operands.data() + begin + 2,
                       branch.operands.data() + branch.operands.size(), target, 16)
               .ec != std::errc()) {
     return std::nullopt;
@@ -30,20 +30,21 @@ std::optional<std::size_t> target_of_branch(const Instruction& branch) {
 }
 
 /// The register of "B0, 0x3e0".
-std::string_view barrier_register(const Instruction& one) {
-  return one.operands.substr(0, one.operands.find(','));
+std::string_view barrier_register(const Instruction& instruction) {
+  return instruction.operands.substr(0, instruction.operands.find(','));
 }
 
-bool is_any_of(const Instruction& one, std::span<const std::string_view> names) {
-  return std::ranges::any_of(names, [&](std::string_view name) { return one.is(name); });
+bool is_any_of(const Instruction& instruction, std::span<const std::string_view> names) {
+  return std::ranges::any_of(names, [&](std::string_view name) { return instruction.is(name); });
 }
 
 constexpr std::array<std::string_view, 6> kIndirect = {"BRX",  "JMX", "BRXU",
                                                        "JMXU", "JMP", "RPCMOV"};
 /// Whether every thread of the block, or of the cluster, has to come there.
-bool is_barrier_of_all(const Instruction& one) {
-  return one.is("UCGABAR_WAIT") || (one.is("BAR.SYNC") && one.operands == "0x0") ||
-         (one.is("BAR.RED") && one.operands.starts_with("0x0"));
+bool is_barrier_of_all(const Instruction& instruction) {
+  return instruction.is("UCGABAR_WAIT") ||
+         (instruction.is("BAR.SYNC") && instruction.operands == "0x0") ||
+         (instruction.is("BAR.RED") && instruction.operands.starts_with("0x0"));
 }
 
 /// Adds all blocks that follow those in `reached`.
@@ -57,10 +58,10 @@ void follow(const std::vector<std::vector<std::size_t>>& next, Blocks& reached) 
   while (!open.empty()) {
     const std::size_t block = open.back();
     open.pop_back();
-    for (const std::size_t one : next[block]) {
-      if (!reached[one]) {
-        reached[one] = true;
-        open.push_back(one);
+    for (const std::size_t following : next[block]) {
+      if (!reached[following]) {
+        reached[following] = true;
+        open.push_back(following);
       }
     }
   }
@@ -102,8 +103,9 @@ class FlowReader {
   [[nodiscard]] std::vector<BasicBlock> blocks() && { return std::move(blocks_); }
 
  private:
-  static bool ends_block(const Instruction& one) {
-    return one.is("BRA") || one.is("EXIT") || one.is("RET") || one.is("BSYNC") || one.is("KILL");
+  static bool ends_block(const Instruction& instruction) {
+    return instruction.is("BRA") || instruction.is("EXIT") || instruction.is("RET") ||
+           instruction.is("BSYNC") || instruction.is("KILL");
   }
 
   [[nodiscard]] std::optional<std::size_t> place(std::optional<std::size_t> address) const {
@@ -225,25 +227,27 @@ std::vector<Instruction> read_instructions(std::string_view listing) {
     if (!line.starts_with("/*") || close == line.npos || close < 3) {
       continue;
     }
-    Instruction one;
+    Instruction instruction;
     const char* const address_end = line.data() + close;
-    if (std::from_chars(line.data() + 2, address_end, one.address, 16).ptr != address_end) {
+    if (std::from_chars(line.data() + 2, address_end, instruction.address, 16).ptr != address_end) {
       continue;
     }
     line.remove_prefix(close + 2);
     skip(line, " \t{");
     if (line.starts_with('@')) {
-      one.predicate = line.substr(0, line.find(' '));
-      line.remove_prefix(one.predicate.size());
+      instruction.predicate = line.substr(0, line.find(' '));
+      line.remove_prefix(instruction.predicate.size());
       skip(line, " \t{");
     }
-    one.name = line.substr(0, std::min(line.find_first_of(" ;\t"), line.size()));
-    line.remove_prefix(one.name.size());
+    instruction.name = line.substr(0, std::min(line.find_first_of(" ;\t"), line.size()));
+    line.remove_prefix(instruction.name.size());
     skip(line, " \t");
-    one.operands = line.substr(0, std::min(line.find_first_of(";}"), line.size()));
-    one.operands = one.operands.substr(0, one.operands.find_last_not_of(" \t") + 1);
-    if (!one.name.empty() && std::isupper(static_cast<unsigned char>(one.name.front())) != 0) {
-      all.push_back(one);
+    instruction.operands = line.substr(0, std::min(line.find_first_of(";}"), line.size()));
+    instruction.operands =
+        instruction.operands.substr(0, instruction.operands.find_last_not_of(" \t") + 1);
+    if (!instruction.name.empty() &&
+        std::isupper(static_cast<unsigned char>(instruction.name.front())) != 0) {
+      all.push_back(instruction);
     }
   }
   return all;
@@ -264,16 +268,16 @@ RoleParts find_roles(std::span<const Instruction> instructions, std::span<const 
   std::vector<std::vector<std::size_t>> before(blocks.size());
   for (std::size_t block = 0; block < blocks.size(); ++block) {
     next[block] = blocks[block].next;
-    for (const std::size_t one : next[block]) {
-      before[one].push_back(block);
+    for (const std::size_t following : next[block]) {
+      before[following].push_back(block);
     }
   }
   Blocks entered(blocks.size());
   entered[0] = true;
   follow(next, entered);
   // A kernel may lie behind others in the listing.
-  const auto at = [&](const Instruction& one) {
-    return one.address - instructions.front().address;
+  const auto offset = [&](const Instruction& offset) {
+    return offset.address - instructions.front().address;
   };
   const auto instructions_of = [&](std::size_t block) {
     return instructions.subspan(blocks[block].first, blocks[block].last - blocks[block].first);
@@ -285,9 +289,9 @@ RoleParts find_roles(std::span<const Instruction> instructions, std::span<const 
   for (const Role& role : roles) {
     RoleReach reach{&role, nullptr, Blocks(blocks.size()), {}};
     for (std::size_t block = 0; block < blocks.size(); ++block) {
-      for (const Instruction& one : instructions_of(block)) {
-        if (entered[block] && one.is(role.instruction)) {
-          reach.first = reach.first == nullptr ? &one : reach.first;
+      for (const Instruction& instruction : instructions_of(block)) {
+        if (entered[block] && instruction.is(role.instruction)) {
+          reach.first = reach.first == nullptr ? &instruction : reach.first;
           reach.leads[block] = true;
         }
       }
@@ -306,8 +310,8 @@ RoleParts find_roles(std::span<const Instruction> instructions, std::span<const 
         if (from.follows[block] && to.leads[block]) {
           result.faults.push_back(fmt::format(
               "a path leads from the {} ({} at {:#x}) to the {} ({} at {:#x}), by way of {:#x}",
-              from.role->name, from.first->name, at(*from.first), to.role->name, to.first->name,
-              at(*to.first), at(instructions_of(block).front())));
+              from.role->name, from.first->name, offset(*from.first), to.role->name, to.first->name,
+              offset(*to.first), offset(instructions_of(block).front())));
           break;
         }
       }
@@ -327,18 +331,18 @@ RoleParts find_roles(std::span<const Instruction> instructions, std::span<const 
                           : reach != reaches.end() ? std::string_view(reach->role->name)
                                                    : kIdle;
     const bool role = reach != reaches.end() && result.parts[block] == reach->role->name;
-    for (const Instruction& one : instructions_of(block)) {
-      if (role && is_barrier_of_all(one) && one.is("BAR")) {
+    for (const Instruction& instruction : instructions_of(block)) {
+      if (role && is_barrier_of_all(instruction) && instruction.is("BAR")) {
         result.faults.push_back(fmt::format(
             "{} at {:#x}, of the {}, waits for all threads of the block, where the other "
             "roles never come",
-            one.name, at(one), reach->role->name));
+            instruction.name, offset(instruction), reach->role->name));
       }
       // Once roles have met again, they may not multiply, touch memory or reduce together.
-      if (result.parts[block] == kEpilogue && is_work(kind_of(one.name))) {
+      if (result.parts[block] == kEpilogue && is_work(kind_of(instruction.name))) {
         result.faults.push_back(
             fmt::format("{} at {:#x} is carried out by several roles, which only barriers may join",
-                        one.name, at(one)));
+                        instruction.name, offset(instruction)));
       }
     }
   }
@@ -359,7 +363,7 @@ RoleParts find_roles(std::span<const Instruction> instructions, std::span<const 
       if (unsynchronised[block] && result.parts[block] == reach.role->name && !has_barrier(block)) {
         result.faults.push_back(
             fmt::format("no barrier of all threads stands before the {} ({:#x})", reach.role->name,
-                        at(instructions_of(block).front())));
+                        offset(instructions_of(block).front())));
         break;
       }
     }
@@ -387,16 +391,16 @@ std::string to_dot(std::string_view kernel, std::span<const Instruction> instruc
                       part, part, kColours.at(colour++ % kColours.size()));
     }
     for (const std::size_t block : members) {
-      const auto own =
+      const auto listed =
           instructions.subspan(blocks[block].first, blocks[block].last - blocks[block].first);
       std::map<std::string_view, int> told;
-      for (const Instruction& one : own) {
-        if (kind_of(one.name) != InstructionKind::kOther) {
-          ++told[one.name];
+      for (const Instruction& instruction : listed) {
+        if (kind_of(instruction.name) != InstructionKind::kOther) {
+          ++told[instruction.name];
         }
       }
       text += fmt::format("  b{} [label=\"{:#x} to {:#x}\\l{} instructions\\l", block,
-                          own.front().address, own.back().address, own.size());
+                          listed.front().address, listed.back().address, listed.size());
       for (const auto& [name, count] : told) {
         text += fmt::format("{} {}\\l", count, name);
       }

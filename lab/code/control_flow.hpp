@@ -52,7 +52,7 @@ struct RoleParts {
   std::vector<std::string> faults{};  // no role may reach another; only barriers join them
 };
 
-/// Without roles every block is of the part "".
+/// Finds the parts; where there are no roles every block is of the part "".
 [[nodiscard]] RoleParts find_roles(std::span<const Instruction> instructions,
                                    std::span<const BasicBlock> blocks, std::span<const Role> roles);
 

@@ -55,12 +55,14 @@ std::vector<std::byte> instructions_of(std::span<const std::byte> cubin, std::st
   const std::string wanted = fmt::format(".text.{}", kernel);
   std::vector<std::byte> code;
   for (std::size_t index = 0; index < header.e_shnum; ++index) {
-    const Elf64_Shdr one = section(index);
+    const Elf64_Shdr candidate = section(index);
     const std::span<const std::byte> rest =
-        part(part(cubin, names.sh_offset, names.sh_size), one.sh_name, names.sh_size - one.sh_name);
+        part(part(cubin, names.sh_offset, names.sh_size), candidate.sh_name,
+             names.sh_size - candidate.sh_name);
     if (rest.size() > wanted.size() &&
         std::memcmp(rest.data(), wanted.c_str(), wanted.size() + 1) == 0) {
-      const std::span<const std::byte> function = part(cubin, one.sh_offset, one.sh_size);
+      const std::span<const std::byte> function =
+          part(cubin, candidate.sh_offset, candidate.sh_size);
       code.insert(code.end(), function.begin(), function.end());
     }
   }
@@ -130,18 +132,18 @@ std::vector<std::string> disassemble(std::span<const gpu::KernelImage* const> im
   std::vector<std::byte> code;
   std::vector<std::size_t> sizes;
   for (const gpu::KernelImage* const image : images) {
-    const std::vector<std::byte> one = instructions_of(gpu::unpack(*image), image->name);
-    code.insert(code.end(), one.begin(), one.end());
-    sizes.push_back(one.size());
+    const std::vector<std::byte> instructions = instructions_of(gpu::unpack(*image), image->name);
+    code.insert(code.end(), instructions.begin(), instructions.end());
+    sizes.push_back(instructions.size());
   }
   const gpu::KernelImage& first = *images.front();
-  // Without the analysis of where indirect branches lead, which nobody asks for.
+  // Leaves out the analysis of where indirect branches lead, which nothing here reads.
   const std::string listing =
       disassemble(code, {"-ndf", "-b", fmt::format("SM{}", first.arch)},
                   fmt::format("{} and the {} after it", first.name, images.size() - 1));
   std::vector<std::string> listings;
-  for (const std::string_view one : split_listing(listing, sizes)) {
-    listings.emplace_back(one);
+  for (const std::string_view part : split_listing(listing, sizes)) {
+    listings.emplace_back(part);
   }
   return listings;
 }

@@ -19,8 +19,8 @@ constexpr std::string_view kPlace = "//## File \"";
 
 /// The path below the folder that holds kernels/, whichever that was.
 std::string_view below_kernels(std::string_view path) {
-  const std::size_t at = path.rfind("/kernels/");
-  return at == path.npos ? path : path.substr(at + 1);
+  const std::size_t begin = path.rfind("/kernels/");
+  return begin == path.npos ? path : path.substr(begin + 1);
 }
 
 /// The regions that a place in the sources lies in: "//## File "/x/a.cuh", line 14 inlined at ...".
@@ -61,8 +61,8 @@ RegionLines find_regions(const std::map<std::string, std::string>& files) {
     int number = 0;
     for (std::string line; std::getline(lines, line);) {
       ++number;
-      if (const std::size_t at = line.find(kMark); at != line.npos) {
-        const std::string name = line.substr(at + kMark.size());
+      if (const std::size_t begin = line.find(kMark); begin != line.npos) {
+        const std::string name = line.substr(begin + kMark.size());
         if (!open.empty() || name.empty()) {
           fail("{}:{}: region '{}' begins within region '{}'", path, number, name, open);
         }
@@ -99,10 +99,10 @@ std::map<std::string, InstructionCounts> count_by_region(std::string_view listin
       add_regions(line, regions, here);
       continue;
     }
-    for (const Instruction& one : read_instructions(line)) {
+    for (const Instruction& instruction : read_instructions(line)) {
       fresh = true;
       for (const std::string_view region : here) {
-        ++counts[std::string(region)][std::string(one.name)];
+        ++counts[std::string(region)][std::string(instruction.name)];
       }
     }
   }

@@ -32,7 +32,7 @@ void for_limits(std::span<const Card* const> cards, const gpu::KernelImage& imag
   }
 }
 
-/// So many that a disassembler's start hardly counts, so few that all CPUs have some.
+/// Enough that a disassembler's start hardly counts, and few enough that all CPUs have some.
 constexpr std::size_t kMostImagesARun = 24;
 
 /// The images of one architecture after the other, in parts of one each.
@@ -157,15 +157,15 @@ std::vector<ImageReport> check_resources(std::span<const Card* const> cards,
   for (const gpu::KernelImage& image : images) {
     ImageReport report;
     report.image = &image;
-    const auto at_most = [&](int value, int most, std::string_view what) {
-      if (value > most) {
-        report.faults.push_back(fmt::format("{} {}, {} allowed", value, what, most));
+    const auto at_most = [&](int value, int limit, std::string_view what) {
+      if (value > limit) {
+        report.faults.push_back(fmt::format("{} {}, {} allowed", value, what, limit));
       }
     };
     KernelLimits limits;
-    for_limits(cards, image, [&](const KernelLimits& one) {
-      limits.registers = std::min(limits.registers, one.registers);
-      limits.shared_bytes = std::min(limits.shared_bytes, one.shared_bytes);
+    for_limits(cards, image, [&](const KernelLimits& demanded) {
+      limits.registers = std::min(limits.registers, demanded.registers);
+      limits.shared_bytes = std::min(limits.shared_bytes, demanded.shared_bytes);
     });
     at_most(image.registers, limits.registers, "registers");
     at_most(image.shared_bytes, limits.shared_bytes, "bytes of static shared memory");
@@ -179,8 +179,8 @@ std::vector<ImageReport> check_resources(std::span<const Card* const> cards,
 
 InstructionCounts count_instructions(std::string_view disassembly) {
   InstructionCounts counts;
-  for (const Instruction& one : read_instructions(disassembly)) {
-    ++counts[std::string(one.name)];
+  for (const Instruction& instruction : read_instructions(disassembly)) {
+    ++counts[std::string(instruction.name)];
   }
   return counts;
 }
@@ -269,8 +269,8 @@ void check_machine_code(std::span<const Card* const> cards,
 }
 
 std::string control_flow_graph(std::span<const Card* const> cards, const gpu::KernelImage& image) {
-  const gpu::KernelImage* const one = &image;
-  const std::string listing = disassemble(std::span(&one, 1)).front();
+  const gpu::KernelImage* const pointer = &image;
+  const std::string listing = disassemble(std::span(&pointer, 1)).front();
   const std::vector<Instruction> instructions = read_instructions(listing);
   const std::vector<BasicBlock> blocks = control_flow(instructions);
   return to_dot(image.name, instructions, blocks,
@@ -345,12 +345,12 @@ void check_machine_code_by_line(std::span<const Card* const> cards,
       images.size(),
       [&](std::size_t index) {
         const auto lined = std::make_shared<const LinedKernel>(with_lines(images[index], sources));
-        ImageReport one = check_resources(cards, std::span(&lined->image, 1)).front();
-        one.lined = lined;
+        ImageReport made = check_resources(cards, std::span(&lined->image, 1)).front();
+        made.lined = lined;
         const gpu::KernelImage* const code = &lined->image;
-        check_listing(cards, disassemble(std::span(&code, 1)).front(), one);
-        check_regions(cards, lined->regions, one);
-        return std::vector{std::move(one)};
+        check_listing(cards, disassemble(std::span(&code, 1)).front(), made);
+        check_regions(cards, lined->regions, made);
+        return std::vector{std::move(made)};
       },
       report);
 }

@@ -24,7 +24,7 @@ constexpr std::size_t kApproximateWords = 53;
 constexpr int kMostUlps = 2;
 
 std::string name_of(int arch, const EmulatedJob& job) {
-  return fmt::format("sm_{} {} {} {}", arch, job.card->name, job.one->name,
+  return fmt::format("sm_{} {} {} {}", arch, job.card->name, job.card_case->name,
                      job.plan ? to_string(*job.plan) : "");
 }
 

@@ -27,15 +27,15 @@ constexpr double kMostBytes = 3e6;
 /// A case's inputs for all its plans, which are drawn when the first of them runs.
 class SharedInputs {
  public:
-  SharedInputs(const Case& one, std::uint64_t seed) : one_(one), seed_(seed) {}
+  SharedInputs(const Case& card_case, std::uint64_t seed) : card_case_(card_case), seed_(seed) {}
 
   const PreparedInputs& get(const gpu::DeviceInfo& device) {
-    std::call_once(once_, [&] { inputs_ = prepare(one_, seed_, device); });
+    std::call_once(once_, [&] { inputs_ = prepare(card_case_, seed_, device); });
     return inputs_;
   }
 
  private:
-  const Case& one_;
+  const Case& card_case_;
   std::uint64_t seed_;
   std::once_flag once_;
   PreparedInputs inputs_;
@@ -50,21 +50,21 @@ std::vector<Job> jobs_of(std::span<const Card* const> cards,
                          const std::vector<std::optional<Case>>& larger,
                          const EmulatedCheckOptions& options, const gpu::DeviceInfo& device) {
   std::vector<Job> jobs;
-  const auto add = [&](const Card& card, const Case& one) {
-    const std::unique_ptr<Workload> workload = one.make(options.seed);
+  const auto add = [&](const Card& card, const Case& card_case) {
+    const std::unique_ptr<Workload> workload = card_case.make(options.seed);
     if (!workload->can_run(device)) {
-      jobs.push_back({{&card, &one, std::nullopt}, nullptr});
+      jobs.push_back({{&card, &card_case, std::nullopt}, nullptr});
       return;
     }
-    const auto inputs = std::make_shared<SharedInputs>(one, options.seed);
+    const auto inputs = std::make_shared<SharedInputs>(card_case, options.seed);
     for (const Plan& plan : workload->plans(device)) {
-      jobs.push_back({{&card, &one, plan}, inputs});
+      jobs.push_back({{&card, &card_case, plan}, inputs});
     }
   };
   for (std::size_t i = 0; i < cards.size(); ++i) {
-    for (const Case& one : cards[i]->cases) {
-      if (options.only_case.empty() && one.check && is_quick_to_emulate(one)) {
-        add(*cards[i], one);
+    for (const Case& card_case : cards[i]->cases) {
+      if (options.only_case.empty() && card_case.check && is_quick_to_emulate(card_case)) {
+        add(*cards[i], card_case);
       }
     }
     if (larger[i]) {
@@ -103,15 +103,15 @@ class Runner {
     try {
       if (job.plan) {
         check_case(
-            *kernels_, *job.card, *job.one, job.inputs->get(kernels_->device().info()), check,
+            *kernels_, *job.card, *job.card_case, job.inputs->get(kernels_->device().info()), check,
             [&](const Workload& /*workload*/) { return std::vector{*job.plan}; }, report);
       } else {
-        check_case(*kernels_, *job.card, *job.one, check, {}, report);
+        check_case(*kernels_, *job.card, *job.card_case, check, {}, report);
       }
     } catch (const Error& error) {
       results.push_back({.seed = options_.seed,
                          .card = job.card->name,
-                         .case_name = job.one->name,
+                         .case_name = job.card_case->name,
                          .what = job.plan ? to_string(*job.plan) : "",
                          .description = {},
                          .verdict = {},
@@ -124,7 +124,7 @@ class Runner {
     if (job.plan && options_.gpu == nullptr && !results.empty() && !results.back().passed) {
       results.back().reason += "; again: fovea kernel emulate " +
                                replay_arguments(job.card->name, {.arch = options_.arch,
-                                                                 .case_name = job.one->name,
+                                                                 .case_name = job.card_case->name,
                                                                  .plan = to_string(*job.plan),
                                                                  .seed = options_.seed,
                                                                  .schedule = schedule,
@@ -157,8 +157,8 @@ std::uint64_t order_seed(std::uint64_t seed, int number) {
   return seed * kApart + static_cast<std::uint64_t>(number);
 }
 
-bool is_quick_to_emulate(const Case& one) {
-  const std::unique_ptr<Workload> workload = one.make(1);
+bool is_quick_to_emulate(const Case& card_case) {
+  const std::unique_ptr<Workload> workload = card_case.make(1);
   return workload->flops() <= kMostFlops && static_cast<double>(workload->bytes()) <= kMostBytes;
 }
 

@@ -18,7 +18,7 @@ namespace fovea::lab {
 /// What is checked at once: a case of a card under one plan.
 struct EmulatedJob {
   const Card* card = nullptr;
-  const Case* one = nullptr;
+  const Case* card_case = nullptr;
   std::optional<Plan> plan{};  // none: it cannot run there, which the check says
 };
 
@@ -40,7 +40,7 @@ struct EmulatedCheckOptions {
 [[nodiscard]] std::uint64_t order_seed(std::uint64_t seed, int number);
 
 /// Whether the emulator takes seconds for the case, not minutes.
-[[nodiscard]] bool is_quick_to_emulate(const Case& one);
+[[nodiscard]] bool is_quick_to_emulate(const Case& card_case);
 
 /// Runs the cases of these cards under every plan there is on the emulated device, one of these on
 /// each CPU at a time, each on a device of its own; `report` is called as each is done, in their

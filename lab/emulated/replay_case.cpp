@@ -25,15 +25,16 @@ std::string case_to_run(const Card& card, const std::string& name) {
   if (!name.empty()) {
     return name;
   }
-  const auto quick = std::ranges::find_if(
-      card.cases, [](const Case& one) { return one.check && is_quick_to_emulate(one); });
+  const auto quick = std::ranges::find_if(card.cases, [](const Case& card_case) {
+    return card_case.check && is_quick_to_emulate(card_case);
+  });
   if (quick == card.cases.end()) {
     fail("no case of {} is small enough to be taken without a name", card.name);
   }
   return quick->name;
 }
 
-/// For a shell.
+/// Quotes a text for a shell.
 std::string quoted(const std::string& text) {
   const bool is_plain = std::ranges::all_of(text, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -92,7 +93,7 @@ class Replayer {
     prepared_.run(placement_.operands(), *stream_);
     stream_->synchronize();
   }
-  /// As the first schedule's check does.
+  /// Runs the smoke run, as the first schedule's check does.
   std::string smoke_fault(std::uint64_t seed) {
     begin(seed, 0, {});
     const auto smoke = prepared_.run_smoke(*stream_);

@@ -194,9 +194,9 @@ Argument read(const Field& field, const std::vector<Buffer>& buffers, bool is_fi
     argument.what = read_bytes(what);
   } else if (kind == "struct") {
     StructArgument fields;
-    for (const Field& one : what.elements()) {
-      fields.fields.push_back(read(one, buffers, true));
-      fields.offsets.push_back(one.at("at").whole(0, kMostNumber));
+    for (const Field& member : what.elements()) {
+      fields.fields.push_back(read(member, buffers, true));
+      fields.offsets.push_back(member.at("at").whole(0, kMostNumber));
     }
     argument.what = std::move(fields);
   } else {

@@ -44,20 +44,20 @@ std::optional<Mismatch> compare(const Buffer& buffer, std::span<const std::byte>
   const Comparison& how = *buffer.compare;
   const std::size_t size = size_of(buffer.type);
   Mismatch mismatch{.buffer = buffer.name, .elements = bytes.size() / size};
-  for (std::size_t at = 0; at < bytes.size(); at += size) {
-    const auto is_bits = bytes.subspan(at, size);
-    if (std::ranges::equal(is_bits, std::span(how.wanted).subspan(at, size))) {
+  for (std::size_t offset = 0; offset < bytes.size(); offset += size) {
+    const auto is_bits = bytes.subspan(offset, size);
+    if (std::ranges::equal(is_bits, std::span(how.wanted).subspan(offset, size))) {
       continue;
     }
     const double is = get(buffer.type, is_bits.data());
-    const double wanted = get(buffer.type, &how.wanted[at]);
+    const double wanted = get(buffer.type, &how.wanted[offset]);
     if (!how.is_exact && is_near(how, is, wanted)) {
       continue;
     }
     if (mismatch.wrong++ == 0) {
-      mismatch.index = index_text(at / size, buffer.shape);
+      mismatch.index = index_text(offset / size, buffer.shape);
       mismatch.is = text_of(buffer.type, is_bits.data());
-      mismatch.wanted = text_of(buffer.type, &how.wanted[at]);
+      mismatch.wanted = text_of(buffer.type, &how.wanted[offset]);
     }
     const double error = std::abs(is - wanted);
     mismatch.largest_error = std::isnan(error) || std::isnan(mismatch.largest_error)

@@ -144,8 +144,8 @@ Array generate(const Field& field, const ArrayKind& kind, MemoryBudget& memory, 
   }
   const ElementType type = kind.type.value_or(ElementType::kU8);
   Array array = make_array(field, type, *kind.shape, memory);
-  for (std::size_t at = 0; at < array.bytes.size(); at += size_of(type)) {
-    put(type, next(), &array.bytes[at]);
+  for (std::size_t offset = 0; offset < array.bytes.size(); offset += size_of(type)) {
+    put(type, next(), &array.bytes[offset]);
   }
   return array;
 }

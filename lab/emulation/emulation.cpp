@@ -108,13 +108,13 @@ void Emulation::write_argument(const Argument& argument, std::span<std::byte> to
     const auto& parts = std::get<StructArgument>(argument.what);
     for (std::size_t i = 0; i < parts.fields.size(); ++i) {
       const Argument& field = parts.fields[i];
-      const std::size_t at = parts.offsets[i];
+      const std::size_t offset = parts.offsets[i];
       const std::optional<std::size_t> size = size_of(field);
-      const std::size_t rest = at <= to.size() ? to.size() - at : 0;
-      if (at > to.size() || size.value_or(rest) > rest) {
+      const std::size_t rest = offset <= to.size() ? to.size() - offset : 0;
+      if (offset > to.size() || size.value_or(rest) > rest) {
         fail("{}: it goes beyond the {} bytes of the struct", field.path, to.size());
       }
-      write_argument(field, to.subspan(at, size.value_or(rest)));
+      write_argument(field, to.subspan(offset, size.value_or(rest)));
     }
   }
 }

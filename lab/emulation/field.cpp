@@ -108,27 +108,27 @@ double Field::number() const {
   return value().get<double>();
 }
 
-std::uint64_t Field::whole(std::uint64_t least, std::uint64_t most) const {
+std::uint64_t Field::whole(std::uint64_t least, std::uint64_t limit) const {
   const bool is_whole = value().is_number_unsigned();
   const std::uint64_t number = is_whole ? value().get<std::uint64_t>() : 0;
-  if (!is_whole || number < least || number > most) {
-    fail(fmt::format("a whole number from {} to {} is expected, not {}", least, most,
+  if (!is_whole || number < least || number > limit) {
+    fail(fmt::format("a whole number from {} to {} is expected, not {}", least, limit,
                      shown(value())));
   }
   return number;
 }
 
 std::vector<std::uint64_t> Field::wholes(std::size_t fewest, std::size_t most_elements,
-                                         std::uint64_t least, std::uint64_t most) const {
+                                         std::uint64_t least, std::uint64_t limit) const {
   if (value().is_number()) {
     if (fewest > 1) {
       fail(fmt::format("an array of {} numbers is expected", fewest));
     }
-    return {whole(least, most)};
+    return {whole(least, limit)};
   }
   std::vector<std::uint64_t> numbers;
   for (const Field& element : elements()) {
-    numbers.push_back(element.whole(least, most));
+    numbers.push_back(element.whole(least, limit));
   }
   if (numbers.size() < fewest || numbers.size() > most_elements) {
     fail(fewest == most_elements

@@ -37,10 +37,10 @@ class Field {
   [[nodiscard]] const std::string& choice(const std::vector<std::string>& words) const;
   [[nodiscard]] bool flag() const;
   [[nodiscard]] double number() const;
-  [[nodiscard]] std::uint64_t whole(std::uint64_t least, std::uint64_t most) const;
+  [[nodiscard]] std::uint64_t whole(std::uint64_t least, std::uint64_t limit) const;
   /// Whole numbers, from `fewest` to `most_elements` of them; a number stands for an array of one.
   [[nodiscard]] std::vector<std::uint64_t> wholes(std::size_t fewest, std::size_t most_elements,
-                                                  std::uint64_t least, std::uint64_t most) const;
+                                                  std::uint64_t least, std::uint64_t limit) const;
 
  private:
   std::reference_wrapper<const nlohmann::json> value_;

@@ -157,13 +157,13 @@ void read_document(const Field& document, LaunchFile& file) {
       file.buffers.push_back(read_buffer(buffers->at(name), name, source));
     }
   }
-  const auto one = document.find("launch");
+  const auto single = document.find("launch");
   const auto several = document.find("launches");
-  if (one.has_value() == several.has_value()) {
+  if (single.has_value() == several.has_value()) {
     document.fail("a field \"launch\" is expected, or a list of them in \"launches\"");
   }
-  if (one) {
-    file.launches.push_back(read_launch(*one, file.buffers, true));
+  if (single) {
+    file.launches.push_back(read_launch(*single, file.buffers, true));
     return;
   }
   for (const Field& launch : several->elements()) {

@@ -17,22 +17,22 @@ constexpr std::size_t kMostMemory = std::size_t{1} << 30U;  // by default
 /// Memory that a launch file, its kernels and their runs may take, roughly.
 class MemoryBudget {
  public:
-  explicit MemoryBudget(std::size_t most) : most_(most) {}
+  explicit MemoryBudget(std::size_t limit) : limit_(limit) {}
 
   /// Throws fovea::Error when that is more than is left.
   void take(std::size_t bytes) {
     if (bytes > left()) {
       fail("{} MiB of memory are needed for this, and {} of {} are left; --most-memory allows more",
-           mebibytes(bytes), left() >> 20U, most_ >> 20U);
+           mebibytes(bytes), left() >> 20U, limit_ >> 20U);
     }
     taken_ += bytes;
   }
-  [[nodiscard]] std::size_t left() const { return most_ - taken_; }
+  [[nodiscard]] std::size_t left() const { return limit_ - taken_; }
 
  private:
   static std::size_t mebibytes(std::size_t bytes) { return (bytes >> 20U) + 1; }
 
-  std::size_t most_;
+  std::size_t limit_;
   std::size_t taken_ = 0;
 };
 

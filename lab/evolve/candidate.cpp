@@ -182,13 +182,13 @@ struct CandidateTrials::State {
     };
     bool any_small = false;
     bool any_mutant = false;
-    for (const Case& one : setting.card->cases) {
-      const bool wanted = one.check && (one.small || one.mutants);
-      if (!wanted || plans(*one.make(setting.seed)).empty()) {
+    for (const Case& card_case : setting.card->cases) {
+      const bool wanted = card_case.check && (card_case.small || card_case.mutants);
+      if (!wanted || plans(*card_case.make(setting.seed)).empty()) {
         continue;
       }
       gate = CandidateGate::kSmall;
-      check_case(kernels, *setting.card, one, {.seed = setting.seed}, plans,
+      check_case(kernels, *setting.card, card_case, {.seed = setting.seed}, plans,
                  [&](const CheckResult& check) {
                    ++result.checked;
                    const bool mutant = check.what.starts_with("mutant");
@@ -200,10 +200,10 @@ struct CandidateTrials::State {
                    }
                  });
     }
-    for (const auto& [asked, one] : {std::pair(any_small, CandidateGate::kSmall),
-                                     std::pair(any_mutant, CandidateGate::kMutants)}) {
+    for (const auto& [asked, gate_of_cases] : {std::pair(any_small, CandidateGate::kSmall),
+                                               std::pair(any_mutant, CandidateGate::kMutants)}) {
       if (!asked) {
-        result.skipped.emplace_back(one, "no such case of the card runs on this kernel");
+        result.skipped.emplace_back(gate_of_cases, "no such case of the card runs on this kernel");
       }
     }
   }
@@ -231,12 +231,13 @@ struct CandidateTrials::State {
   void time(gpu::KernelCache& kernels, const Plan& plan, CandidateResult& result) const {
     std::vector<Contender> contenders = {
         on_device->rotation.contender("candidate",
-                                      [&](const Operands& operands, gpu::Stream& on) {
-                                        lab::run(kernels, *workload, operands, plan, on);
+                                      [&](const Operands& operands, gpu::Stream& run_stream) {
+                                        lab::run(kernels, *workload, operands, plan, run_stream);
                                       }),
-        on_device->rotation.contender("baseline", [&](const Operands& operands, gpu::Stream& on) {
-          lab::run(on_device->baseline, *workload, operands, baseline, on);
-        })};
+        on_device->rotation.contender(
+            "baseline", [&](const Operands& operands, gpu::Stream& run_stream) {
+              lab::run(on_device->baseline, *workload, operands, baseline, run_stream);
+            })};
     const std::vector<Timing> timings = time_in_turns(*device, on_device->nvml, contenders);
     result.timing = timings[0];
     result.baseline_timing = timings[1];

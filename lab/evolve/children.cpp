@@ -80,9 +80,9 @@ class SourcesFolder {
 std::vector<std::string> includes_of(const std::string& text) {
   static constexpr std::string_view kDirective = "#include \"";
   std::vector<std::string> paths;
-  for (std::size_t at = 0; (at = text.find(kDirective, at)) != std::string::npos;) {
-    at += kDirective.size();
-    paths.push_back(text.substr(at, text.find('"', at) - at));
+  for (std::size_t begin = 0; (begin = text.find(kDirective, begin)) != std::string::npos;) {
+    begin += kDirective.size();
+    paths.push_back(text.substr(begin, text.find('"', begin) - begin));
   }
   return paths;
 }
@@ -120,7 +120,7 @@ void change_values(Variant& variant, const Json& parameters, const TuningSpace& 
     }
     const bool allowed =
         value.is_number_integer() &&
-        std::ranges::any_of(range->values, [&](int one) { return value == Json(one); });
+        std::ranges::any_of(range->values, [&](int number) { return value == Json(number); });
     if (!allowed) {
       refuse_answer(fmt::format("sets {} to {}, which is none of {}", name, value.dump(),
                                 fmt::join(range->values, ", ")));
@@ -222,7 +222,7 @@ std::optional<CandidateOutcome> outcome_from_try(const std::string& output) {
 CandidateOutcome ChildEvaluator::evaluate(const Variant& variant, std::uint64_t seed) {
   std::optional<SourcesFolder> folder;
   std::vector<std::string> words = command_about(setup_, "try", variant, folder);
-  // It ends by itself, too, so that no kernel runs for ever when this program is killed.
+  // The child ends by itself, too: no kernel runs for ever when this program is killed.
   constexpr double kLonger = 5;
   words.insert(words.end(),
                {"--kernel", variant.kernel, "--seed", std::to_string(seed), "--most-seconds",

@@ -89,7 +89,7 @@ struct Situation {
   int generation = 0;
 };
 
-/// Who makes proposals.
+/// Source of proposals.
 class Proposer {
  public:
   Proposer() = default;
@@ -104,7 +104,7 @@ class Proposer {
   [[nodiscard]] virtual bool is_repeatable() const = 0;
 };
 
-/// Who tries candidates.
+/// Tries candidates.
 class Evaluator {
  public:
   Evaluator() = default;

@@ -384,8 +384,9 @@ class Evolution {
         others.push_back(trial.number);
       }
     }
-    sort_largest_first(
-        others, [&](int one) { return trials_[static_cast<std::size_t>(one)].outcome.speed_up; });
+    sort_largest_first(others, [&](int number) {
+      return trials_[static_cast<std::size_t>(number)].outcome.speed_up;
+    });
     order.insert(order.end(), others.begin(), others.end());
     order.resize(std::min<std::size_t>(order.size(), kMostConfirmed));
     for (const int number : order) {

@@ -50,11 +50,11 @@ std::vector<ParameterRange> free_ranges(const TuningSpace& space) {
 }
 
 int other_value(const ParameterRange& range, int value, bool beside, Draw& draw) {
-  const auto at = std::ranges::find(range.values, value);
-  if (beside && at != range.values.end()) {
-    const bool first = at == range.values.begin();
-    const bool last = std::next(at) == range.values.end();
-    return first || (!last && draw.below(2) == 1) ? *std::next(at) : *std::prev(at);
+  const auto place = std::ranges::find(range.values, value);
+  if (beside && place != range.values.end()) {
+    const bool first = place == range.values.begin();
+    const bool last = std::next(place) == range.values.end();
+    return first || (!last && draw.below(2) == 1) ? *std::next(place) : *std::prev(place);
   }
   std::vector<int> others = range.values;
   std::erase(others, value);
@@ -87,7 +87,8 @@ std::optional<Steered> steering(std::span<const Hint> hints,
     return std::nullopt;
   }
   const std::size_t drawn = draw.below(sum);
-  return *std::ranges::find_if(known, [&](const Steered& one) { return drawn < one.sum; });
+  return *std::ranges::find_if(known,
+                               [&](const Steered& candidate) { return drawn < candidate.sum; });
 }
 
 /// Changes two parameters; returns why these.

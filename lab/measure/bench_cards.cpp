@@ -28,11 +28,11 @@ class Bench {
         report_(report) {}
 
   /// The figure of one case under one plan; its verdict says when it was not timed.
-  BenchFigure run(const Card& card, const Case& one, const Workload& workload, const Plan& plan,
-                  bool with_peers) {
+  BenchFigure run(const Card& card, const Case& card_case, const Workload& workload,
+                  const Plan& plan, bool with_peers) {
     BenchFigure figure;
     figure.card = card.name;
-    figure.case_name = one.name;
+    figure.case_name = card_case.name;
     figure.plan = lab::to_string(plan);
     figure.description = workload.describe();
     figure.flops = workload.flops();
@@ -44,7 +44,7 @@ class Bench {
       report_.missing.push_back(fmt::format(
           "{} {} from device memory: its {} sets of {} KiB stay in the L2 cache, and the times "
           "told are of that",
-          card.name, one.name, rotation.sets(), workload.bytes() >> 10));
+          card.name, card_case.name, rotation.sets(), workload.bytes() >> 10));
     }
     Placement& first = rotation.first();
     const OutputSpec output = workload.output();
@@ -139,13 +139,13 @@ std::string SpeedResult::words() const {
 std::vector<SpeedResult> judge_speed(const Card& card, const BenchFigure& figure) {
   std::vector<SpeedResult> results;
   for (const SpeedGate& gate : card.speed_gates) {
-    const auto peer = std::ranges::find_if(figure.peers, [&](const PeerFigure& one) {
-      return one.timing.name.starts_with(gate.peer);
+    const auto peer = std::ranges::find_if(figure.peers, [&](const PeerFigure& peer_figure) {
+      return peer_figure.timing.name.starts_with(gate.peer);
     });
     SpeedResult result{.gate = gate};
     if (peer != figure.peers.end()) {
       result.ratio = peer->ratio;
-      // Within the spread of the two either may be faster: that says something of no other limit.
+      // Either may be faster within the spread of the two: that says something of no other limit.
       const bool as_fast = peer->ambiguous && gate.least_ratio == 1.0;
       result.passed = peer->wrong.empty() && (peer->ratio >= gate.least_ratio || as_fast);
     }
@@ -170,21 +170,21 @@ BenchReport bench(gpu::Device& device, std::span<const Card* const> cards,
   Bench one_by_one(device, nvml, options, all);
   bool any = false;
   for (const Card* const card : cards) {
-    for (const Case& one : cases_of(*card, options.only_case)) {
-      if (options.only_case.empty() && !one.bench) {
+    for (const Case& card_case : cases_of(*card, options.only_case)) {
+      if (options.only_case.empty() && !card_case.bench) {
         continue;
       }
       any = true;
-      const std::unique_ptr<Workload> workload = one.make(options.seed);
+      const std::unique_ptr<Workload> workload = card_case.make(options.seed);
       if (const Support support = workload->can_run(device.info()); !support) {
-        all.missing.push_back(fmt::format("{} {}: {}", card->name, one.name, support.why));
+        all.missing.push_back(fmt::format("{} {}: {}", card->name, card_case.name, support.why));
         continue;
       }
       std::vector<Plan> plans = workload->plans(device.info());
       plans.resize(options.plans ? plans.size() : 1);
       for (std::size_t i = 0; i < plans.size(); ++i) {
         BenchFigure figure =
-            one_by_one.run(*card, one, *workload, plans[i], options.peers && i == 0);
+            one_by_one.run(*card, card_case, *workload, plans[i], options.peers && i == 0);
         if (options.peers && i == 0) {
           figure.gates = judge_speed(*card, figure);
         }

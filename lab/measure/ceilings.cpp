@@ -42,17 +42,18 @@ double matrix_rate(gpu::Device& device, const Nvml& nvml, gpu::CublasLt& cublasl
       upload(device, Tensor::random("a", type, kSize, kSize, {0.0, 1.0}, 1), *stream);
   const gpu::DeviceBuffer b =
       upload(device, Tensor::random("b", type, kSize, kSize, {0.0, 1.0}, 2), *stream);
-  const gpu::DeviceBuffer one =
+  const gpu::DeviceBuffer factor =
       upload(device, Tensor::uniform("one", DType::kF32, 1, 1, 1.0), *stream);
   const gpu::DeviceBuffer output(device, kSize * kSize * size_of(problem.output));
   gpu::MatmulOperands operands;
   operands.a = a.address();
   operands.b = b.address();
   operands.output = output.address();
-  operands.a_scale = operands.b_scale = one.address();
+  operands.a_scale = operands.b_scale = factor.address();
   plan->tune(operands, *stream);
   std::vector<Contender> contenders;
-  contenders.push_back({"product", 1, [&](int, gpu::Stream& on) { plan->run(operands, on); }});
+  contenders.push_back(
+      {"product", 1, [&](int, gpu::Stream& run_stream) { plan->run(operands, run_stream); }});
   return 2.0 * kSize * kSize * kSize / time_in_turns(device, nvml, contenders).front().fastest;
 }
 

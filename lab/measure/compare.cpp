@@ -183,14 +183,14 @@ JudgedPairs judge_until_clear(const PairsWanted& wanted,
   JudgedPairs judged;
   std::vector<SamplePair> pairs;
   for (int until = wanted.first; judged.verdict.speed == Speed::kAmbiguous;
-       until = std::min(until + wanted.more, wanted.most)) {
-    if (judged.pairs >= wanted.most) {
+       until = std::min(until + wanted.more, wanted.limit)) {
+    if (judged.pairs >= wanted.limit) {
       break;
     }
     while (static_cast<int>(pairs.size()) < until) {
       if (const std::optional<SamplePair> pair = next(); pair.has_value()) {
         pairs.push_back(*pair);
-      } else if (++judged.dropped >= wanted.most) {
+      } else if (++judged.dropped >= wanted.limit) {
         fail("the GPU was slowed down during {} pairs of samples; let it cool and try again",
              judged.dropped);
       }
@@ -221,15 +221,15 @@ StepComparison compare_steps(const StepProgram& a, const StepProgram& b,
     a_leads = turn++ % 2 == 0 ? (draw() & 1) == 0 : !a_leads;
     Side& leading = a_leads ? first : second;
     Side& following = a_leads ? second : first;
-    const Answer one = leading.sample();
+    const Answer answer = leading.sample();
     const Answer other = following.sample();
-    if (one.slowed || other.slowed) {
+    if (answer.slowed || other.slowed) {
       return std::nullopt;
     }
-    leading.keep(one);
+    leading.keep(answer);
     following.keep(other);
-    return a_leads ? SamplePair{one.seconds, other.seconds}
-                   : SamplePair{other.seconds, one.seconds};
+    return a_leads ? SamplePair{answer.seconds, other.seconds}
+                   : SamplePair{other.seconds, answer.seconds};
   });
   result.a = first.result();
   result.b = second.result();

@@ -47,7 +47,7 @@ struct PairsWanted {
   double threshold = kSamplesThreshold;
   int first = 16;  // then they are judged
   int more = 8;    // while the verdict is AMBIGUOUS
-  int most = 96;
+  int limit = 96;
 };
 
 struct JudgedPairs {

@@ -48,11 +48,11 @@ bool is_outcome(std::string_view name) {
 double movement(std::string_view name, double a, double b) {
   constexpr double kNoise = 0.05;       // of the figure
   constexpr double kShareNoise = 0.02;  // of a share: two points of a hundred
-  const double most = std::max(std::abs(a), std::abs(b));
+  const double larger = std::max(std::abs(a), std::abs(b));
   const bool is_time = name.ends_with("seconds");
   // What comes from nothing is told by what it came to.
-  const double floor = is_time ? 1e-9 : most > 1 ? 1.0 : kShareNoise;
-  const double noise = std::max(kNoise * most, is_time || most > 1 ? 0.0 : kShareNoise);
+  const double floor = is_time ? 1e-9 : larger > 1 ? 1.0 : kShareNoise;
+  const double noise = std::max(kNoise * larger, is_time || larger > 1 ? 0.0 : kShareNoise);
   return std::abs(b - a) > noise ? std::abs(std::log((std::abs(b) + floor) / (std::abs(a) + floor)))
                                  : 0.0;
 }
@@ -90,8 +90,8 @@ std::vector<Json> profiles_in(const Json& json) {
   } else {
     profiles.push_back(all);
   }
-  const bool whole =
-      std::ranges::all_of(profiles, [](const Json& one) { return kind_of(one) == "a profile"; });
+  const bool whole = std::ranges::all_of(
+      profiles, [](const Json& profile) { return kind_of(profile) == "a profile"; });
   return whole ? profiles : std::vector<Json>();
 }
 
@@ -166,19 +166,19 @@ std::map<std::string, Measured> times_in(const Json& report) {
 void compare_reports(const Json& a, const Json& b, double threshold, FileComparison& result) {
   const std::map<std::string, Measured> of_a = times_in(a);
   const std::map<std::string, Measured> of_b = times_in(b);
-  for (const auto& [name, one] : of_a) {
+  for (const auto& [name, measured] : of_a) {
     const auto found = of_b.find(name);
     if (found == of_b.end()) {
       result.unmatched.push_back("only in A: " + name);
       continue;
     }
     const Measured& other = found->second;
-    const double doubt =
-        kIntervalInSpreads * std::hypot(one.spread / one.seconds, other.spread / other.seconds);
-    result.times.push_back({name, one.seconds, other.seconds,
-                            judge_times(one.seconds, other.seconds, doubt, threshold)});
+    const double doubt = kIntervalInSpreads * std::hypot(measured.spread / measured.seconds,
+                                                         other.spread / other.seconds);
+    result.times.push_back({name, measured.seconds, other.seconds,
+                            judge_times(measured.seconds, other.seconds, doubt, threshold)});
   }
-  for (const auto& [name, one] : of_b) {
+  for (const auto& [name, measured] : of_b) {
     if (!of_a.contains(name)) {
       result.unmatched.push_back("only in B: " + name);
     }
@@ -194,15 +194,15 @@ void compare_profile(const Json& a, const Json& b, const std::string& prefix, do
       result.unmatched.push_back(fmt::format("only in A: {}{}", prefix, name));
       continue;
     }
-    const double one = value.get<double>();
+    const double first = value.get<double>();
     const double other = of_b[name].get<double>();
-    if (movement(name, one, other) > 0) {
-      result.figures.push_back({prefix + name, one, other, !is_outcome(name)});
+    if (movement(name, first, other) > 0) {
+      result.figures.push_back({prefix + name, first, other, !is_outcome(name)});
     }
-    if (name == "seconds" && one > 0 && other > 0) {
+    if (name == "seconds" && first > 0 && other > 0) {
       result.times.push_back(
-          {prefix + "one launch", one, other,
-           judge_times(one, other, kLaunchNoise, std::max(threshold, kLaunchThreshold))});
+          {prefix + "one launch", first, other,
+           judge_times(first, other, kLaunchNoise, std::max(threshold, kLaunchThreshold))});
     }
   }
   for (const auto& [name, value] : of_b.items()) {
@@ -216,7 +216,7 @@ void compare_profile(const Json& a, const Json& b, const std::string& prefix, do
 Speed worst(const std::vector<MovedTime>& times) {
   constexpr std::array kOrder = {Speed::kSlower, Speed::kAmbiguous, Speed::kFaster};
   for (const Speed speed : kOrder) {
-    if (std::ranges::any_of(times, [&](const auto& one) { return one.verdict.speed == speed; })) {
+    if (std::ranges::any_of(times, [&](const auto& time) { return time.verdict.speed == speed; })) {
       return speed;
     }
   }
@@ -264,17 +264,17 @@ FileComparison compare_texts(const std::string& a_name, const std::string& a,
     fail("{} and {} have no figure in common", a_name, b_name);
   }
   const auto by_name = [](const std::string& name) {
-    const auto at = name.rfind(' ');
-    return std::string_view(name).substr(at == std::string::npos ? 0 : at + 1);
+    const auto space = name.rfind(' ');
+    return std::string_view(name).substr(space == std::string::npos ? 0 : space + 1);
   };
   sort_largest_first(result.times,
-                     [](const MovedTime& one) { return std::abs(std::log(one.verdict.ratio)); });
-  sort_largest_first(result.figures, [&](const MovedFigure& one) {
-    return rank(one.work, by_name(one.name), one.a, one.b);
+                     [](const MovedTime& time) { return std::abs(std::log(time.verdict.ratio)); });
+  sort_largest_first(result.figures, [&](const MovedFigure& figure) {
+    return rank(figure.work, by_name(figure.name), figure.a, figure.b);
   });
   double sum = 0;
-  for (const MovedTime& one : result.times) {
-    sum += std::log(one.verdict.ratio);
+  for (const MovedTime& time : result.times) {
+    sum += std::log(time.verdict.ratio);
   }
   result.ratio =
       result.times.empty() ? 1 : std::exp(sum / static_cast<double>(result.times.size()));

@@ -36,9 +36,10 @@ void run_steps(gpu::Device& device, const CaseSpec& spec, std::istream& in, std:
          prepared.case_name(), verdict.reason);
   }
   const Nvml nvml(device.info().pci_bus_id);
-  const Contender contender = rotation.contender(
-      spec.card->name,
-      [&](const Operands& operands, gpu::Stream& on) { prepared.run(operands, on); });
+  const Contender contender =
+      rotation.contender(spec.card->name, [&](const Operands& operands, gpu::Stream& run_stream) {
+        prepared.run(operands, run_stream);
+      });
   Sampler sampler(device, nvml, contender);
   const Json ready = {{"ready",
                        {{"card", spec.card->name},

@@ -68,16 +68,16 @@ TimesJson result_in(std::string_view text, const std::string& name) {
 
 void add_kernel_figures(const TimesJson& kernels, std::vector<TimedFigure>& figures) {
   const std::map<std::string, double> ceilings = ceilings_in(kernels);
-  for (const TimesJson& one : array_of(kernels, "figures")) {
-    if (!word_in(one, "plan").empty()) {
+  for (const TimesJson& row : array_of(kernels, "figures")) {
+    if (!word_in(row, "plan").empty()) {
       continue;  // one of all plans, which were asked for: the choice is another figure
     }
-    TimedFigure figure{.what = fmt::format("{} {}", word_in(one, "card"), word_in(one, "case")),
-                       .work = number_in(one, "flops"),
-                       .seconds = number_in(one, "seconds"),
-                       .spread = number_in(one, "spread"),
+    TimedFigure figure{.what = fmt::format("{} {}", word_in(row, "card"), word_in(row, "case")),
+                       .work = number_in(row, "flops"),
+                       .seconds = number_in(row, "seconds"),
+                       .spread = number_in(row, "spread"),
                        .ceilings = ceilings};
-    for (const TimesJson& peer : array_of(one, "peers")) {
+    for (const TimesJson& peer : array_of(row, "peers")) {
       if (const double seconds = number_in(peer, "seconds");
           seconds > 0 && word_in(peer, "wrong").empty()) {
         figure.peers[word_in(peer, "name")] = seconds;
@@ -92,16 +92,16 @@ void add_kernel_figures(const TimesJson& kernels, std::vector<TimedFigure>& figu
 /// The encoder's, by the device's own clock: the host's differs with the machine.
 void add_encoder_figures(const TimesJson& rows, const std::map<std::string, double>& ceilings,
                          std::vector<TimedFigure>& figures) {
-  for (const TimesJson& one : rows) {
-    const double batch = number_in(one, "batch_size");
-    const double rate = number_in(one, "device_images_per_second");
+  for (const TimesJson& row : rows) {
+    const double batch = number_in(row, "batch_size");
+    const double rate = number_in(row, "device_images_per_second");
     if (batch <= 0 || rate <= 0) {
       continue;
     }
-    const std::map<std::string, double> measured = ceilings_in(section_of(one, "ceilings"));
+    const std::map<std::string, double> measured = ceilings_in(section_of(row, "ceilings"));
     figures.push_back(
-        {.what = fmt::format("encoder {}, batch {:.0f}", word_in(one, "precision"), batch),
-         .work = number_in(one, "gflop_per_second") * number_in(one, "median_seconds"),
+        {.what = fmt::format("encoder {}, batch {:.0f}", word_in(row, "precision"), batch),
+         .work = number_in(row, "gflop_per_second") * number_in(row, "median_seconds"),
          .seconds = batch / rate,
          .ceilings = measured.empty() ? ceilings : measured});
   }
@@ -174,17 +174,17 @@ PeerMove move_of_peer(const TimedFigure& earlier, const TimedFigure& now) {
   if (!fastest.name.empty()) {
     return fastest;
   }
-  PeerMove most;
+  PeerMove ceiling;
   for (const auto& [name, seconds] : now.ceilings) {
     const auto before = earlier.ceilings.find(name);
     if (before != earlier.ceilings.end()) {
       const double change = seconds / before->second - 1;
-      if (most.name.empty() || std::abs(change) > std::abs(most.change)) {
-        most = {fmt::format("the GPU's {}", name), change};
+      if (ceiling.name.empty() || std::abs(change) > std::abs(ceiling.change)) {
+        ceiling = {fmt::format("the GPU's {}", name), change};
       }
     }
   }
-  return most;
+  return ceiling;
 }
 
 TimeChange judge_change(const TimedFigure& now, const EarlierFigures& all) {
@@ -279,24 +279,24 @@ std::string_view to_string(TimeVerdict verdict) {
 std::vector<TimeChange> compare_times(std::span<const TimedFigure> now,
                                       const EarlierFigures& earlier) {
   std::vector<TimeChange> changes;
-  for (const TimedFigure& one : now) {
-    changes.push_back(judge_change(one, earlier));
+  for (const TimedFigure& figure : now) {
+    changes.push_back(judge_change(figure, earlier));
   }
   return changes;
 }
 
 std::string to_json(std::span<const TimeChange> changes) {
   TimesJson json = TimesJson::array();
-  for (const TimeChange& one : changes) {
-    json.push_back({{"what", one.what},
-                    {"verdict", to_string(one.verdict)},
-                    {"earlier", one.earlier},
-                    {"now", one.now},
-                    {"change", one.change},
-                    {"peer", one.peer},
-                    {"peer_change", one.peer_change},
-                    {"file", one.file},
-                    {"reason", one.reason}});
+  for (const TimeChange& time : changes) {
+    json.push_back({{"what", time.what},
+                    {"verdict", to_string(time.verdict)},
+                    {"earlier", time.earlier},
+                    {"now", time.now},
+                    {"change", time.change},
+                    {"peer", time.peer},
+                    {"peer_change", time.peer_change},
+                    {"file", time.file},
+                    {"reason", time.reason}});
   }
   return json.dump(-1, ' ', false, TimesJson::error_handler_t::replace);  // names of files
 }

@@ -28,7 +28,7 @@ struct Timing {
   std::string name;
   double seconds = 0.0;  // median of the samples
   double fastest = 0.0;
-  /// Without pauses: what is left when the GPU lowers its clocks to stay within its power.
+  /// Measured without pauses: what is left when the GPU lowers its clocks to keep its power limit.
   double sustained = 0.0;
   double spread = 0.0;  // from the 10th to the 90th percentile, seconds
   int samples = 0;

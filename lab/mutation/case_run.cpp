@@ -35,8 +35,8 @@ std::string text_of(const gpu::Launch& launch) {
 
 }  // namespace
 
-CaseInputs::CaseInputs(const lab::Card& card, const lab::Case& one, std::uint64_t seed)
-    : card_(card), name_(one.name), workload_(one.make(seed)), seed_(seed) {}
+CaseInputs::CaseInputs(const lab::Card& card, const lab::Case& card_case, std::uint64_t seed)
+    : card_(card), name_(card_case.name), workload_(card_case.make(seed)), seed_(seed) {}
 
 std::vector<lab::TileValues> CaseInputs::expected() const {
   std::call_once(once_, [this] {
@@ -86,12 +86,12 @@ const Reach& CaseRun::reach() const {
         kernel = name;
         seen.clear();
       }
-      const auto at = static_cast<std::size_t>(line);
-      if (at >= seen.size()) {
-        seen.resize(at + 1);
+      const auto index = static_cast<std::size_t>(line);
+      if (index >= seen.size()) {
+        seen.resize(index + 1);
       }
-      if (!seen[at]) {
-        seen[at] = true;
+      if (!seen[index]) {
+        seen[index] = true;
         lines->insert(line);
       }
     };
@@ -141,8 +141,8 @@ std::vector<std::unique_ptr<CaseRun>> case_runs(const std::vector<const lab::Car
                                                 std::uint64_t seed) {
   const gpu::DeviceInfo device = gpu::open_emulated_device({.arch = arch})->info();
   std::vector<std::unique_ptr<CaseRun>> runs;
-  const auto add = [&](const lab::Card& card, const lab::Case& one) {
-    const auto inputs = std::make_shared<const CaseInputs>(card, one, seed);
+  const auto add = [&](const lab::Card& card, const lab::Case& card_case) {
+    const auto inputs = std::make_shared<const CaseInputs>(card, card_case, seed);
     if (!inputs->workload().can_run(device)) {
       return;
     }
@@ -159,14 +159,14 @@ std::vector<std::unique_ptr<CaseRun>> case_runs(const std::vector<const lab::Car
       continue;
     }
     if (!only_case.empty()) {
-      for (const lab::Case& one : lab::cases_of(*card, only_case)) {
-        add(*card, one);
+      for (const lab::Case& card_case : lab::cases_of(*card, only_case)) {
+        add(*card, card_case);
       }
       continue;
     }
-    for (const lab::Case& one : card->cases) {
-      if (one.check && lab::is_quick_to_emulate(one)) {
-        add(*card, one);
+    for (const lab::Case& card_case : card->cases) {
+      if (card_case.check && lab::is_quick_to_emulate(card_case)) {
+        add(*card, card_case);
       }
     }
     for (const std::string& problem : card->emulated) {

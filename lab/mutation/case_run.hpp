@@ -39,7 +39,7 @@ struct Reach {
 /// Thread-safe.
 class CaseInputs {
  public:
-  CaseInputs(const lab::Card& card, const lab::Case& one, std::uint64_t seed);
+  CaseInputs(const lab::Card& card, const lab::Case& card_case, std::uint64_t seed);
 
   [[nodiscard]] const lab::Card& card() const { return card_; }
   [[nodiscard]] const std::string& name() const { return name_; }

@@ -81,18 +81,19 @@ class Mutants {
 
   // The statement with another text in the place of an operand, or of a part of one.
   static std::string replaced(const Statement& statement, std::string_view part,
-                              std::string_view by) {
+                              std::string_view replacement) {
     std::string text(statement.text);
-    text.replace(static_cast<std::size_t>(part.data() - statement.text.data()), part.size(), by);
+    text.replace(static_cast<std::size_t>(part.data() - statement.text.data()), part.size(),
+                 replacement);
     return text;
   }
 
   // The statement with a register in the operand's place, which is computed from it before.
   void compute(const Statement& statement, std::string kind, std::string_view operand, int bits,
-               std::string_view operation, std::string_view by) {
+               std::string_view operation, std::string_view argument) {
     add(statement, std::move(kind),
         fmt::format("{{ .reg .b{} {}; {} {}, {}, {}; {} }}", bits, kNew, operation, kNew, operand,
-                    by, replaced(statement, operand, kNew)));
+                    argument, replaced(statement, operand, kNew)));
   }
 
   void delete_it(const Statement& statement) {
@@ -125,9 +126,9 @@ class Mutants {
         Deleted{"tcgen05.cp", "no tcgen05.cp"},
         Deleted{"tcgen05.dealloc", "no tcgen05.dealloc"},
     };
-    for (const Deleted& one : kDeleted) {
-      if (statement.is(one.opcode)) {
-        add(statement, std::string(one.kind), "");
+    for (const Deleted& deleted : kDeleted) {
+      if (statement.is(deleted.opcode)) {
+        add(statement, std::string(deleted.kind), "");
       }
     }
     if (statement.is("mbarrier.try_wait") || statement.is("mbarrier.test_wait")) {
@@ -202,9 +203,9 @@ class Mutants {
 
   // "m64n192k16": 192.
   static int columns_of(const Statement& statement) {
-    const std::size_t at = statement.opcode.find(".m64n") + 5;
+    const std::size_t begin = statement.opcode.find(".m64n") + 5;
     int columns = 0;
-    if (std::from_chars(statement.opcode.data() + at,
+    if (std::from_chars(statement.opcode.data() + begin,
                         statement.opcode.data() + statement.opcode.size(), columns)
             .ec != std::errc()) {
       fail("line {} of the PTX: {} has no shape", statement.line, statement.opcode);
@@ -269,11 +270,13 @@ class Mutants {
     if (!statement.is("xor.b32") && !statement.is("xor.b64")) {
       return;
     }
-    const std::string_view by = statement.operands.at(2);
+    const std::string_view argument = statement.operands.at(2);
     std::uint64_t number = 0;
-    const bool is_number = !by.starts_with('%');
-    if (is_number && (std::from_chars(by.data(), by.data() + by.size(), number).ec != std::errc() ||
-                      number > kMost)) {
+    const bool is_number = !argument.starts_with('%');
+    if (is_number &&
+        (std::from_chars(argument.data(), argument.data() + argument.size(), number).ec !=
+             std::errc() ||
+         number > kMost)) {
       return;  // of signs, or of all bits
     }
     add(statement, number == 1 ? "xor with 1 dropped" : "xor dropped",

@@ -47,13 +47,13 @@ struct Range {
 };
 
 /// The place behind the brace that closes the first one after `at`; the text's end if none does.
-std::size_t end_of_block(std::string_view ptx, std::size_t at) {
+std::size_t end_of_block(std::string_view ptx, std::size_t offset) {
   int depth = 0;
-  while ((at = ptx.find_first_of("{}", at)) != std::string_view::npos) {
-    depth += ptx[at] == '{' ? 1 : -1;
-    ++at;
+  while ((offset = ptx.find_first_of("{}", offset)) != std::string_view::npos) {
+    depth += ptx[offset] == '{' ? 1 : -1;
+    ++offset;
     if (depth == 0) {
-      return at;
+      return offset;
     }
   }
   return ptx.size();
@@ -61,15 +61,15 @@ std::size_t end_of_block(std::string_view ptx, std::size_t at) {
 
 std::vector<Range> kernels_in(std::string_view ptx) {
   std::vector<Range> ranges;
-  std::size_t at = 0;
-  while ((at = ptx.find(kEntry, at)) != std::string_view::npos) {
-    const std::size_t name = ptx.find_first_not_of(kSpace, at + kEntry.size());
+  std::size_t offset = 0;
+  while ((offset = ptx.find(kEntry, offset)) != std::string_view::npos) {
+    const std::size_t name = ptx.find_first_not_of(kSpace, offset + kEntry.size());
     if (name == std::string_view::npos) {
       break;
     }
-    const std::size_t end = end_of_block(ptx, at);
-    ranges.push_back({ptx.substr(name, ptx.find_first_of("( \t\r\n", name) - name), at, end});
-    at = end;
+    const std::size_t end = end_of_block(ptx, offset);
+    ranges.push_back({ptx.substr(name, ptx.find_first_of("( \t\r\n", name) - name), offset, end});
+    offset = end;
   }
   return ranges;
 }
@@ -78,10 +78,10 @@ std::vector<Range> kernels_in(std::string_view ptx) {
 std::map<int, std::string> files_in(std::string_view ptx) {
   constexpr std::string_view kFile = ".file";
   std::map<int, std::string> files;
-  std::size_t at = 0;
-  while ((at = ptx.find(kFile, at)) != std::string_view::npos) {
-    std::string_view rest = ptx.substr(at, ptx.find('\n', at) - at);
-    at += kFile.size();
+  std::size_t offset = 0;
+  while ((offset = ptx.find(kFile, offset)) != std::string_view::npos) {
+    std::string_view rest = ptx.substr(offset, ptx.find('\n', offset) - offset);
+    offset += kFile.size();
     rest.remove_prefix(kFile.size());
     const int number = number_in(take_word(rest));
     const std::size_t open = rest.find('"');
@@ -146,16 +146,16 @@ std::vector<Statement> statements_of(std::string_view ptx, std::string_view kern
   std::string source;
   int line = 1 + static_cast<int>(std::count(
                      ptx.begin(), ptx.begin() + static_cast<std::ptrdiff_t>(range->begin), '\n'));
-  std::size_t at = ptx.find("\n{", range->begin) + 1;
+  std::size_t offset = ptx.find("\n{", range->begin) + 1;
   line += static_cast<int>(std::count(ptx.begin() + static_cast<std::ptrdiff_t>(range->begin),
-                                      ptx.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
-  while (at < range->end) {
-    const std::string_view text = ptx.substr(at, range->end - at);
+                                      ptx.begin() + static_cast<std::ptrdiff_t>(offset), '\n'));
+  while (offset < range->end) {
+    const std::string_view text = ptx.substr(offset, range->end - offset);
     if (text.front() == '\n') {
       ++line;
-      ++at;
+      ++offset;
     } else if (text.find_first_of(" \t\r{}") == 0) {
-      ++at;
+      ++offset;
     } else if (text.starts_with("//") || text.starts_with('.') || text.starts_with('$')) {
       if (text.starts_with(".loc")) {
         std::string_view rest = text.substr(4, text.find('\n') - 4);
@@ -164,7 +164,7 @@ std::vector<Statement> statements_of(std::string_view ptx, std::string_view kern
                      ? ""
                      : fmt::format("{}:{}", file->second, number_in(take_word(rest)));
       }
-      at += std::min(text.find('\n'), text.size());
+      offset += std::min(text.find('\n'), text.size());
     } else {
       std::optional<Statement> statement = statement_at(text);
       if (!statement.has_value()) {
@@ -172,7 +172,7 @@ std::vector<Statement> statements_of(std::string_view ptx, std::string_view kern
       }
       statement->line = line;
       statement->source = source;
-      at += statement->text.size();
+      offset += statement->text.size();
       line += static_cast<int>(std::ranges::count(statement->text, '\n'));
       statements.push_back(*std::move(statement));
     }
@@ -182,18 +182,18 @@ std::vector<Statement> statements_of(std::string_view ptx, std::string_view kern
 
 std::string with_only(std::string_view ptx, const std::set<std::string, std::less<>>& kernels) {
   std::string text;
-  std::size_t at = 0;
+  std::size_t offset = 0;
   for (const Range& range : kernels_in(ptx)) {
-    text += ptx.substr(at, range.begin - at);
+    text += ptx.substr(offset, range.begin - offset);
     const std::string_view body = ptx.substr(range.begin, range.end - range.begin);
     if (kernels.contains(range.name)) {
       text += body;
     } else {
       text.append(static_cast<std::size_t>(std::ranges::count(body, '\n')), '\n');
     }
-    at = range.end;
+    offset = range.end;
   }
-  return text + std::string(ptx.substr(at));
+  return text + std::string(ptx.substr(offset));
 }
 
 }  // namespace fovea::mutation

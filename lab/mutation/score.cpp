@@ -85,9 +85,9 @@ std::vector<Target> targets_of(const std::vector<std::unique_ptr<CaseRun>>& runs
 }
 
 /// Draws mutants: of each kind the same number as far as there are.
-std::vector<PtxMutant> drawn(std::vector<PtxMutant> mutants, std::size_t most,
+std::vector<PtxMutant> drawn(std::vector<PtxMutant> mutants, std::size_t limit,
                              std::mt19937_64& random) {
-  if (most == 0 || mutants.size() <= most) {
+  if (limit == 0 || mutants.size() <= limit) {
     return mutants;
   }
   std::vector<std::size_t> order(mutants.size());
@@ -101,7 +101,7 @@ std::vector<PtxMutant> drawn(std::vector<PtxMutant> mutants, std::size_t most,
     turns.emplace_back(of_kind[mutants[i].kind]++, i);
   }
   std::ranges::stable_sort(turns, {}, &std::pair<std::size_t, std::size_t>::first);
-  turns.resize(most);
+  turns.resize(limit);
   std::ranges::sort(turns, {}, &std::pair<std::size_t, std::size_t>::second);
   std::vector<PtxMutant> chosen;
   for (const auto& [turn, i] : turns) {
@@ -127,7 +127,7 @@ std::vector<Job> jobs_of(const std::vector<Target>& targets, const ScoreOptions&
       }
     }
     for (PtxMutant& mutant :
-         drawn(std::move(mutants), static_cast<std::size_t>(options.most), random)) {
+         drawn(std::move(mutants), static_cast<std::size_t>(options.limit), random)) {
       jobs.push_back({&target, std::move(mutant)});
     }
   }
@@ -179,9 +179,9 @@ MutantResult try_it(const Job& job, const ScoreOptions& options) {
   for (int schedule = 0; schedule < options.schedules; ++schedule) {
     while (runs.size() < kMostCases && runs.size() <= static_cast<std::size_t>(schedule) &&
            next != last) {
-      const CaseRun* const one = runs.size() % 2 == 0 ? *next++ : *--last;
-      if (reaches(*one, job.mutant)) {
-        runs.push_back(one);
+      const CaseRun* const candidate = runs.size() % 2 == 0 ? *next++ : *--last;
+      if (reaches(*candidate, job.mutant)) {
+        runs.push_back(candidate);
       }
     }
     if (runs.empty()) {
@@ -192,14 +192,14 @@ MutantResult try_it(const Job& job, const ScoreOptions& options) {
     const CaseRun& run = *runs[turn];
     gpu::EmuOptions edits = edits_of(job, run);
     edits.seed = options.seed + static_cast<std::uint64_t>(schedule);
-    const RunResult one = run.run(edits, schedule % kOverlapping == 0);
+    const RunResult outcome = run.run(edits, schedule % kOverlapping == 0);
     ++result.schedules;
     result.case_name = run.name();
-    result.reason = one.finding.empty() ? one.wrong : one.finding;
-    if (result.reason.empty() && hashes[turn].value_or(one.hash) != one.hash) {
+    result.reason = outcome.finding.empty() ? outcome.wrong : outcome.finding;
+    if (result.reason.empty() && hashes[turn].value_or(outcome.hash) != outcome.hash) {
       result.reason = "other bytes than on another schedule";
     }
-    hashes[turn] = one.hash;
+    hashes[turn] = outcome.hash;
     if (!result.reason.empty()) {
       result.fate = Fate::kCaught;
       return result;

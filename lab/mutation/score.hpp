@@ -18,7 +18,7 @@ struct ScoreOptions {
   std::uint64_t seed = 1;        // of inputs, schedules, and which mutants are tried
   int schedules = 50;            // that a mutant has to survive
   /// Mutants of each kernel, as many of each kind as of others as far as there are; 0: all.
-  int most = 0;
+  int limit = 0;
   std::string only_case{};    // empty: all that are small enough
   std::string only_kernel{};  // empty: all of the cards
   int only_line = 0;          // of the PTX; 0: all

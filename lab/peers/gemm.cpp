@@ -228,14 +228,15 @@ std::vector<Peer> GemmWorkload::peers(gpu::KernelCache& kernels,
       Peer peer;
       peer.name = recipe.name;
       peer.same_result = recipe.same_result;
-      peer.prepare = [this, shared, recipe, plan](const Operands& operands, gpu::Stream& on) {
-        plan->tune(operands_of(*shared, gemm_operands(operands), recipe), on);
+      peer.prepare = [this, shared, recipe, plan](const Operands& operands,
+                                                  gpu::Stream& run_stream) {
+        plan->tune(operands_of(*shared, gemm_operands(operands), recipe), run_stream);
       };
-      peer.run = [this, shared, recipe, plan](const Operands& operands, gpu::Stream& on) {
+      peer.run = [this, shared, recipe, plan](const Operands& operands, gpu::Stream& run_stream) {
         const gpu::GemmOperands ours = gemm_operands(operands);
-        plan->run(operands_of(*shared, ours, recipe), on);
+        plan->run(operands_of(*shared, ours, recipe), run_stream);
         if (recipe.remainder) {
-          shared->kernels.run(recipe.remainder(*shared, ours), on);
+          shared->kernels.run(recipe.remainder(*shared, ours), run_stream);
         }
       };
       peers.push_back(std::move(peer));

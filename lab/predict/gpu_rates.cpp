@@ -106,7 +106,7 @@ std::span<const GpuRates> gpu_rates() {
 std::vector<std::string> gpu_rate_names() {
   std::vector<std::string> names;
   std::ranges::transform(kRates, std::back_inserter(names),
-                         [](const GpuRates& one) { return std::string(one.name); });
+                         [](const GpuRates& rates) { return std::string(rates.name); });
   return names;
 }
 

@@ -24,10 +24,10 @@ constexpr double kStepBytes = 32;  // of K, of a wgmma
 
 /// The number behind a letter of a shape such as "m64n192k16"; 0 when there is none.
 int number_behind(std::string_view shape, char letter) {
-  const std::size_t at = shape.find(letter);
+  const std::size_t place = shape.find(letter);
   int value = 0;
-  if (at != std::string_view::npos) {
-    const std::string_view digits = shape.substr(at + 1);
+  if (place != std::string_view::npos) {
+    const std::string_view digits = shape.substr(place + 1);
     std::from_chars(digits.data(), digits.data() + digits.size(), value);
   }
   return value;
@@ -43,9 +43,9 @@ struct Shape {
 
 /// The shape in an opcode: "wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16".
 Shape shape_of(std::string_view opcode) {
-  for (std::size_t at = opcode.find(".m"); at != std::string_view::npos;
-       at = opcode.find(".m", at + 1)) {
-    const std::string_view word = opcode.substr(at + 1, opcode.find('.', at + 1) - at - 1);
+  for (std::size_t place = opcode.find(".m"); place != std::string_view::npos;
+       place = opcode.find(".m", place + 1)) {
+    const std::string_view word = opcode.substr(place + 1, opcode.find('.', place + 1) - place - 1);
     if (number_behind(word, 'm') > 0 && number_behind(word, 'n') > 0) {
       return {.rows = static_cast<double>(number_behind(word, 'm')),
               .columns = static_cast<double>(number_behind(word, 'n')),
@@ -116,10 +116,10 @@ bool OperationCounter::has_a_in_registers(int line) {
   const auto [found, is_new] = a_in_registers_.try_emplace(line, false);
   if (is_new) {
     std::size_t braces = 0;
-    for (auto at = static_cast<std::size_t>(line - 1); at < lines_.size(); ++at) {
-      const std::string_view text = lines_[at].substr(0, lines_[at].find(';'));
+    for (auto index = static_cast<std::size_t>(line - 1); index < lines_.size(); ++index) {
+      const std::string_view text = lines_[index].substr(0, lines_[index].find(';'));
       braces += static_cast<std::size_t>(std::ranges::count(text, '{'));
-      if (text.size() != lines_[at].size()) {
+      if (text.size() != lines_[index].size()) {
         break;
       }
     }
@@ -173,7 +173,7 @@ void OperationCounter::add(const emu::TraceEvent& event) {
 OperationCounts OperationCounter::counts() const {
   OperationCounts counts = sums_;
   const bool has_workers =
-      std::ranges::any_of(warps_, [](const auto& one) { return one.second.is_worker; });
+      std::ranges::any_of(warps_, [](const auto& warp) { return warp.second.is_worker; });
   for (const auto& [place, warp] : warps_) {
     counts.instructions += warp.instructions;
     counts.of_workers += warp.is_worker || !has_workers ? warp.instructions : 0;

@@ -34,8 +34,8 @@ std::map<int, std::vector<CountedCase>> read_tables() {
   for (const std::string_view text : instruction_tables()) {
     const auto json = nlohmann::json::parse(text);
     std::vector<CountedCase>& cases = tables[json.at("arch")];
-    for (const auto& one : json.at("cases")) {
-      cases.push_back(read_case(one));
+    for (const auto& entry : json.at("cases")) {
+      cases.push_back(read_case(entry));
     }
   }
   return tables;

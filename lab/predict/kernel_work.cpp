@@ -139,26 +139,26 @@ auto* tuning_of(const Variants& variants, std::string_view kernel) {
 
 std::optional<AttentionCut> attention_cut(const AttentionProblem& problem, std::string_view kernel,
                                           int sms) {
-  if (const auto* const one = tuning_of(gpu::kSinglePassVariants, kernel); one != nullptr) {
+  if (const auto* const tuning = tuning_of(gpu::kSinglePassVariants, kernel); tuning != nullptr) {
     const bool whole = problem.batch * problem.heads >= sms;
     const std::int64_t rows = attention::kTileRows;
     return AttentionCut{.rows = rows,
-                        .keys = one->kv_tile,
+                        .keys = tuning->kv_tile,
                         .piece_rows = whole ? divide_up(problem.queries, rows) * rows : rows,
-                        .in_flight = static_cast<double>(one->consumers)};
+                        .in_flight = static_cast<double>(tuning->consumers)};
   }
-  if (const auto* const one = tuning_of(gpu::kOnlineVariants, kernel); one != nullptr) {
+  if (const auto* const tuning = tuning_of(gpu::kOnlineVariants, kernel); tuning != nullptr) {
     return AttentionCut{.rows = attention::kTileRows,
-                        .keys = one->kv_tile,
-                        .piece_rows = std::int64_t{attention::kTileRows} * one->consumers,
-                        .in_flight = static_cast<double>(one->consumers)};
+                        .keys = tuning->kv_tile,
+                        .piece_rows = std::int64_t{attention::kTileRows} * tuning->consumers,
+                        .in_flight = static_cast<double>(tuning->consumers)};
   }
-  if (const auto* const one = tuning_of(gpu::kMmaVariants, kernel); one != nullptr) {
-    return AttentionCut{.rows = one->warp_rows,
-                        .keys = one->kv_tile,
-                        .piece_rows = std::int64_t{one->warp_rows} * one->row_groups,
-                        .warps = static_cast<double>(one->key_groups),
-                        .in_flight = static_cast<double>(one->row_groups) * one->ctas_per_sm};
+  if (const auto* const tuning = tuning_of(gpu::kMmaVariants, kernel); tuning != nullptr) {
+    return AttentionCut{.rows = tuning->warp_rows,
+                        .keys = tuning->kv_tile,
+                        .piece_rows = std::int64_t{tuning->warp_rows} * tuning->row_groups,
+                        .warps = static_cast<double>(tuning->key_groups),
+                        .in_flight = static_cast<double>(tuning->row_groups) * tuning->ctas_per_sm};
   }
   return std::nullopt;
 }

@@ -97,8 +97,8 @@ double energy_of(const KernelWork& work, const OperationCounts& counts, const Gp
 
 const CountedCase* counted(std::string_view card, std::string_view case_name, int arch) {
   const std::span<const CountedCase> table = counted_cases(arch);
-  const auto found = std::ranges::find_if(table, [&](const CountedCase& one) {
-    return one.card == card && one.case_name == case_name;
+  const auto found = std::ranges::find_if(table, [&](const CountedCase& row) {
+    return row.card == card && row.case_name == case_name;
   });
   return found == table.end() ? nullptr : &*found;
 }
@@ -166,9 +166,9 @@ std::string launched_kernel(const Card& card, const Workload& workload, const Gp
 
 Prediction predict(const Card& card, const std::string& case_name, const GpuRates& rates,
                    const std::string& kernel) {
-  const Case one = find_case(card, case_name);
-  const std::unique_ptr<Workload> workload = one.make(1);
-  const CountedCase* const known = counted(card.name, one.name, rates.arch);
+  const Case card_case = find_case(card, case_name);
+  const std::unique_ptr<Workload> workload = card_case.make(1);
+  const CountedCase* const known = counted(card.name, card_case.name, rates.arch);
   const bool is_known = known != nullptr && (kernel.empty() || known->kernel == kernel);
   const std::string name = is_known         ? std::string(known->kernel)
                            : kernel.empty() ? launched_kernel(card, *workload, rates)
@@ -177,7 +177,7 @@ Prediction predict(const Card& card, const std::string& case_name, const GpuRate
   Prediction prediction =
       predict(work, is_known ? known->counts : count_units(card, work, name, rates.arch), rates);
   prediction.card = card.name;
-  prediction.case_name = one.name;
+  prediction.case_name = card_case.name;
   prediction.description = workload->describe();
   prediction.kernel = name;
   prediction.is_counted_now = !is_known;

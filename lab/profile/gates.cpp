@@ -179,7 +179,7 @@ std::vector<Gate> gates_of(const ProfileGate& demand, const Work& work, const Ce
 }
 
 Profile in_one(std::span<const Profile> launches) {
-  Profile one = *std::ranges::max_element(
+  Profile whole = *std::ranges::max_element(
       launches, {}, [](const Profile& profile) { return profile["seconds"]; });
   const auto sum = [&](std::string_view figure) {
     double all = 0;
@@ -198,22 +198,22 @@ Profile in_one(std::span<const Profile> launches) {
   };
   for (const FigureInfo& info : figures()) {
     if (info.share) {
-      one.figures[std::string(info.name)] = mean(info.name);
+      whole.figures[std::string(info.name)] = mean(info.name);
     }
   }
   for (const Profile& launch : launches) {
     for (const auto& [name, value] : launch.figures) {
       if (name.starts_with("stall_")) {
-        one.figures[name] = mean(name);
+        whole.figures[name] = mean(name);
       }
     }
   }
-  one.figures["seconds"] = seconds;
-  one.figures["dram_bytes"] = sum("dram_read_bytes") + sum("dram_write_bytes");
-  one.figures["dram_bytes_per_second"] = seconds > 0 ? one["dram_bytes"] / seconds : 0.0;
-  one.figures["occupancy_reached"] =
-      one["occupancy_limit"] > 0 ? one["occupancy"] / one["occupancy_limit"] : 0.0;
-  return one;
+  whole.figures["seconds"] = seconds;
+  whole.figures["dram_bytes"] = sum("dram_read_bytes") + sum("dram_write_bytes");
+  whole.figures["dram_bytes_per_second"] = seconds > 0 ? whole["dram_bytes"] / seconds : 0.0;
+  whole.figures["occupancy_reached"] =
+      whole["occupancy_limit"] > 0 ? whole["occupancy"] / whole["occupancy_limit"] : 0.0;
+  return whole;
 }
 
 GateReport judge_gates(const Card& card, const ProfileGate& demand, std::span<const Gate> gates,
@@ -236,10 +236,10 @@ std::string to_text(const GateReport& report) {
   std::string text =
       fmt::format("{}{}{}, {}: {} in {:.1f} us\n", report.card, report.level.empty() ? "" : " ",
                   report.level, report.case_name, report.kernel, report.seconds * 1e6);
-  for (const GateResult& one : report.results) {
-    text += fmt::format("  {} {:<22} {:>11}  {:<21}  {}\n", one.passed ? "pass" : "MISS",
-                        one.gate.figure, in_words(one.gate.figure, one.reading), asked(one.gate),
-                        one.gate.model);
+  for (const GateResult& result : report.results) {
+    text += fmt::format("  {} {:<22} {:>11}  {:<21}  {}\n", result.passed ? "pass" : "MISS",
+                        result.gate.figure, in_words(result.gate.figure, result.reading),
+                        asked(result.gate), result.gate.model);
   }
   return text;
 }
@@ -275,14 +275,14 @@ std::string to_json(const gpu::DeviceInfo& device, const Ceilings& ceilings,
   Json levels = Json::array();
   for (const GateReport& report : reports) {
     Json gates = Json::array();
-    for (const GateResult& one : report.results) {
-      gates.push_back({{"figure", one.gate.figure},
-                       {"sense", one.gate.at_least ? "at_least" : "at_most"},
-                       {"limit", one.gate.limit},
-                       {"model", one.gate.model},
-                       {"reading", one.reading},
-                       {"passed", one.passed},
-                       {"words", one.words()}});
+    for (const GateResult& result : report.results) {
+      gates.push_back({{"figure", result.gate.figure},
+                       {"sense", result.gate.at_least ? "at_least" : "at_most"},
+                       {"limit", result.gate.limit},
+                       {"model", result.gate.model},
+                       {"reading", result.reading},
+                       {"passed", result.passed},
+                       {"words", result.words()}});
     }
     levels.push_back({{"card", report.card},
                       {"case", report.case_name},

@@ -93,12 +93,12 @@ std::vector<Code> code_of(const std::string& disassembly) {
   std::istringstream lines(disassembly);
   for (std::string line; std::getline(lines, line);) {
     constexpr std::string_view kPlace = "//## File \"";
-    if (const auto at = line.find(kPlace); at != std::string::npos) {
+    if (const auto mark = line.find(kPlace); mark != std::string::npos) {
       if (fresh) {
         frames.clear();
         fresh = false;
       }
-      const auto file = at + kPlace.size();
+      const auto file = mark + kPlace.size();
       const auto file_end = line.find('"', file);
       const auto number = line.find_first_of("0123456789", file_end);
       frames.push_back({line.substr(file, file_end - file), std::atoi(line.c_str() + number)});
@@ -166,20 +166,20 @@ std::vector<Samples> largest(std::map<std::string, Samples> all) {
 std::size_t common_depth(const std::vector<Code>& code, const Profile& profile) {
   constexpr double kNearlyAll = 0.95;
   for (std::size_t depth = 0;; ++depth) {
-    std::map<std::string, double> at;
+    std::map<std::string, double> shares;
     double sum = 0;
-    double most = 0;
+    double largest_share = 0;
     for (std::size_t i = 0; i < std::min(code.size(), profile.instructions.size()); ++i) {
       sum += profile.instructions[i].share;
       const std::vector<Frame>& frames = code[i].frames;
       if (frames.size() > depth) {
         const Frame& frame = frames[frames.size() - 1 - depth];
-        double& share = at[frame.text()];
+        double& share = shares[frame.text()];
         share += profile.instructions[i].share;
-        most = std::max(most, share);
+        largest_share = std::max(largest_share, share);
       }
     }
-    if (most < kNearlyAll * sum || sum == 0) {
+    if (largest_share < kNearlyAll * sum || sum == 0) {
       return depth;
     }
   }
@@ -191,8 +191,8 @@ void place(Profile& profile, const std::string& disassembly,
            const std::map<std::string, std::string>& sources) {
   profile.no_places.clear();
   const std::vector<Code> code = code_of(disassembly);
-  const auto same = [](const Code& one, const Samples& other) {
-    return operation_of(one.text) == operation_of(other.text);
+  const auto same = [](const Code& instruction, const Samples& other) {
+    return operation_of(instruction.text) == operation_of(other.text);
   };
   if (!std::ranges::equal(code, profile.instructions, same)) {
     profile.no_places = "the compiler here makes other machine code than what was profiled";
@@ -210,33 +210,33 @@ void place(Profile& profile, const std::string& disassembly,
     if (frames.empty()) {
       continue;
     }
-    const Samples& one = profile.instructions[i];
+    const Samples& samples = profile.instructions[i];
     const Frame& outer = frames[frames.size() - std::min(frames.size(), common + 1)];
-    const auto own = std::ranges::find_if_not(frames, is_vocabulary);
-    const Frame& inner = own == frames.end() ? frames.back() : *own;
+    const auto frame_of_kernel = std::ranges::find_if_not(frames, is_vocabulary);
+    const Frame& inner = frame_of_kernel == frames.end() ? frames.back() : *frame_of_kernel;
     Samples& role = roles[outer.text()];
     if (role.where.empty()) {
       const std::string line = line_of(outer, sources);
       role.where = line.empty() ? outer.text() : fmt::format("{} `{}`", outer.text(), line);
     }
-    add(role, one);
-    Samples& at = places[inner.text() + " " + role.where];
-    if (at.where.empty()) {
+    add(role, samples);
+    Samples& place_samples = places[inner.text() + " " + role.where];
+    if (place_samples.where.empty()) {
       const std::string line = line_of(inner, sources);
-      at.where = inner.text();
-      at.role = role.where;
-      at.text = line.empty() ? one.text : line;
+      place_samples.where = inner.text();
+      place_samples.role = role.where;
+      place_samples.text = line.empty() ? samples.text : line;
     }
-    add(at, one);
-    if (at.text.find("mbarrier_wait") != std::string::npos) {
+    add(place_samples, samples);
+    if (place_samples.text.find("mbarrier_wait") != std::string::npos) {
       // Kernels name the two barriers of a stage so.
-      full += at.text.find("full") != std::string::npos ? one.share : 0;
-      empty += at.text.find("empty") != std::string::npos ? one.share : 0;
+      full += place_samples.text.find("full") != std::string::npos ? samples.share : 0;
+      empty += place_samples.text.find("empty") != std::string::npos ? samples.share : 0;
     }
     if (std::ranges::any_of(frames, [](const Frame& frame) {
           return frame.in("kernels/epilogue/") || frame.in("output_store");
         })) {
-      add(epilogue, one);
+      add(epilogue, samples);
     }
   }
   if (roles.empty()) {

@@ -37,11 +37,11 @@ void find_places(Profile& profile, const CaseSpec& spec, int arch) {
   }
   const auto kernel = static_cast<gpu::KernelId>(info - gpu::kKernels.begin());
   try {
-    const gpu::KernelImage* const own = gpu::find_kernel_image(kernel, arch);
-    if (spec.sources.empty() && spec.changes.empty() && own != nullptr) {
-      const std::vector<std::byte> cubin = assemble_with_lines(*own).cubin;
-      const std::string listing = disassemble(cubin, {"-gi", "-c"}, own->name);
-      place(profile, std::string(listing_of(listing, own->name)),
+    const gpu::KernelImage* const image = gpu::find_kernel_image(kernel, arch);
+    if (spec.sources.empty() && spec.changes.empty() && image != nullptr) {
+      const std::vector<std::byte> cubin = assemble_with_lines(*image).cubin;
+      const std::string listing = disassemble(cubin, {"-gi", "-c"}, image->name);
+      place(profile, std::string(listing_of(listing, image->name)),
             KernelSources::built_in().files());
       return;
     }
@@ -180,9 +180,9 @@ std::vector<Profile> profile(const CaseSpec& spec, int device_index, const std::
   if (profiles.empty()) {
     fail("ncu saw no kernel of {}", spec.card->name);
   }
-  for (Profile& one : profiles) {
-    one.subject = subject;
-    find_places(one, spec, device->info().arch());
+  for (Profile& profiled : profiles) {
+    profiled.subject = subject;
+    find_places(profiled, spec, device->info().arch());
   }
   return profiles;
 }
@@ -239,15 +239,16 @@ std::string to_text(const Profile& profile) {
   if (found.empty()) {
     text += "  no rule fires\n";
   }
-  for (const Finding& one : found | std::views::take(kMostFindings)) {
+  for (const Finding& finding : found | std::views::take(kMostFindings)) {
     std::string seen;
-    for (const auto& [figure, value] : one.seen) {
+    for (const auto& [figure, value] : finding.seen) {
       seen += (seen.empty() ? "" : ", ") + figure_in_words(figure, value);
     }
-    text += fmt::format(
-        "  * {}: {} ({})\n    try {}{}\n", one.rule->name, one.rule->means, seen, one.rule->attempt,
-        one.rule->parameter.empty() ? ""
-                                    : fmt::format("; tuning parameters: {}", one.rule->parameter));
+    text += fmt::format("  * {}: {} ({})\n    try {}{}\n", finding.rule->name, finding.rule->means,
+                        seen, finding.rule->attempt,
+                        finding.rule->parameter.empty()
+                            ? ""
+                            : fmt::format("; tuning parameters: {}", finding.rule->parameter));
   }
   for (const auto& [reason, share] : profile.stalls) {
     if (share >= 0.005) {
@@ -278,13 +279,13 @@ std::string to_json(const Profile& profile) {
     return json;
   };
   Json found = Json::array();
-  for (const Finding& one : findings(profile)) {
-    found.push_back({{"rule", one.rule->name},
-                     {"seen", shares(one.seen)},
-                     {"means", one.rule->means},
-                     {"try", one.rule->attempt},
-                     {"parameter", one.rule->parameter},
-                     {"strength", one.strength}});
+  for (const Finding& finding : findings(profile)) {
+    found.push_back({{"rule", finding.rule->name},
+                     {"seen", shares(finding.seen)},
+                     {"means", finding.rule->means},
+                     {"try", finding.rule->attempt},
+                     {"parameter", finding.rule->parameter},
+                     {"strength", finding.strength}});
   }
   Json roles = Json::array();
   for (const Samples& role : profile.roles) {

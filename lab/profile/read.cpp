@@ -206,23 +206,26 @@ void read_waits(Profile& profile) {
   double copy = 0;
   int after_fence = 0;  // instructions that still wait for it
   int after_copies = 0;
-  for (const Samples& one : profile.instructions) {
-    const auto is = [&](std::string_view name) { return one.text.find(name) != std::string::npos; };
+  for (const Samples& instruction : profile.instructions) {
+    const auto is = [&](std::string_view name) {
+      return instruction.text.find(name) != std::string::npos;
+    };
     after_fence = is("FENCE") || is("MEMBAR") ? 3 : after_fence - 1;
     after_copies = is("DEPBAR.LE SB") ? 3 : after_copies - 1;
     if (is("UCGABAR_WAIT")) {
-      idle += one.share;
+      idle += instruction.share;
     } else if (is("WARPGROUP.DEPBAR")) {
-      product += one.share;
+      product += instruction.share;
     } else {
-      barrier += share_of(one, "barrier");
+      barrier += share_of(instruction, "barrier");
     }
-    fence += share_of(one, "membar");
+    fence += share_of(instruction, "membar");
     if (after_fence > 0) {
-      fence += one.share - share_of(one, "membar") - share_of(one, "barrier");
+      fence +=
+          instruction.share - share_of(instruction, "membar") - share_of(instruction, "barrier");
     }
     if (after_copies > 0) {
-      copy += share_of(one, "long_scoreboard");
+      copy += share_of(instruction, "long_scoreboard");
     }
   }
   auto& figures = profile.figures;
@@ -240,11 +243,11 @@ void read_instructions(const std::vector<Row>& rows, std::size_t header, Profile
     return static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
   };
   const auto needed = [&](std::string_view name) {
-    const std::size_t at = column(name);
-    if (at == names.size()) {
+    const std::size_t index = column(name);
+    if (index == names.size()) {
       fail("this ncu's source page has no column '{}': it cannot be read", name);
     }
-    return at;
+    return index;
   };
   const std::size_t source = needed("Source");
   const std::size_t samples = needed("# Samples");
@@ -257,26 +260,26 @@ void read_instructions(const std::vector<Row>& rows, std::size_t header, Profile
   double sum = 0;
   double fences = 0;
   for (std::size_t i = header + 1; i < rows.size() && rows[i].size() == names.size(); ++i) {
-    Samples one;
-    one.text = rows[i][source];
-    one.text.erase(0, one.text.find_first_not_of(' '));
-    one.share = count(rows[i][samples]);
+    Samples instruction;
+    instruction.text = rows[i][source];
+    instruction.text.erase(0, instruction.text.find_first_not_of(' '));
+    instruction.share = count(rows[i][samples]);
     for (const Stall& stall : kStalls) {
-      const std::size_t at = column("stall_" + std::string(stall.column));
-      if (at < names.size() && count(rows[i][at]) > 0) {
-        one.stalls.emplace_back(stall.counter, count(rows[i][at]));
+      const std::size_t index = column("stall_" + std::string(stall.column));
+      if (index < names.size() && count(rows[i][index]) > 0) {
+        instruction.stalls.emplace_back(stall.counter, count(rows[i][index]));
       }
     }
-    sum += one.share;
-    if (one.text.find("MEMBAR") != std::string::npos ||
-        one.text.find("FENCE") != std::string::npos) {
+    sum += instruction.share;
+    if (instruction.text.find("MEMBAR") != std::string::npos ||
+        instruction.text.find("FENCE") != std::string::npos) {
       fences += count(rows[i][executed]);
     }
-    profile.instructions.push_back(std::move(one));
+    profile.instructions.push_back(std::move(instruction));
   }
-  for (Samples& one : profile.instructions) {
-    one.share = ratio(one.share, sum);
-    for (auto& [reason, share] : one.stalls) {
+  for (Samples& instruction : profile.instructions) {
+    instruction.share = ratio(instruction.share, sum);
+    for (auto& [reason, share] : instruction.stalls) {
       share = ratio(share, sum);
     }
   }

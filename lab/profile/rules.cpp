@@ -150,10 +150,11 @@ bool met(const Condition& condition, const Profile& profile) {
 
 double strength_of(const Rule& rule, const Profile& profile) {
   double strength = 0;
-  for (const Certainty& one : rule.strength) {
-    const auto found = profile.figures.find(one.figure);
+  for (const Certainty& certainty : rule.strength) {
+    const auto found = profile.figures.find(certainty.figure);
     if (found != profile.figures.end()) {
-      strength = std::max(strength, (found->second - one.limit) / (one.certain - one.limit));
+      strength = std::max(
+          strength, (found->second - certainty.limit) / (certainty.certain - certainty.limit));
     }
   }
   return rule.weight * std::clamp(strength, 0.0, 1.0);

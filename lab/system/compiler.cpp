@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMostWords = 3000;  // of a compiler's, in a message
-// As the build compiles (cmake/Kernels.cmake): machine code rounds as its PTX says.
+// The option of the build (cmake/Kernels.cmake): machine code rounds as its PTX says.
 constexpr const char* kNoFusing = "--ptxas-options=-fmad=false";
 
 // What the kernels use of the standard library, for NVRTC, which has none.
@@ -108,7 +108,7 @@ gpu::Library open_nvrtc() {
                                                  beside};
   const std::array<std::string_view, 2> packages = {"nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"};
   gpu::Library library = gpu::Library::open("NVRTC", "FOVEA_NVRTC", names, packages);
-  // It opens this one by its name alone, which the loader only finds when it is open already.
+  // NVRTC opens this one by its name alone, which the loader only finds when it is open already.
   for (const fs::directory_entry& entry :
        fs::directory_iterator(fs::path(library.path()).parent_path(), ignored)) {
     if (entry.path().filename().string().starts_with("libnvrtc-builtins.so")) {
@@ -312,8 +312,9 @@ std::pair<std::vector<std::byte>, std::string> compile_with_nvcc(const std::stri
   const ProcessResult result = run_process(command, {.most_seconds = options.most_seconds});
   std::string log = result.output + result.errors;
   const std::string path = folder.path().string() + "/";  // another one each time
-  for (std::size_t at = log.find(path); at != std::string::npos; at = log.find(path, at)) {
-    log.erase(at, path.size());
+  for (std::size_t begin = log.find(path); begin != std::string::npos;
+       begin = log.find(path, begin)) {
+    log.erase(begin, path.size());
   }
   if (result.timed_out) {
     throw CompileError(fmt::format("nvcc did not end within {:.0f} s", options.most_seconds));
@@ -329,12 +330,12 @@ std::pair<std::vector<std::byte>, std::string> compile_with_nvcc(const std::stri
 void read_resources(const std::string& log, gpu::KernelImage& image) {
   const auto largest = [&](const char* pattern) {
     const std::regex expression(pattern);
-    int most = 0;
+    int largest_count = 0;
     for (auto found = std::sregex_iterator(log.begin(), log.end(), expression);
          found != std::sregex_iterator(); ++found) {
-      most = std::max(most, std::stoi((*found)[1].str()));
+      largest_count = std::max(largest_count, std::stoi((*found)[1].str()));
     }
-    return most;
+    return largest_count;
   };
   image.registers = largest("Used ([0-9]+) registers");
   image.shared_bytes = largest("([0-9]+) bytes smem");

@@ -171,15 +171,15 @@ std::string KernelSources::unit(std::string_view name, const ParameterValues& va
       unit += fmt::format("#include \"kernels/{}\"\n", include);
     }
   }
-  // As Python's string.Template replaces them: $name and ${name}.
+  // Replaces what Python's string.Template does: $name and ${name}.
   const std::string& text = entry.text;
-  for (std::size_t at = 0; at < text.size();) {
-    if (text[at] != '$') {
-      unit += text[at++];
+  for (std::size_t place = 0; place < text.size();) {
+    if (text[place] != '$') {
+      unit += text[place++];
       continue;
     }
-    const bool braces = at + 1 < text.size() && text[at + 1] == '{';
-    const std::size_t begin = at + (braces ? 2 : 1);
+    const bool braces = place + 1 < text.size() && text[place + 1] == '{';
+    const std::size_t begin = place + (braces ? 2 : 1);
     std::size_t end = begin;
     while (end < text.size() &&
            (std::isalnum(static_cast<unsigned char>(text[end])) != 0 || text[end] == '_')) {
@@ -187,7 +187,7 @@ std::string KernelSources::unit(std::string_view name, const ParameterValues& va
     }
     const std::string_view word = std::string_view(text).substr(begin, end - begin);
     unit += word == "name" ? std::string(name) : std::to_string(value_of(values, word));
-    at = end + (braces ? 1 : 0);
+    place = end + (braces ? 1 : 0);
   }
   if (entry.source.ends_with(".cu")) {
     unit += fmt::format("#include \"kernels/{}\"\n", entry.source);

@@ -218,8 +218,8 @@ class ProcessGroup {
   /// Runs in the copy, where only what is safe in a signal handler may be called.
   [[noreturn]] static void lead(int leash) {
     setpgid(0, 0);
-    for (const int one : {SIGHUP, SIGINT, SIGTERM}) {
-      (void)signal(one, SIG_IGN);
+    for (const int ignored : {SIGHUP, SIGINT, SIGTERM}) {
+      (void)signal(ignored, SIG_IGN);
     }
     dup2(leash, STDIN_FILENO);
     // This program's files must not stay open in it, the other end of the pipe among them.
@@ -253,7 +253,8 @@ class RunningProcess {
   RunningProcess(const RunningProcess&) = delete;
   RunningProcess& operator=(const RunningProcess&) = delete;
 
-  /// Its status; none when it still runs at the deadline. Throws Interrupted when `stop` is set.
+  /// Returns its status; none when it still runs at the deadline. Throws Interrupted when `stop` is
+  /// set.
   std::optional<int> wait(std::optional<Clock::time_point> deadline, StopFlag stop) {
     constexpr Clock::duration kLeastPause = std::chrono::milliseconds(1);
     constexpr Clock::duration kMostPause = std::chrono::milliseconds(20);

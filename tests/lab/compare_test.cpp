@@ -118,10 +118,10 @@ TEST(Compare, TakesPairsWhileTheVerdictIsAmbiguousUpToALimit) {
   Noise on_the_line(1, 0.01, 1.01);
   const JudgedPairs most = judge_until_clear({}, std::ref(on_the_line));
   EXPECT_EQ(most.verdict.speed, Speed::kAmbiguous);
-  EXPECT_EQ(most.pairs, PairsWanted{}.most);
+  EXPECT_EQ(most.pairs, PairsWanted{}.limit);
   Noise quiet(1, 0.001, 1.0);
   EXPECT_EQ(judge_until_clear({}, std::ref(quiet)).pairs, PairsWanted{}.first);
-  EXPECT_EQ(judge_until_clear({.most = 20}, std::ref(on_the_line)).pairs, 20);
+  EXPECT_EQ(judge_until_clear({.limit = 20}, std::ref(on_the_line)).pairs, 20);
 }
 
 TEST(Compare, DropsPairsOfASlowedGpuAndGivesUpWhenItStaysSlow) {

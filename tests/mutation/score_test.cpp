@@ -64,7 +64,7 @@ TEST_F(KernelScoreTest, ABarrierAndTheWaitForTheGridBeforeAreMissed) {
 }
 
 TEST_F(KernelScoreTest, AsManyAsAreAskedForAndTheSameAgain) {
-  const ScoreOptions options{.seed = 3, .schedules = 1, .most = 1};
+  const ScoreOptions options{.seed = 3, .schedules = 1, .limit = 1};
   const std::vector<MutantResult> first = score_of(options);
   EXPECT_EQ(first.size(), 3U);  // of each of its kernels
   const std::vector<MutantResult> again = score_of(options);
