@@ -50,6 +50,8 @@ FOLDERS = (
     "tests/hub",
     "tests/install",
     "tests/io",
+    "tests/lab",
+    "tests/mutation",
     "tests/quantize",
     "tests/scripts",
     "tests/text",

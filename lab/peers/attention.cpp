@@ -350,8 +350,8 @@ std::vector<Peer> AttentionWorkload::peers(gpu::KernelCache& kernels,
     const auto attention = std::make_shared<CudnnAttention>(kernels.device(), problem_);
     Peer peer;
     peer.name = attention->name();
-    peer.run = [this, attention](const Operands& operands, gpu::Stream& on) {
-      attention->run(attention_operands(operands), on);
+    peer.run = [this, attention](const Operands& operands, gpu::Stream& run_stream) {
+      attention->run(attention_operands(operands), run_stream);
     };
     return {std::move(peer)};
   } catch (const Error& error) {

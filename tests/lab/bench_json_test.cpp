@@ -53,7 +53,7 @@ TEST_F(BenchJson, LeavesAFileAloneThatIsNoReport) {
   }
 }
 
-// As a temporary file is, before anything is in it.
+// An empty file is what a temporary one is before anything is in it.
 TEST_F(BenchJson, TakesAnEmptyFileAndWhatIsNoFile) {
   EXPECT_NO_THROW(check_json_file(path()));
   put("");

@@ -135,14 +135,14 @@ TEST(TunedPlans, FollowTheRulesOfTheirDesigns) {
         ->tuned(device, static_cast<gpu::KernelId>(found - gpu::kKernels.begin()), values)
         .support.why;
   };
-  int own = 0;
+  int ours = 0;
   for (const gpu::KernelInfo& kernel : gpu::kKernels) {
     if (kernel.name.find("_bf16_bias_bf16_") != std::string_view::npos) {
       EXPECT_EQ(why(std::string(kernel.name).c_str(), {}), "") << kernel.name;
-      ++own;
+      ++ours;
     }
   }
-  EXPECT_GT(own, 5);
+  EXPECT_GT(ours, 5);
   constexpr const char* kCooperative = "gemm_sm90_cooperative_bf16_bias_bf16_1x64_v8";
   constexpr const char* kPingPong = "gemm_sm90_ping_pong_bf16_bias_bf16_2x192_v8";
   EXPECT_EQ(why(kCooperative, {{"stages", 5}, {"columns", 96}, {"raster", 8}}), "");
@@ -217,7 +217,7 @@ TEST(Problem, HasTheFieldsOfItsCardAndNoOthers) {
   EXPECT_NE(said("attention", "heads=6,kv_heads=4").find("do not divide"), std::string::npos);
 }
 
-// As for the cards' own cases: the right results pass, and mistakes do not, whatever the sizes.
+// Judges as with the cards' own cases: the right results pass, and mistakes do not, whatever the sizes.
 TEST(Problem, IsJudgedAsTheCardsOwnCasesAre) {
   for (const auto& [name, fields] :
        {std::pair{"gemm_qkv_bf16", "m=131,n=1728,k=48"},
@@ -232,11 +232,11 @@ TEST(Problem, IsJudgedAsTheCardsOwnCasesAre) {
         {"pixels_widen", "rows=5,width=13"},
         {"pixels_repeat", "rows=3,width=24"}}) {
     const Card& card = card_named(name);
-    const Case one = find_case(card, fields);
+    const Case card_case = find_case(card, fields);
     SCOPED_TRACE(std::string(name) + ": " + fields);
-    EXPECT_EQ(one.name, fields);
-    ASSERT_TRUE(one.mutants);
-    const std::unique_ptr<Workload> workload = one.make(1);
+    EXPECT_EQ(card_case.name, fields);
+    ASSERT_TRUE(card_case.mutants);
+    const std::unique_ptr<Workload> workload = card_case.make(1);
     const OutputSpec output = workload->output();
     std::vector<TileValues> values =
         expectations(*workload, sample_tiles(output.rows, output.columns, 6, 1));

@@ -27,8 +27,8 @@ std::string difference_of(DType format, std::uint32_t wanted, std::uint32_t foun
   const std::size_t size = size_of(format);
   const auto output = [&](std::uint32_t bits) {
     Bytes bytes(12 * size);  // three words at least
-    for (std::size_t at = 0; at < bytes.size(); at += size) {
-      std::memcpy(&bytes[at], &wanted, size);
+    for (std::size_t offset = 0; offset < bytes.size(); offset += size) {
+      std::memcpy(&bytes[offset], &wanted, size);
     }
     std::memcpy(&bytes[size], &bits, size);
     return bytes;
@@ -62,15 +62,15 @@ TEST_F(CapturesFileTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(read.commit, "0123");
   EXPECT_EQ(read.assembler, "ptxas");
   ASSERT_EQ(read.kernels.size(), 2U);
-  const Record& one = read.kernels.at("one");
-  EXPECT_EQ(one.identity, 1U);
-  EXPECT_EQ(one.code, 2U);
-  ASSERT_EQ(one.outputs.size(), 2U);
-  EXPECT_EQ(one.outputs[0].bytes, 12U);
-  EXPECT_EQ(one.outputs[0].sample.size(), 3U);
-  EXPECT_EQ(one.outputs[1].bytes, 1000U);
-  EXPECT_EQ(one.outputs[1].sample.size(), 5U);
-  EXPECT_EQ(one.outputs[1].hash, results.kernels["one"].outputs[1].hash);
+  const Record& record = read.kernels.at("one");
+  EXPECT_EQ(record.identity, 1U);
+  EXPECT_EQ(record.code, 2U);
+  ASSERT_EQ(record.outputs.size(), 2U);
+  EXPECT_EQ(record.outputs[0].bytes, 12U);
+  EXPECT_EQ(record.outputs[0].sample.size(), 3U);
+  EXPECT_EQ(record.outputs[1].bytes, 1000U);
+  EXPECT_EQ(record.outputs[1].sample.size(), 5U);
+  EXPECT_EQ(record.outputs[1].hash, results.kernels["one"].outputs[1].hash);
   EXPECT_EQ(read.kernels.at("two").error, "refused");
 }
 

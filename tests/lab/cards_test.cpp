@@ -32,15 +32,16 @@ TEST(Cards, NamesAreUniqueAndFound) {
 TEST(Cards, HaveCasesForEveryPurpose) {
   for (const Card& card : cards()) {
     const auto any = [&](bool Case::* purpose) {
-      return std::ranges::any_of(card.cases, [=](const Case& one) { return one.*purpose; });
+      return std::ranges::any_of(card.cases,
+                                 [=](const Case& card_case) { return card_case.*purpose; });
     };
     EXPECT_TRUE(any(&Case::check)) << card.name;
     EXPECT_TRUE(any(&Case::bench)) << card.name;
     EXPECT_TRUE(any(&Case::mutants)) << card.name;
     EXPECT_TRUE(any(&Case::small)) << card.name;
     std::set<std::string> names;
-    for (const Case& one : card.cases) {
-      EXPECT_TRUE(names.insert(one.name).second) << card.name << ' ' << one.name;
+    for (const Case& card_case : card.cases) {
+      EXPECT_TRUE(names.insert(card_case.name).second) << card.name << ' ' << card_case.name;
     }
     EXPECT_FALSE(card.kernels.empty()) << card.name;
     EXPECT_GE(card.tolerance.difference, 0.0);
@@ -83,7 +84,7 @@ TEST(Cards, CarryKernelsForTheGpusTheyAreMeantFor) {
     if (arch < 90) {
       EXPECT_TRUE(carries_kernels(card, device(8))) << card.name;
     }
-    // From there on a case that no kernel runs is a failure, and before it none may be missing.
+    // A case that no kernel runs is a failure from there on, and before it none may be missing.
     gpu::DeviceInfo first = device(arch / 10);
     first.compute_minor = arch % 10;
     first.sm_count = 100;
@@ -91,9 +92,9 @@ TEST(Cards, CarryKernelsForTheGpusTheyAreMeantFor) {
     if (arch >= 90) {
       first.shared_bytes_per_block = std::size_t{227} << 10;
     }
-    for (const Case& one : card.cases) {
-      if (one.small) {
-        EXPECT_TRUE(one.make(1)->can_run(first)) << card.name << ' ' << one.name;
+    for (const Case& card_case : card.cases) {
+      if (card_case.small) {
+        EXPECT_TRUE(card_case.make(1)->can_run(first)) << card.name << ' ' << card_case.name;
       }
     }
   }
@@ -137,13 +138,13 @@ TEST(Cards, SmallCasesLaunchEveryKernel) {
   LaunchlessDevice device;
   std::set<gpu::KernelId> launched;
   for (const Card& card : cards()) {
-    for (const Case& one : card.cases) {
-      if (!one.small || !one.check) {
+    for (const Case& card_case : card.cases) {
+      if (!card_case.small || !card_case.check) {
         continue;
       }
-      const std::unique_ptr<Workload> workload = one.make(1);
+      const std::unique_ptr<Workload> workload = card_case.make(1);
       if (card.first_arch > 90) {
-        EXPECT_FALSE(workload->can_run(device.info())) << card.name << ' ' << one.name;
+        EXPECT_FALSE(workload->can_run(device.info())) << card.name << ' ' << card_case.name;
         continue;
       }
       constexpr gpu::DevicePtr kSomewhere = 4096;
@@ -183,8 +184,8 @@ TEST(CheckJson, NamesWhatWasLaunched) {
 /// One card a test, so that they run side by side.
 class EveryCard : public testing::TestWithParam<const Card*> {};
 
-/// With it a LayerNorm's first two weights are all but equal: a mutant that swapped them would
-/// pass.
+/// A seed with which a LayerNorm's first two weights are all but equal: a mutant that swapped them
+/// would pass.
 constexpr std::uint64_t kFirstSeed = 331;
 
 /// Tiles and seeds of a case: what is small is compared whole, and with many seeds.
@@ -198,16 +199,16 @@ std::pair<std::size_t, std::uint64_t> effort_of(const Workload& workload) {
 // the same way, does not: inputs and limits can falsify whatever the seed is.
 TEST_P(EveryCard, GatesPassTheFrameworkAndRejectMutants) {
   const Card& card = *GetParam();
-  for (const Case& one : card.cases) {
-    if (!one.mutants) {
+  for (const Case& card_case : card.cases) {
+    if (!card_case.mutants) {
       continue;
     }
-    const auto [most, seeds] = effort_of(*one.make(1));
+    const auto [most_tiles, seeds] = effort_of(*card_case.make(1));
     for (std::uint64_t seed = kFirstSeed; seed < kFirstSeed + seeds; ++seed) {
-      SCOPED_TRACE(one.name + ", seed " + std::to_string(seed));
-      const std::unique_ptr<Workload> workload = one.make(seed);
+      SCOPED_TRACE(card_case.name + ", seed " + std::to_string(seed));
+      const std::unique_ptr<Workload> workload = card_case.make(seed);
       const OutputSpec output = workload->output();
-      const std::vector<Tile> tiles = sample_tiles(output.rows, output.columns, most, seed);
+      const std::vector<Tile> tiles = sample_tiles(output.rows, output.columns, most_tiles, seed);
       std::vector<TileValues> values = expectations(*workload, tiles);
       EXPECT_FALSE(judge(values, card.tolerance).passes()) << "nothing was written";
       fill_rounded(*workload, values);
@@ -236,8 +237,8 @@ INSTANTIATE_TEST_SUITE_P(Cards, EveryCard, testing::ValuesIn(find_cards({})),
 TEST(Cards, AreAskedWhatTheyMakeOfNan) {
   std::set<std::string> asked;
   for (const Card& card : cards()) {
-    for (const Case& one : card.cases) {
-      const std::unique_ptr<Workload> workload = one.mutants ? one.make(1) : nullptr;
+    for (const Case& card_case : card.cases) {
+      const std::unique_ptr<Workload> workload = card_case.mutants ? card_case.make(1) : nullptr;
       const Poisoned poisoned = workload ? workload->poisoned() : Poisoned{};
       if (!poisoned.workload) {
         continue;
@@ -254,7 +255,7 @@ TEST(Cards, AreAskedWhatTheyMakeOfNan) {
           poisoned.workload->reference(part, values.back().actual);
         }
       }
-      EXPECT_EQ(wrong_nan(values, poisoned.row), "") << card.name << ' ' << one.name;
+      EXPECT_EQ(wrong_nan(values, poisoned.row), "") << card.name << ' ' << card_case.name;
     }
   }
   for (const char* const name :
@@ -270,25 +271,31 @@ TEST(Cards, EverySeedChecksEveryCard) {
   for (const Card& card : cards()) {
     constexpr int kSeeds = 20;
     for (int turn = 0; turn < kSeeds; ++turn) {
-      const auto checked = [&](const Case& one) { return checks(card, one, {}, turn); };
-      const auto small = [](const Case& one) { return one.check && (one.small || one.mutants); };
-      const auto large = [](const Case& one) { return one.check && !one.small && !one.mutants; };
+      const auto checked = [&](const Case& card_case) { return checks(card, card_case, {}, turn); };
+      const auto small = [](const Case& card_case) {
+        return card_case.check && (card_case.small || card_case.mutants);
+      };
+      const auto large = [](const Case& card_case) {
+        return card_case.check && !card_case.small && !card_case.mutants;
+      };
       int large_ones = 0;
-      for (const Case& one : card.cases) {
-        EXPECT_TRUE(checked(one) || !small(one)) << card.name << ' ' << one.name << ' ' << turn;
-        EXPECT_FALSE(checked(one) && !one.check) << card.name << ' ' << one.name << ' ' << turn;
-        large_ones += checked(one) && large(one) ? 1 : 0;
+      for (const Case& card_case : card.cases) {
+        EXPECT_TRUE(checked(card_case) || !small(card_case))
+            << card.name << ' ' << card_case.name << ' ' << turn;
+        EXPECT_FALSE(checked(card_case) && !card_case.check)
+            << card.name << ' ' << card_case.name << ' ' << turn;
+        large_ones += checked(card_case) && large(card_case) ? 1 : 0;
       }
       EXPECT_EQ(large_ones, turn == 0 ? std::ranges::count_if(card.cases, large) : 1)
           << card.name << ' ' << turn;
     }
-    for (const Case& one : card.cases) {
+    for (const Case& card_case : card.cases) {
       int times = 0;
       for (int turn = 1; turn < kSeeds; ++turn) {
-        times += checks(card, one, {}, turn) ? 1 : 0;
+        times += checks(card, card_case, {}, turn) ? 1 : 0;
       }
       // A card of more large cases than seeds takes the rest with later ones.
-      EXPECT_TRUE(times > 0 || !one.check || card.cases.size() >= kSeeds) << one.name;
+      EXPECT_TRUE(times > 0 || !card_case.check || card.cases.size() >= kSeeds) << card_case.name;
     }
   }
 }
@@ -296,9 +303,9 @@ TEST(Cards, EverySeedChecksEveryCard) {
 // Other seeds are other inputs: a gate on one draw could be passed by accident.
 TEST(Cards, SeedsDrawOtherInputs) {
   for (const Card& card : cards()) {
-    const Case& one = card.cases.front();
-    const auto first = one.make(1);
-    const auto second = one.make(2);
+    const Case& card_case = card.cases.front();
+    const auto first = card_case.make(1);
+    const auto second = card_case.make(2);
     EXPECT_FALSE(std::ranges::equal(first->inputs()[0].block(), second->inputs()[0].block()))
         << card.name;
   }

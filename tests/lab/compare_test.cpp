@@ -116,9 +116,9 @@ TEST(Compare, IsAmbiguousRatherThanWrong) {
 
 TEST(Compare, TakesPairsWhileTheVerdictIsAmbiguousUpToALimit) {
   Noise on_the_line(1, 0.01, 1.01);
-  const JudgedPairs most = judge_until_clear({}, std::ref(on_the_line));
-  EXPECT_EQ(most.verdict.speed, Speed::kAmbiguous);
-  EXPECT_EQ(most.pairs, PairsWanted{}.limit);
+  const JudgedPairs longest = judge_until_clear({}, std::ref(on_the_line));
+  EXPECT_EQ(longest.verdict.speed, Speed::kAmbiguous);
+  EXPECT_EQ(longest.pairs, PairsWanted{}.limit);
   Noise quiet(1, 0.001, 1.0);
   EXPECT_EQ(judge_until_clear({}, std::ref(quiet)).pairs, PairsWanted{}.first);
   EXPECT_EQ(judge_until_clear({.limit = 20}, std::ref(on_the_line)).pairs, 20);
@@ -146,11 +146,11 @@ TEST(Compare, AFewPairsOrNoNumbersAreAmbiguous) {
   EXPECT_EQ(judge_pairs(damaged, 0.01).speed, Speed::kAmbiguous);
   // A half to the power of so many is no double.
   for (const std::size_t count : {std::size_t{1080}, std::size_t{5000}}) {
-    std::vector<SamplePair> many(count, {1, 1});
+    std::vector<SamplePair> pairs(count, {1, 1});
     for (std::size_t i = 0; i < count; i += 2) {
-      many[i].b = 1.05;
+      pairs[i].b = 1.05;
     }
-    EXPECT_EQ(judge_pairs(many, 0.01).speed, Speed::kAmbiguous) << count;
+    EXPECT_EQ(judge_pairs(pairs, 0.01).speed, Speed::kAmbiguous) << count;
     EXPECT_EQ(judge_pairs(std::vector<SamplePair>(count, {1, 1.02}), 0.01).speed, Speed::kSlower);
   }
   EXPECT_EQ(judge_interval(1.011, 1.03, 0.01), Speed::kSlower);
@@ -297,7 +297,7 @@ TEST(CompareFiles, NamesTheFiguresThatMovedAndSortsThem) {
   EXPECT_FALSE(result.figures[3].work);
 }
 
-// Those of a ring of one stage fewer, as an H200 counted them: what is waited for tells the cause.
+// Waits of a ring of one stage fewer, as an H200 counted them: what is waited for tells the cause.
 TEST(CompareFiles, WaitsAreSortedByTheTimeThatTheyTakeOrGive) {
   const FileComparison result = compared(
       profile_of(R"("seconds": 1.15e-3, "matrix_units": 0.826, "l2": 0.599, "product_wait": 0.076,

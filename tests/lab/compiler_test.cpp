@@ -28,7 +28,7 @@ const ParameterValues& values_of(KernelId kernel) {
   return KernelSources::built_in().kernel(gpu::info_of(kernel).name).values;
 }
 
-ParameterValues with(ParameterValues values, std::string_view name, int value) {
+ParameterValues changed(ParameterValues values, std::string_view name, int value) {
   for (auto& [parameter, held] : values) {
     held = parameter == name ? value : held;
   }
@@ -59,7 +59,7 @@ TEST(KernelSources, HaveEveryKernelItsFilesAndItsParameters) {
 TEST(KernelSources, TellWhichParametersDiffer) {
   const ParameterValues& base = values_of(kGemm);
   EXPECT_EQ(differences(base, base), "");
-  EXPECT_EQ(differences(with(with(base, "stages", 3), "columns", 96), base),
+  EXPECT_EQ(differences(changed(changed(base, "stages", 3), "columns", 96), base),
             "columns 96, stages 3");
 }
 
@@ -87,7 +87,7 @@ TEST_P(CompilerTest, GivesMachineCodeAndItsResources) {
     EXPECT_EQ(gpu::unpack(compiled.image), compiled.cubin);
     EXPECT_GT(compiled.image.registers, 16);
     EXPECT_EQ(compiled.image.spill_store_bytes + compiled.image.spill_load_bytes, 0);
-    // As the build compiled them, where it had a compiler.
+    // The build compiled them to the same, where it had a compiler.
     if (const gpu::KernelImage* const built = gpu::find_kernel_image(kernel, 90)) {
       EXPECT_NEAR(compiled.image.registers, built->registers, 8) << built->name;
       EXPECT_EQ(compiled.image.shared_bytes, built->shared_bytes) << built->name;
@@ -99,12 +99,13 @@ TEST_P(CompilerTest, TakesOtherTuningParameters) {
   const auto registers = [&](const ParameterValues& values) {
     return compile(sources_, kSmall, values, options_).image.registers;
   };
-  const ParameterValues four = with(with(values_of(kSmall), "warps", 4), "stages", 2);
-  const ParameterValues many =
-      with(with(with(four, "ctas_per_sm", 8), "kv_tile", 32), "score_keys", 16);
-  const ParameterValues held = with(
-      with(with(with(four, "ctas_per_sm", 2), "held_queries", 1), "kv_tile", 64), "score_keys", 64);
-  EXPECT_LE(registers(many), 64);
+  const ParameterValues four = changed(changed(values_of(kSmall), "warps", 4), "stages", 2);
+  const ParameterValues values =
+      changed(changed(changed(four, "ctas_per_sm", 8), "kv_tile", 32), "score_keys", 16);
+  const ParameterValues held =
+      changed(changed(changed(changed(four, "ctas_per_sm", 2), "held_queries", 1), "kv_tile", 64),
+              "score_keys", 64);
+  EXPECT_LE(registers(values), 64);
   EXPECT_GT(registers(held), 96);
 }
 
@@ -118,14 +119,14 @@ TEST_P(CompilerTest, RefusesInTheCompilersWords) {
   }
   // A combination that the kernel itself refuses.
   EXPECT_THROW((void)compile(KernelSources::built_in(), kSmall,
-                             with(values_of(kSmall), "stages", 1), options_),
+                             changed(values_of(kSmall), "stages", 1), options_),
                CompileError);
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, CompilerTest,
                          testing::Values(CompilerKind::kNvrtc, CompilerKind::kNvcc),
-                         [](const auto& of) {
-                           return of.param == CompilerKind::kNvcc ? "Nvcc" : "Nvrtc";
+                         [](const auto& known) {
+                           return known.param == CompilerKind::kNvcc ? "Nvcc" : "Nvrtc";
                          });
 
 TEST(Compiler, SourcesOfAFolderTakeThePlaceOfTheProgramsOwn) {

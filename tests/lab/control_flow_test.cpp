@@ -23,8 +23,8 @@ using Faults = std::vector<std::string>;
 std::string listing_of(std::initializer_list<std::string_view> instructions) {
   std::string text = "\t.headerflags\t@\"EF_CUDA_SM90\"\n";
   std::size_t address = 0;
-  for (const std::string_view one : instructions) {
-    text += fmt::format("        /*{:04x}*/                   {} ;\n", address, one);
+  for (const std::string_view instruction : instructions) {
+    text += fmt::format("        /*{:04x}*/                   {} ;\n", address, instruction);
     address += 16;
   }
   return text;
@@ -55,11 +55,11 @@ std::string kernel_with(std::size_t index = 99, std::string_view instead = {}) {
   }
   std::string text;
   std::size_t address = 0x400;  // as of a kernel behind others
-  for (const std::string_view one : all) {
-    std::string line(one);
-    if (const auto at = line.rfind(", 0x"); at != line.npos && !line.starts_with("BAR")) {
-      line = fmt::format("{}, {:#x}", line.substr(0, at),
-                         0x400 + std::stoul(line.substr(at + 2), nullptr, 16));
+  for (const std::string_view instruction : all) {
+    std::string line(instruction);
+    if (const auto mark = line.rfind(", 0x"); mark != line.npos && !line.starts_with("BAR")) {
+      line = fmt::format("{}, {:#x}", line.substr(0, mark),
+                         0x400 + std::stoul(line.substr(mark + 2), nullptr, 16));
     } else if (const auto branch = line.find("BRA 0x"); branch != line.npos) {
       line = fmt::format("{}BRA {:#x}", line.substr(0, branch),
                          0x400 + std::stoul(line.substr(branch + 4), nullptr, 16));
@@ -102,7 +102,7 @@ TEST(Roles, EachPlantedMistakeIsNamed) {
     std::string_view instead;
     std::string_view told;
   };
-  for (const Planted& one : {
+  for (const Planted& planted : {
            Planted{
                10, "BRA 0xb0",
                "a path leads from the consumers (HGMMA.64x64x16.F32.BF16 at 0x70) to the producer"},
@@ -112,10 +112,11 @@ TEST(Roles, EachPlantedMistakeIsNamed) {
            Planted{4, "NOP", "no barrier of all threads stands before the consumers"},
            Planted{11, "NOP", "the role 'producer' has no UTMALDG"},
        }) {
-    const RoleParts roles = roles_in(kernel_with(one.index, one.instead));
+    const RoleParts roles = roles_in(kernel_with(planted.index, planted.instead));
     EXPECT_TRUE(std::ranges::any_of(
-        roles.faults, [&](const std::string& fault) { return fault.find(one.told) != fault.npos; }))
-        << one.told << ", but: " << fmt::format("{}", fmt::join(roles.faults, "; "));
+        roles.faults,
+        [&](const std::string& fault) { return fault.find(planted.told) != fault.npos; }))
+        << planted.told << ", but: " << fmt::format("{}", fmt::join(roles.faults, "; "));
   }
 }
 

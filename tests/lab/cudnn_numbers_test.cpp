@@ -8,8 +8,8 @@ namespace fovea::lab {
 namespace {
 
 template <typename Ours, typename Theirs>
-constexpr bool same(Ours ours, Theirs theirs) {
-  return static_cast<int>(ours) == static_cast<int>(theirs);
+constexpr bool same(Ours ours, Theirs official) {
+  return static_cast<int>(ours) == static_cast<int>(official);
 }
 
 using cudnn::Attribute;

@@ -102,7 +102,7 @@ class Landscape : public Evaluator {
 class EvolveTest : public testing::Test {
  protected:
   void SetUp() override {
-    // In memory where that can be: these tests write thousands of lines to the disk, one by one.
+    // Memory is the place where that can be: these tests write thousands of lines to the disk, one by one.
     const fs::path memory = "/dev/shm";
     const fs::path where =
         ::access(memory.c_str(), W_OK) == 0 ? memory : fs::path(testing::TempDir());
@@ -257,8 +257,8 @@ TEST_F(EvolveTest, ChangesTwoParametersAndNothingTwice) {
           report.trials[static_cast<std::size_t>(trial.proposal.parents.front())].proposal.variant;
       int changed = 0;
       for (const ParameterRange& range : space_of(spaces_, variant.kernel).ranges) {
-        const auto place = [&](const Variant& one) {
-          return std::ranges::find(range.values, value_of(one.values, range.name)) -
+        const auto place = [&](const Variant& variant) {
+          return std::ranges::find(range.values, value_of(variant.values, range.name)) -
                  range.values.begin();
         };
         const auto step = std::abs(place(variant) - place(from));
@@ -288,15 +288,15 @@ TEST_F(EvolveTest, WhatKeepsTheSameCandidatesProposesTheSame) {
       ASSERT_EQ(runs[0].trials.size(), runs[1].trials.size());
       int of_other_designs = 0;
       for (std::size_t i = 0; i < runs[0].trials.size(); ++i) {
-        const Candidate& one = runs[0].trials[i];
+        const Candidate& candidate = runs[0].trials[i];
         const Candidate& other = runs[1].trials[i];
-        ASSERT_EQ(identity_of(one.proposal.variant, spaces_),
+        ASSERT_EQ(identity_of(candidate.proposal.variant, spaces_),
                   identity_of(other.proposal.variant, spaces_))
             << "seed " << seed << ", candidate " << i;
-        ASSERT_EQ(std::pair(one.kept, one.leads), std::pair(other.kept, other.leads))
+        ASSERT_EQ(std::pair(candidate.kept, candidate.leads), std::pair(other.kept, other.leads))
             << "else this test asks for nothing";
-        EXPECT_NE(one.outcome.speed_up, other.outcome.speed_up);
-        of_other_designs += one.proposal.variant.kernel == "panel" ? 1 : 0;
+        EXPECT_NE(candidate.outcome.speed_up, other.outcome.speed_up);
+        of_other_designs += candidate.proposal.variant.kernel == "panel" ? 1 : 0;
       }
       EXPECT_GE(of_other_designs, 5);
     }
@@ -312,9 +312,9 @@ TEST_F(EvolveTest, EndsWhenTheTableIsExhaustedOrNothingIsKept) {
   EXPECT_EQ(all.why, "exhausted");
   EXPECT_EQ(all.trials.size(), 5U * 6 * 4 * 3 + 4U * 4);
   made.patience = 3;
-  const EvolveReport some = run_anew(made, landscape);
-  EXPECT_EQ(some.why, "converged");
-  EXPECT_EQ(some.trials.size(), 1U + 3U * kChildren);
+  const EvolveReport report = run_anew(made, landscape);
+  EXPECT_EQ(report.why, "converged");
+  EXPECT_EQ(report.trials.size(), 1U + 3U * kChildren);
 }
 
 TEST_F(EvolveTest, TimeAndInterruptionsEndIt) {
@@ -486,16 +486,16 @@ TEST_F(EvolveTest, RefusesLedgersOfOtherRuns) {
   std::ofstream(path_, std::ios::trunc) << "photos\n" << whole;
   EXPECT_NE(why(made, true).find("line 1 is no line of a ledger"), std::string::npos);
   // Files of others are not touched.
-  for (const std::string theirs : {R"({"kind":"profile"})", R"({"a":1})", "photos", "{"}) {
-    std::ofstream(path_, std::ios::trunc) << theirs;
-    const bool may_be_one = theirs == "{";
-    EXPECT_EQ(why(made, true).find("is no ledger") == std::string::npos, may_be_one) << theirs;
-    EXPECT_EQ(text() == theirs, !may_be_one);
+  for (const std::string content : {R"({"kind":"profile"})", R"({"a":1})", "photos", "{"}) {
+    std::ofstream(path_, std::ios::trunc) << content;
+    const bool may_be_one = content == "{";
+    EXPECT_EQ(why(made, true).find("is no ledger") == std::string::npos, may_be_one) << content;
+    EXPECT_EQ(text() == content, !may_be_one);
   }
   for (const std::string parent : {"99", "-1", "3"}) {
     std::string damaged = whole;
-    const std::size_t at = damaged.find("\"parents\":[", damaged.find("\"number\":3"));
-    damaged.replace(at, damaged.find(']', at) - at, "\"parents\":[" + parent);
+    const std::size_t begin = damaged.find("\"parents\":[", damaged.find("\"number\":3"));
+    damaged.replace(begin, damaged.find(']', begin) - begin, "\"parents\":[" + parent);
     std::ofstream(path_, std::ios::trunc) << damaged;
     EXPECT_NE(why(made, true).find("candidate 3 cannot come from " + parent), std::string::npos);
   }

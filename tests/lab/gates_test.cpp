@@ -19,7 +19,7 @@ namespace {
 
 using test::h200_profile;
 
-/// As docs/performance.md has them.
+/// The ceilings in docs/performance.md.
 constexpr Ceilings kH200{
     .copy_bytes_per_second = 4.269e12, .bf16_flops = 808e12, .e4m3_flops = 1535e12};
 
@@ -48,17 +48,17 @@ const Work& work_of_case(const Card& card, const std::string& name) {
 GateReport report_of(const std::string& name, const std::string& level, const std::string& in,
                      const Profile& seen) {
   const Card& card = *find_cards(std::vector{name}).front();
-  const auto gate = std::ranges::find_if(card.gates, [&](const ProfileGate& one) {
-    return one.level == level && one.case_name.starts_with(in);
+  const auto gate = std::ranges::find_if(card.gates, [&](const ProfileGate& profile_gate) {
+    return profile_gate.level == level && profile_gate.case_name.starts_with(in);
   });
   if (gate == card.gates.end()) {
     ADD_FAILURE() << name << ' ' << level << ' ' << in;
     return {};
   }
-  const Profile one = in_one(std::span(&seen, 1));
+  const Profile profile = in_one(std::span(&seen, 1));
   const auto gates = gates_of(*gate, work_of_case(card, gate->case_name), kH200, h200(),
-                              static_cast<int>(one["threads"]));
-  return judge_gates(card, *gate, gates, one);
+                              static_cast<int>(profile["threads"]));
+  return judge_gates(card, *gate, gates, profile);
 }
 
 std::vector<std::string> missed(const GateReport& report) {
@@ -75,15 +75,15 @@ using Names = std::vector<std::string>;
 
 // What was profiled on an H200, against limits that come from the model alone.
 TEST(Gates, HoldWhereKernelsAreNearTheirRoofline) {
-  const Names none;
-  EXPECT_EQ(missed(report_of("gemm_qkv_bf16", "", "m", h200_profile("qkv"))), none);
-  EXPECT_EQ(missed(report_of("gemm_fc2_int8", "", "m", h200_profile("fc2_int8"))), none);
-  EXPECT_EQ(missed(report_of("patch_embed", "", "m", h200_profile("patch"))), none);
-  EXPECT_EQ(missed(report_of("attention", "wgmma", "b1024", h200_profile("attn"))), none);
-  EXPECT_EQ(missed(report_of("row_norm", "", "rows", h200_profile("row"))), none);
-  EXPECT_EQ(missed(report_of("layer_norm", "", "rows", h200_profile("norm"))), none);
-  EXPECT_EQ(missed(report_of("pixels_widen", "", "rows", h200_profile("widen"))), none);
-  EXPECT_EQ(missed(report_of("attention", "scalar", "b2_", h200_profile("scalar"))), none);
+  const Names no_names;
+  EXPECT_EQ(missed(report_of("gemm_qkv_bf16", "", "m", h200_profile("qkv"))), no_names);
+  EXPECT_EQ(missed(report_of("gemm_fc2_int8", "", "m", h200_profile("fc2_int8"))), no_names);
+  EXPECT_EQ(missed(report_of("patch_embed", "", "m", h200_profile("patch"))), no_names);
+  EXPECT_EQ(missed(report_of("attention", "wgmma", "b1024", h200_profile("attn"))), no_names);
+  EXPECT_EQ(missed(report_of("row_norm", "", "rows", h200_profile("row"))), no_names);
+  EXPECT_EQ(missed(report_of("layer_norm", "", "rows", h200_profile("norm"))), no_names);
+  EXPECT_EQ(missed(report_of("pixels_widen", "", "rows", h200_profile("widen"))), no_names);
+  EXPECT_EQ(missed(report_of("attention", "scalar", "b2_", h200_profile("scalar"))), no_names);
   const Names matrix_units = {"matrix_units"};
   EXPECT_EQ(missed(report_of("attention", "wmma", "b2_", h200_profile("wmma"))), matrix_units);
 }
@@ -91,20 +91,20 @@ TEST(Gates, HoldWhereKernelsAreNearTheirRoofline) {
 // Each figure that gets worse, beyond what the model allows, is a gate missed.
 TEST(Gates, AreMissedByEachFigureThatGetsWorse) {
   const Profile right = h200_profile("row");
-  const auto with = [&](const std::string& figure, double value) {
+  const auto altered = [&](const std::string& figure, double value) {
     Profile wrong = right;
     wrong.figures.at(figure) = value;
     return missed(report_of("row_norm", "", "rows", wrong));
   };
-  EXPECT_EQ(with("seconds", right["seconds"] * 2), (Names{"seconds", "dram_bytes_per_second"}));
-  EXPECT_EQ(with("dram_read_bytes", right["dram_read_bytes"] * 2), Names{"dram_bytes"});
-  EXPECT_EQ(with("layout_conflict_share", 0.2), Names{"layout_conflict_share"});
-  EXPECT_EQ(with("occupancy", 0.4), Names{"occupancy_reached"});
-  EXPECT_EQ(with("ctas_per_sm", 5), Names{"ctas_per_sm"});
-  EXPECT_EQ(with("registers", 96), Names{"registers"});
-  EXPECT_EQ(with("shared_bytes", 50000), Names{"shared_bytes"});
+  EXPECT_EQ(altered("seconds", right["seconds"] * 2), (Names{"seconds", "dram_bytes_per_second"}));
+  EXPECT_EQ(altered("dram_read_bytes", right["dram_read_bytes"] * 2), Names{"dram_bytes"});
+  EXPECT_EQ(altered("layout_conflict_share", 0.2), Names{"layout_conflict_share"});
+  EXPECT_EQ(altered("occupancy", 0.4), Names{"occupancy_reached"});
+  EXPECT_EQ(altered("ctas_per_sm", 5), Names{"ctas_per_sm"});
+  EXPECT_EQ(altered("registers", 96), Names{"registers"});
+  EXPECT_EQ(altered("shared_bytes", 50000), Names{"shared_bytes"});
   for (const std::string stall : {"membar", "lg_throttle", "mio_throttle", "drain", "barrier"}) {
-    EXPECT_EQ(with("stall_" + stall, 0.2), Names{"stall_" + stall});
+    EXPECT_EQ(altered("stall_" + stall, 0.2), Names{"stall_" + stall});
   }
   Profile slow = h200_profile("qkv");
   slow.figures["matrix_units"] = 0.5;
@@ -118,10 +118,10 @@ TEST(Gates, OfEveryCardHaveALimitForEachPurpose) {
     for (const ProfileGate& gate : card->gates) {
       EXPECT_EQ(find_case(*card, gate.case_name).name, gate.case_name);
       std::set<std::string> figures;
-      for (const Gate& one : gates_of(gate, work, kH200, h200(), 128)) {
-        EXPECT_GT(one.limit, 0) << card->name << ' ' << one.figure;
-        EXPECT_FALSE(one.model.empty()) << card->name << ' ' << one.figure;
-        figures.insert(one.figure);
+      for (const Gate& limit : gates_of(gate, work, kH200, h200(), 128)) {
+        EXPECT_GT(limit.limit, 0) << card->name << ' ' << limit.figure;
+        EXPECT_FALSE(limit.model.empty()) << card->name << ' ' << limit.figure;
+        figures.insert(limit.figure);
       }
       for (const char* const figure :
            {"layout_conflict_share", "ctas_per_sm", "registers", "shared_bytes", "stall_barrier"}) {
@@ -154,24 +154,24 @@ TEST(Gates, AreRecordedAsTheChoiceReadsThem) {
 
 TEST(Gates, SeeSeveralLaunchesAsOne) {
   const std::vector<Profile> launches = {h200_profile("pool0"), h200_profile("pool1")};
-  const Profile one = in_one(launches);
-  EXPECT_EQ(one.kernel, "pool_mean");
-  EXPECT_NEAR(one["seconds"], 12.32e-6, 1e-9);
-  EXPECT_GT(one["layout_conflict_share"], launches[1]["layout_conflict_share"]);
-  EXPECT_LT(one["layout_conflict_share"], launches[0]["layout_conflict_share"]);
-  EXPECT_NEAR(one["dram_bytes_per_second"] * one["seconds"], one["dram_bytes"], 1);
+  const Profile merged = in_one(launches);
+  EXPECT_EQ(merged.kernel, "pool_mean");
+  EXPECT_NEAR(merged["seconds"], 12.32e-6, 1e-9);
+  EXPECT_GT(merged["layout_conflict_share"], launches[1]["layout_conflict_share"]);
+  EXPECT_LT(merged["layout_conflict_share"], launches[0]["layout_conflict_share"]);
+  EXPECT_NEAR(merged["dram_bytes_per_second"] * merged["seconds"], merged["dram_bytes"], 1);
   // What the shorter one waits for counts, too.
   std::vector<Profile> waiting = launches;
   const bool first_is_longer = launches[0]["seconds"] > launches[1]["seconds"];
   Profile& shorter = waiting[first_is_longer ? 1 : 0];
   shorter.figures["stall_barrier"] = 0.9;
   waiting[first_is_longer ? 0 : 1].figures["stall_barrier"] = 0.0;
-  EXPECT_NEAR(in_one(waiting)["stall_barrier"], 0.9 * shorter["seconds"] / one["seconds"], 1e-9);
+  EXPECT_NEAR(in_one(waiting)["stall_barrier"], 0.9 * shorter["seconds"] / merged["seconds"], 1e-9);
 }
 
 // What could take the place of a kernel that missed a gate is measured, too.
 TEST(Gates, OfAKernelThatMissedOneAskForTheNext) {
-  const auto with = [](const std::string& kernel, double seconds, bool passed) {
+  const auto report_of = [](const std::string& kernel, double seconds, bool passed) {
     GateReport report;
     report.kernel = kernel;
     report.seconds = seconds;
@@ -183,15 +183,16 @@ TEST(Gates, OfAKernelThatMissedOneAskForTheNext) {
   const auto next = [&](const std::vector<GateReport>& reports) {
     return next_to_measure(kernels, reports);
   };
-  EXPECT_EQ(next({with("a", 1.0, true)}), std::nullopt);
-  EXPECT_EQ(next({with("a", 1.0, false)}), 1);
-  EXPECT_EQ(next({with("b", 1.0, false)}), 0) << "the launcher may choose another";
-  EXPECT_EQ(next({with("a", 1.0, false), with("b", 0.9, true)}), std::nullopt);
-  EXPECT_EQ(next({with("a", 1.0, false), with("b", 0.9, false)}), 2);
-  EXPECT_EQ(next({with("a", 1.0, false), with("b", 1.1, false)}), std::nullopt);
-  EXPECT_EQ(next({with("a", 1.0, false), with("b", 0.9, false), with("c", 0.8, false)}),
-            std::nullopt);
-  EXPECT_EQ(next_to_measure({}, std::vector{with("pool", 1.0, false)}), std::nullopt);
+  EXPECT_EQ(next({report_of("a", 1.0, true)}), std::nullopt);
+  EXPECT_EQ(next({report_of("a", 1.0, false)}), 1);
+  EXPECT_EQ(next({report_of("b", 1.0, false)}), 0) << "the launcher may choose another";
+  EXPECT_EQ(next({report_of("a", 1.0, false), report_of("b", 0.9, true)}), std::nullopt);
+  EXPECT_EQ(next({report_of("a", 1.0, false), report_of("b", 0.9, false)}), 2);
+  EXPECT_EQ(next({report_of("a", 1.0, false), report_of("b", 1.1, false)}), std::nullopt);
+  EXPECT_EQ(
+      next({report_of("a", 1.0, false), report_of("b", 0.9, false), report_of("c", 0.8, false)}),
+      std::nullopt);
+  EXPECT_EQ(next_to_measure({}, std::vector{report_of("pool", 1.0, false)}), std::nullopt);
 }
 
 // So are the levels that nothing is asked of on the case of one that missed a gate.
@@ -203,10 +204,10 @@ TEST(Gates, OfALevelThatMissedOneAskForTheOtherLevels) {
                 {.level = "better", .case_name = "small"}};
   const auto others = [&](const ProfileGate& missed) {
     std::vector<std::string> found;
-    for (const ProfileGate& one : levels_without_gates(card, missed)) {
-      EXPECT_EQ(one.case_name, missed.case_name);
-      EXPECT_EQ(one.reach, 0) << "no ceiling has to be measured";
-      found.push_back(one.level);
+    for (const ProfileGate& other : levels_without_gates(card, missed)) {
+      EXPECT_EQ(other.case_name, missed.case_name);
+      EXPECT_EQ(other.reach, 0) << "no ceiling has to be measured";
+      found.push_back(other.level);
     }
     return found;
   };
@@ -219,11 +220,11 @@ TEST(SpeedGates, AreOfNamedPeers) {
   card.speed_gates = {{.peer = "cuDNN", .least_ratio = 0.9}};
   const auto judged = [&](double ratio, bool ambiguous, const std::string& peer = "cuDNN 9.19") {
     BenchFigure figure;
-    PeerFigure one;
-    one.ratio = ratio;
-    one.ambiguous = ambiguous;
-    one.timing.name = peer;
-    figure.peers = {one};
+    PeerFigure compared;
+    compared.ratio = ratio;
+    compared.ambiguous = ambiguous;
+    compared.timing.name = peer;
+    figure.peers = {compared};
     return judge_speed(card, figure).at(0);
   };
   EXPECT_TRUE(judged(0.95, false).passed);

@@ -54,10 +54,10 @@ TEST(GpuPage, TableIsThatOfTheKernels) {
                                        {5, "attention_", "bf16"}};
   int compared = 0;
   const std::regex version("\\b(\\d+)\\.(\\d)\\b");
-  std::size_t at = 0;
-  while ((at = rows.find("\n| ", at)) != std::string::npos) {
-    ++at;
-    const std::string row = rows.substr(at, rows.find('\n', at) - at);
+  std::size_t place = 0;
+  while ((place = rows.find("\n| ", place)) != std::string::npos) {
+    ++place;
+    const std::string row = rows.substr(place, rows.find('\n', place) - place);
     std::vector<std::string> cells;
     for (std::size_t begin = 2; begin < row.size();) {
       const std::size_t end = std::min(row.find(" |", begin), row.size());

@@ -35,14 +35,14 @@ for line in sys.stdin:
         print(json.dumps({"files": {path: "this is no CUDA"}, "reason": "why not"}), flush=True)
     elif how == "endless":
         small = "kernels/attention/mma_small.cuh"
-        at = sources[small].index("{", sources[small].index("void mma_small(")) + 1
-        endless = sources[small][:at] + "\n  while (clock64() != 0) {\n  }\n" + sources[small][at:]
+        begin = sources[small].index("{", sources[small].index("void mma_small(")) + 1
+        endless = sources[small][:begin] + "\n  while (clock64() != 0) {\n  }\n" + sources[small][begin:]
         print(json.dumps({"files": {small: endless}, "reason": "it never ends"}), flush=True)
     elif how == "honest":
         changed = {}
-        for one, values in kernels[0]["parameters"].items():
-            smaller = [value for value in values if value < kernels[0]["values"][one]]
-            changed = changed or ({one: max(smaller)} if smaller else {})
+        for name, values in kernels[0]["parameters"].items():
+            smaller = [value for value in values if value < kernels[0]["values"][name]]
+            changed = changed or ({name: max(smaller)} if smaller else {})
         print(json.dumps({"parameters": changed, "reason": "one step down"}), flush=True)
     elif how == "again":
         print(json.dumps({"parameters": {}}), flush=True)

@@ -88,7 +88,7 @@ TEST(PredictionTest, PowerHoldsTheClockDown) {
   EXPECT_LT(limited.clock, 0.9 * rates.most_clock);
   EXPECT_LT(limited.sustained_clock, limited.clock);
   EXPECT_GT(limited.sustained, limited.seconds);
-  // Of 700 W 550 are for products, whose energy is in proportion to the clock.
+  // Products have 550 of 700 W, whose energy is in proportion to the clock.
   const double per_second = work.sizes[0] * units[0].wide_products / limited.sustained;
   EXPECT_NEAR(per_second * rates.of_wide_product * limited.sustained_clock / rates.most_clock, 550,
               5);
@@ -108,9 +108,10 @@ TEST(PredictionTest, UnknownGpusAreAnsweredWithThoseThereAre) {
 TEST(PredictionTest, TheTableIsOfTheKernelsThatShip) {
   for (const int arch : {90, 100}) {
     ASSERT_FALSE(counted_cases(arch).empty());
-    for (const CountedCase& one : counted_cases(arch)) {
-      if (const std::uint64_t code = code_of(one.kernel, arch); code != 0) {
-        EXPECT_EQ(code, one.code) << one.kernel << " has changed: run scripts/count-instructions";
+    for (const CountedCase& counted : counted_cases(arch)) {
+      if (const std::uint64_t code = code_of(counted.kernel, arch); code != 0) {
+        EXPECT_EQ(code, counted.code)
+            << counted.kernel << " has changed: run scripts/count-instructions";
       }
     }
   }
@@ -121,7 +122,7 @@ struct Measured {
   double sustained = 0;
 };
 
-/// Of each case, what the newest run on an H200 that has it measured.
+/// Times of each case in the newest run on an H200 that has it.
 std::map<std::pair<std::string, std::string>, Measured> measured_on_h200() {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(FOVEA_H200_RESULTS)) {
@@ -159,14 +160,14 @@ struct Compared {
 std::vector<Compared> compared_with_h200() {
   const auto measured = measured_on_h200();
   std::vector<Compared> all;
-  for (const CountedCase& one : counted_cases(90)) {
-    const auto found = measured.find({std::string(one.card), std::string(one.case_name)});
+  for (const CountedCase& counted : counted_cases(90)) {
+    const auto found = measured.find({std::string(counted.card), std::string(counted.case_name)});
     if (found == measured.end()) {
       continue;
     }
-    const std::vector<std::string> names = {std::string(one.card)};
+    const std::vector<std::string> names = {std::string(counted.card)};
     all.push_back(
-        {predict(*find_cards(names).front(), std::string(one.case_name), gpu_rates_of("h200")),
+        {predict(*find_cards(names).front(), std::string(counted.case_name), gpu_rates_of("h200")),
          found->second});
   }
   return all;
@@ -174,8 +175,8 @@ std::vector<Compared> compared_with_h200() {
 
 double median_error(const std::vector<Compared>& all, double (Compared::*error)() const) {
   std::vector<double> errors;
-  for (const Compared& one : all) {
-    errors.push_back(std::abs((one.*error)()));
+  for (const Compared& compared : all) {
+    errors.push_back(std::abs((compared.*error)()));
   }
   std::ranges::sort(errors);
   return errors[errors.size() / 2];
@@ -188,13 +189,13 @@ std::string table_of(const std::vector<Compared>& all) {
       "| "
       "GHz | bound by |\n"
       "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
-  for (const Compared& one : all) {
-    const Prediction& said = one.prediction;
+  for (const Compared& compared : all) {
+    const Prediction& said = compared.prediction;
     table += fmt::format(
         "| `{}` | {} | {:.1f} | {:.1f} | {:+.1f}% | {:.1f} | {:.1f} | {:+.1f}% | {:.2f} | {} |\n",
-        said.card, said.case_name, said.seconds * 1e6, one.measured.seconds * 1e6,
-        100 * one.error(), said.sustained * 1e6, one.measured.sustained * 1e6,
-        100 * one.sustained_error(), said.clock * 1e-9, said.bound());
+        said.card, said.case_name, said.seconds * 1e6, compared.measured.seconds * 1e6,
+        100 * compared.error(), said.sustained * 1e6, compared.measured.sustained * 1e6,
+        100 * compared.sustained_error(), said.clock * 1e-9, said.bound());
   }
   return table +
          fmt::format("\nThe median error of these {} cases is {:.1f}%, sustained {:.1f}%.\n",
@@ -207,8 +208,8 @@ TEST(PredictionTest, AgreesWithWhatAnH200Took) {
   ASSERT_GE(all.size(), 30U);
   EXPECT_LT(median_error(all, &Compared::error), 0.06);
   EXPECT_LT(median_error(all, &Compared::sustained_error), 0.06);
-  const auto near =
-      std::ranges::count_if(all, [](const Compared& one) { return std::abs(one.error()) < 0.15; });
+  const auto near = std::ranges::count_if(
+      all, [](const Compared& compared) { return std::abs(compared.error()) < 0.15; });
   EXPECT_GE(static_cast<double>(near), 0.75 * static_cast<double>(all.size()));
 
   std::ifstream page(FOVEA_LABORATORY_PAGE);
@@ -217,19 +218,19 @@ TEST(PredictionTest, AgreesWithWhatAnH200Took) {
   EXPECT_NE(text.find(table), std::string::npos) << "docs/laboratory.md has to say:\n\n" << table;
 }
 
-Prediction prediction_of(const CountedCase& one, const GpuRates& rates) {
-  const std::vector<std::string> names = {std::string(one.card)};
-  const auto workload = find_case(*find_cards(names).front(), one.case_name).make(1);
-  return predict(work_of(*workload, one.kernel, rates.sms), one.counts, rates);
+Prediction prediction_of(const CountedCase& counted, const GpuRates& rates) {
+  const std::vector<std::string> names = {std::string(counted.card)};
+  const auto workload = find_case(*find_cards(names).front(), counted.case_name).make(1);
+  return predict(work_of(*workload, counted.kernel, rates.sms), counted.counts, rates);
 }
 
-/// Of the card's first counted case on the GPU; of kernels that are the same on all, by the counts
+/// Prediction of the card's first counted case on the GPU; of kernels that are the same on all, by the counts
 /// of Hopper's.
 Prediction prediction_of(std::string_view card, const GpuRates& rates) {
   const CountedCase* found = nullptr;
   for (const int arch : {rates.arch, 90}) {
-    for (const CountedCase& one : counted_cases(arch)) {
-      found = found == nullptr && one.card == card ? &one : found;
+    for (const CountedCase& counted : counted_cases(arch)) {
+      found = found == nullptr && counted.card == card ? &counted : found;
     }
   }
   if (found == nullptr) {
@@ -278,8 +279,9 @@ constexpr std::array<MeasuredEncoder, 3> kMeasuredEncoders = {
     {{"bf16", kBf16, 16160}, {"int8", kInt8, 25624}, {"fp8", kFp8, 25011}}};
 
 TEST(PredictionTest, TheEncoderIsTheSumOfItsKernels) {
-  for (const MeasuredEncoder& one : kMeasuredEncoders) {
-    EXPECT_NEAR(encoder_rate(one.cards, gpu_rates_of("h200")) / one.rate, 1, 0.05) << one.precision;
+  for (const MeasuredEncoder& measured : kMeasuredEncoders) {
+    EXPECT_NEAR(encoder_rate(measured.cards, gpu_rates_of("h200")) / measured.rate, 1, 0.05)
+        << measured.precision;
   }
 }
 
@@ -288,21 +290,21 @@ TEST(PredictionTest, ThePageHasWhatABlackwellShouldTake) {
   std::string table =
       "| card | case | kernel | us | sustained | GHz | bound by |\n"
       "| --- | --- | --- | --- | --- | --- | --- |\n";
-  for (const CountedCase& one : counted_cases(rates.arch)) {
-    const Prediction said = prediction_of(one, rates);
-    table += fmt::format("| `{}` | {} | `{}` | {:.1f} | {:.1f} | {:.2f} | {} |\n", one.card,
-                         one.case_name, one.kernel, said.seconds * 1e6, said.sustained * 1e6,
-                         said.clock * 1e-9, said.bound());
+  for (const CountedCase& counted : counted_cases(rates.arch)) {
+    const Prediction said = prediction_of(counted, rates);
+    table += fmt::format("| `{}` | {} | `{}` | {:.1f} | {:.1f} | {:.2f} | {} |\n", counted.card,
+                         counted.case_name, counted.kernel, said.seconds * 1e6,
+                         said.sustained * 1e6, said.clock * 1e-9, said.bound());
   }
   table +=
       "\nImages per second by the sum of the encoder's kernels, base-patch16-224 without the "
       "pooling head; what was measured on an H200 has the head.\n"
       "The cards' QKV and FC1 in int8 have no scales of rows, the encoder's have:\n\n"
       "| precision | B200 | H200 | H200, measured |\n| --- | --- | --- | --- |\n";
-  for (const MeasuredEncoder& one : kMeasuredEncoders) {
-    table += fmt::format("| `{}` | {:.0f} | {:.0f} | {:.0f} |\n", one.precision,
-                         encoder_rate(one.cards, rates),
-                         encoder_rate(one.cards, gpu_rates_of("h200")), one.rate);
+  for (const MeasuredEncoder& measured : kMeasuredEncoders) {
+    table += fmt::format("| `{}` | {:.0f} | {:.0f} | {:.0f} |\n", measured.precision,
+                         encoder_rate(measured.cards, rates),
+                         encoder_rate(measured.cards, gpu_rates_of("h200")), measured.rate);
   }
   table += fmt::format("| `mxfp8` | {:.0f} | | |\n", encoder_rate(kMxfp8, rates));
   std::ifstream page(FOVEA_LABORATORY_PAGE);

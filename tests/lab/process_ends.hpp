@@ -1,4 +1,4 @@
-// For tests of programs that are ended: which they are, and whether they have.
+// Programs that a test ends: which they are, and whether they have.
 #pragma once
 
 #include <chrono>

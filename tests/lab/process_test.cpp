@@ -95,7 +95,7 @@ TEST(RunProcess, StopsWhenItsFlagIsSet) {
   EXPECT_THROW((void)run_process({"sh", "-c", script}, {.stop = &stop}), Interrupted);
   setter.join();
   EXPECT_TRUE(process_ends(sleeper));
-  // And nothing is started any more.
+  // Nothing is started any more.
   EXPECT_THROW((void)run_process({"rm", file.path()}, {.stop = &stop}), Interrupted);
   EXPECT_TRUE(fs::exists(file.path()));
 }

@@ -135,14 +135,14 @@ TEST(Profile, AWaitForABarrierInMemoryIsWhereTheSourceSaysWait) {
   const std::map<std::string, std::string> sources = {
       {"kernels/gemm/a.cuh",
        "void run() {\n  int x;\n  ptx::mbarrier_wait_parity(&shared.full[stage], phase);\n}\n"}};
-  const auto at = [](int line) {
+  const auto line_at = [](int line) {
     return fmt::format("\t//## File \"/x/kernels/gemm/a.cuh\", line {}\n", line);
   };
-  const std::string listing = at(2) +
+  const std::string listing = line_at(2) +
                               "        /*0010*/  SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR9], R9 ;\n"
                               "        /*0020*/  UMOV UR4, URZ ;\n"
                               "        /*0030*/  @!P0 BRA `(.L_x_11) ;\n" +
-                              at(1) + "        /*0040*/  EXIT ;\n.L_x_11:\n" + at(3) +
+                              line_at(1) + "        /*0040*/  EXIT ;\n.L_x_11:\n" + line_at(3) +
                               "        /*0050*/  SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR9], R9 ;\n"
                               "        /*0060*/  @!P0 BRA `(.L_x_11) ;\n";
   std::string page =
@@ -264,31 +264,33 @@ TEST(Profile, AMissingCounterIsAnErrorThatNamesIt) {
   };
   const std::string raw = h200_raw("qkv");
   ASSERT_EQ(why(raw, kSourcePage), "");
-  const auto with = [](std::string page, std::string_view old, std::string_view fresh) {
-    const auto at = page.find(old);
-    EXPECT_NE(at, std::string::npos) << old;
-    return page.replace(at, old.size(), fresh);
+  const auto replaced = [](std::string page, std::string_view old, std::string_view fresh) {
+    const auto begin = page.find(old);
+    EXPECT_NE(begin, std::string::npos) << old;
+    return page.replace(begin, old.size(), fresh);
   };
   const auto table = test::h200_table();
   for (auto row = table.begin() + 2; row != table.end(); ++row) {
     if (row->front() != "launch__occupancy_limit_barriers" &&
         row->front().find("stalled_gmma") == std::string::npos) {  // not of every GPU
-      const std::string message = why(with(raw, "\"" + row->front() + "\"", "\"?\""), kSourcePage);
+      const std::string message =
+          why(replaced(raw, "\"" + row->front() + "\"", "\"?\""), kSourcePage);
       EXPECT_NE(message.find(row->front()), std::string::npos) << row->front() << ": " << message;
     }
   }
   for (const std::string_view nothing : {"", "n/a", "nan"}) {
     const std::string message =
-        why(with(raw, "\"92.499909\"", "\"" + std::string(nothing) + "\""), kSourcePage);
+        why(replaced(raw, "\"92.499909\"", "\"" + std::string(nothing) + "\""), kSourcePage);
     EXPECT_NE(message.find("sm__pipe_tensor_cycles_active"), std::string::npos) << message;
   }
   for (const std::string_view column : {"Source", "# Samples", "Instructions Executed"}) {
-    EXPECT_NE(why(raw, with(std::string(kSourcePage), column, "?")).find(column),
+    EXPECT_NE(why(raw, replaced(std::string(kSourcePage), column, "?")).find(column),
               std::string::npos);
   }
   std::string no_stalls(kSourcePage);
-  for (auto at = no_stalls.find("stall_"); at != std::string::npos; at = no_stalls.find("stall_")) {
-    no_stalls[at] = '?';
+  for (auto begin = no_stalls.find("stall_"); begin != std::string::npos;
+       begin = no_stalls.find("stall_")) {
+    no_stalls[begin] = '?';
   }
   EXPECT_NE(why(raw, no_stalls).find("stall_"), std::string::npos);
   EXPECT_NE(why(raw, "").find("source page"), std::string::npos);

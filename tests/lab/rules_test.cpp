@@ -36,7 +36,7 @@ Profile profile_of(const Sick& sick) {
   return profile;
 }
 
-/// By the rule that must come first.
+/// Profiles by the rule that must come first.
 const std::map<std::string, Sick>& sick_profiles() {
   static const std::map<std::string, Sick> all = {
       {"scattered stores",
@@ -103,14 +103,14 @@ TEST(Rules, EveryConditionCounts) {
     const Profile sick = profile_of(sick_profiles().at(std::string(rule.name)));
     const auto cured = [&](std::span<const Condition> conditions) {
       Profile other = sick;
-      for (const Condition& one : conditions) {
-        other.figures[std::string(one.figure)] = one.limit;
+      for (const Condition& condition : conditions) {
+        other.figures[std::string(condition.figure)] = condition.limit;
       }
       const auto names = fired(other);
       return std::ranges::find(names, rule.name) == names.end();
     };
-    for (const Condition& one : rule.all) {
-      EXPECT_TRUE(cured({&one, 1})) << rule.name << ": " << one.figure;
+    for (const Condition& condition : rule.all) {
+      EXPECT_TRUE(cured({&condition, 1})) << rule.name << ": " << condition.figure;
     }
     EXPECT_TRUE(rule.any.empty() || cured(rule.any)) << rule.name;
   }

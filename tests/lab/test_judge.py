@@ -108,7 +108,7 @@ def test_the_shared_output_of_two_calls(verdict):
 
 
 def test_memory_between_that_nobody_wrote(verdict):
-    """So much of it that it mostly comes from the system, which gives zeros: other checks need not see it."""
+    """A memory so large that it mostly comes from the system, which gives zeros: other checks need not see it."""
     report = verdict(
         "x = torch.cat((x, torch.empty(300, 40000)[:, :12]), 1)\nw = F.pad(self.weight, (0, 12))\n"
         + f"return {RESULT}".replace("self.weight", "w")
@@ -188,12 +188,12 @@ def test_a_clock_that_the_judges_own_contradicts(judge):
 
 OUTPUT = '{"shape": [300, 200], "dtype": "float32", "class": "Tensor", "device": "cpu"}'
 RUN = f'{{"outputs": [{OUTPUT}], "late": false, "overwritten": false, "changed_inputs": [], "replaced": []}}'
-OWN = "something of its own between the replies$"
+BESIDE_REPLIES = "something of its own between the replies$"
 HOSTILE = {
-    "replies.write('{}\\n')": OWN,
-    "replies.write('[' * 100000 + '\\n')": OWN,
-    "replies.write(RUN.replace('false', '1') + '\\n')": OWN,
-    "replies.write(RUN.replace('[300', '[\"300\"') + '\\n')": OWN,
+    "replies.write('{}\\n')": BESIDE_REPLIES,
+    "replies.write('[' * 100000 + '\\n')": BESIDE_REPLIES,
+    "replies.write(RUN.replace('false', '1') + '\\n')": BESIDE_REPLIES,
+    "replies.write(RUN.replace('[300', '[\"300\"') + '\\n')": BESIDE_REPLIES,
     "while True: replies.write('x' * 65536)": "a reply without end$",
     "os.ftruncate(shared, 0)\nreplies.write(RUN + '\\n')\nreplies.flush()\nos._exit(0)": "it cut its outputs short$",
     "os.close(replies.fileno())\ntime.sleep(1000)": "it closed the pipe of its replies$",
@@ -354,7 +354,7 @@ def test_the_program_judges(run_fovea, package, tmp_path):
 
 
 def test_the_program_says_what_it_lacks(run_fovea, package, tmp_path):
-    """None of this is a wrong answer."""
+    """A lack is no wrong answer."""
     judge = ["kernel", "judge", TASK, ANSWERS / "right_plain.py", *QUICK]
     folder = tmp_path / "fovea"
     folder.mkdir()
@@ -500,12 +500,14 @@ def test_exported_tasks_compute_the_same_in_their_types_and_in_float64(exported,
 
     task = exported(card, CASES[card])
     model, inputs = task.build(task.module.Model, 0), task.draw(0)
-    for one, exact in zip(run_model(model, inputs, 0), run_exact(model, inputs, 0), strict=True):
+    for output, exact in zip(run_model(model, inputs, 0), run_exact(model, inputs, 0), strict=True):
         assert not _compare.form(
-            [{"shape": [*exact.shape], "dtype": str(one.dtype)[6:], "class": "Tensor", "device": "cpu"}], [one], "cpu"
+            [{"shape": [*exact.shape], "dtype": str(output.dtype)[6:], "class": "Tensor", "device": "cpu"}],
+            [output],
+            "cpu",
         )
-        assert _compare.compare(one, exact, one, contraction(model, inputs)).failures == []
-        assert one.double().abs().sum() > 0
+        assert _compare.compare(output, exact, output, contraction(model, inputs)).failures == []
+        assert output.double().abs().sum() > 0
 
 
 def test_exported_attention_ends_its_mask_with_the_last_key(exported):

@@ -78,8 +78,8 @@ def test_a_problem_is_a_case(run_fovea):
     listed = run_fovea("kernel", "parameters", "attention", "--problem", "length=777,width=96,type=f16").stdout
     assert "attention_online_f16_d96" in listed
     assert "name=value" in run_fovea("kernel", "parameters", "attention", "--problem", "777", code=2).stderr
-    both = run_fovea("kernel", "check", "attention", "--case", "x", "--problem", "length=7", code=2).stderr
-    assert "--case" in both and "--problem" in both
+    printed = run_fovea("kernel", "check", "attention", "--case", "x", "--problem", "length=7", code=2).stderr
+    assert "--case" in printed and "--problem" in printed
 
 
 def test_a_candidate_is_told_as_json(run_fovea):
@@ -179,7 +179,7 @@ def test_profile_gate_fails_and_keeps_the_record(run_fovea, with_gpu, tool, tmp_
     assert missed[1:3] == ["matrix_units", "8.8%"]
     (level,) = json.loads(record.read_text())["levels"]
     assert not level["passed"] and level["kernel"] == "attention_mma_small_f16_d64"
-    gates = {one["figure"]: one for one in level["gates"]}
+    gates = {gate["figure"]: gate for gate in level["gates"]}
     assert gates["matrix_units"]["limit"] == 0.4 and not gates["matrix_units"]["passed"]
     assert gates["registers"]["passed"] and gates["registers"]["reading"] == 64
     profile = json.loads((tmp_path / "attention-b2_h8_n512_d64_f16-wmma.json").read_text())
@@ -258,7 +258,7 @@ def test_resources_of_one_card_are_within_its_limits(run_fovea, with_kernels):
 
 @pytest.mark.skipif(os.path.exists("/usr/local/cuda/bin/nvdisasm"), reason="CUDA is installed")
 def test_sass_without_a_disassembler_says_what_is_missing(fovea_bin, with_kernels, tmp_path):
-    """In another folder, because the disassembler of the build is found from the program's."""
+    """Runs in another folder, because the disassembler of the build is found from the program's."""
     program = shutil.copy(fovea_bin, tmp_path)
     env = {"PATH": str(tmp_path)}
     done = subprocess.run(
@@ -273,9 +273,11 @@ def test_a_card_as_json_is_the_context_of_a_task(run_fovea):
     assert {"operation", "tolerance", "cases", "limits", "gates", "peers", "kernels", "parameters", "sources"} <= set(
         card
     )
-    assert "gemm (232064, 2304)" in next(one["problem"] for one in card["cases"] if one["bench"])
+    assert "gemm (232064, 2304)" in next(case["problem"] for case in card["cases"] if case["bench"])
     assert "kernels/epilogue/fragment.cuh" in card["sources"] and 5 in card["parameters"]["gemm_ping_pong"]["stages"]
-    kernel = next(one for one in card["kernels"] if one["name"] == "gemm_sm90_cooperative_bf16_bias_bf16_2x256_v8")
+    kernel = next(
+        entry for entry in card["kernels"] if entry["name"] == "gemm_sm90_cooperative_bf16_bias_bf16_2x256_v8"
+    )
     assert {"region": "epilogue loop", "instruction": "STG", "exactly": 32} in kernel["regions"]
 
 
@@ -289,10 +291,10 @@ def test_machine_code_of_one_kernel_goes_to_files_by_role_and_by_region(run_fove
         pytest.skip(found.stderr)
     assert "cluster_producer" in (tmp_path / "graph.dot").read_text()
     assert (tmp_path / "unit.cubin").read_bytes().startswith(b"\x7fELF")
-    one = json.loads(found.stdout)["kernels"][0]
-    regions = {region["name"]: region["counts"] for region in one["regions"]}
+    report = json.loads(found.stdout)["kernels"][0]
+    regions = {region["name"]: region["counts"] for region in report["regions"]}
     assert regions["epilogue loop"]["STG.E.128"] == 8 and "UTMALDG.3D" in regions["producer"]
-    assert one["faults"] == [] and one["same_as_program"]
+    assert report["faults"] == [] and report["same_as_program"]
     # A store that is made twice, in a copy of the sources.
     shutil.copytree(pathlib.Path(__file__).resolve().parents[2] / "kernels", tmp_path / "kernels")
     words = tmp_path / "kernels/epilogue/words.cuh"
@@ -316,7 +318,7 @@ def test_regions_of_other_machine_code_say_nothing(run_fovea, with_kernels, tool
 
 PAIR = "gemm_sm100_pair_s8s8_bias_bf16_64"
 PLANTED = {
-    # Of each 16 bytes four are stored twice, in both forms of the epilogue.
+    # Four of each 16 bytes are stored twice, in both forms of the epilogue.
     "a store": (
         "epilogue/words.cuh",
         "  *static_cast<Type*>(to) = value;",
@@ -387,7 +389,7 @@ done
 
 
 def test_candidates_of_a_batch_are_answered_in_order(run_fovea):
-    """None of them needs a compiler."""
+    """A compiler is needed by none of them."""
     lines = [
         '{"parameters": {"warps": 3}}',
         "nonsense",
@@ -400,7 +402,7 @@ def test_candidates_of_a_batch_are_answered_in_order(run_fovea):
     ]
     done = run_fovea("kernel", "try", "attention", "--level", "wmma", "--batch", input="\n".join(lines) + "\n")
     told = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [one["failed_at"] for one in told] == ["legal", "question", "legal"] + ["question"] * 5
+    assert [answer["failed_at"] for answer in told] == ["legal", "question", "legal"] + ["question"] * 5
     assert told[0]["change"] == {"warps": 3} and told[2]["change"] == {"stages": 9}
     assert "no tuning parameter 'no'" in told[3]["reason"]
     assert "whole numbers" in told[4]["reason"] and "whole numbers" in told[5]["reason"]

@@ -72,7 +72,7 @@ def test_what_counts_as_a_difference(run_fovea, build):
 
 
 def test_a_gate_passes_what_is_ambiguous(run_fovea, build, tmp_path):
-    """Its samples take 2% longer in every other pair."""
+    """Samples take 2% longer in every other pair."""
     b = build("b", 1e-4)
     b.write_text(b.read_text().replace("while read line; do", "while read line; do n=$((n + 1)); [ $((n % 4)) -lt 2 ] &&"
         f""" echo '{json.dumps({"seconds": 1.03e-4, "sm_mhz": 1, "watts": 1.0})}' && continue;"""))  # fmt: skip
@@ -109,7 +109,7 @@ def test_profiles_name_what_moved(run_fovea, build, tmp_path):
     assert lines[1] == ["sectors_per_store", "4", "16", "+300.0%"]
     assert [line[0] for line in lines] == ["what", "sectors_per_store", "what", "stall_membar", "seconds"]
     counters = json.loads((tmp_path / "out.json").read_text())["counters"]
-    assert [(one["name"], one["work"]) for one in counters] == [
+    assert [(counter["name"], counter["work"]) for counter in counters] == [
         ("sectors_per_store", True), ("stall_membar", False), ("seconds", False)]  # fmt: skip
     assert counters[0]["change"] == 3
     assert [row["name"] for row in csv.DictReader((tmp_path / "out.csv").open())] == [
@@ -169,7 +169,7 @@ def test_steps_are_of_right_kernels_alone(run_fovea, with_gpu, with_kernels):
 
 
 def test_a_planted_slow_down_is_calibrated(tmp_path):
-    """With a program whose kernel waits for half of the clocks that are planted, and for 50 more."""
+    """A program whose kernel waits for half of the clocks that are planted, and for 50 more."""
     program = tmp_path / "program"
     program.write_text(f"""#!{sys.executable}
 import json, re, sys
@@ -189,8 +189,8 @@ for line in sys.stdin:
     files = sorted(path.relative_to(tmp_path / "slow") for path in (tmp_path / "slow").rglob("*.cuh"))
     assert len(files) == 9
     for file in files:
-        text, own = (tmp_path / "slow" / file).read_text(), (ROOT / file).read_text()
-        assert text.count("planted_spin()") == 1 and "planted" not in own
+        text, original = (tmp_path / "slow" / file).read_text(), (ROOT / file).read_text()
+        assert text.count("planted_spin()") == 1 and "planted" not in original
 
 
 def test_two_results_are_judged_by_the_gate_of_times(run_fovea, tmp_path):
@@ -205,7 +205,7 @@ def test_two_results_are_judged_by_the_gate_of_times(run_fovea, tmp_path):
     assert ["attention", "b256_h16_n256_d72"] in [line[1:3] for line in slower]
     assert "+40.3%" in found.stdout and "cuDNN 9.19.0 +1.1%" in found.stdout
     saved = json.loads((tmp_path / "out.json").read_text())["changes"]
-    assert {one["what"] for one in saved if one["verdict"] == "SLOWER"} >= {
+    assert {change["what"] for change in saved if change["verdict"] == "SLOWER"} >= {
         f"attention {line[2]}" for line in slower if line[1] == "attention"
     }
     run_fovea("kernel", "compare", before, after, code=0)

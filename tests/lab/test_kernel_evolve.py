@@ -165,11 +165,11 @@ def test_the_example_climbs_from_a_poor_start():
             if "stop" in answer:
                 break
             parameters = found[answer["parent"]]["parameters"] | answer["parameters"]
-            assert parameters not in [one["parameters"] for one in found]
+            assert parameters not in [candidate["parameters"] for candidate in found]
             valid = parameters["warps"] != 10
             speed = speed_up(parameters) if valid else None
             found.append({"number": len(found), "parameters": parameters, "valid": valid, "speed_up": speed})
             message = {"kind": "result", "candidate": found[-1]}
         proposer.stdin.close()
-    assert max(one["speed_up"] or 0 for one in found) == speed_up({"stages": 4, "warps": 8})
+    assert max(candidate["speed_up"] or 0 for candidate in found) == speed_up({"stages": 4, "warps": 8})
     assert len(found) <= 20

@@ -16,9 +16,9 @@ def test_drawn_mutants_of_a_kernel_are_caught(run_fovea):
     found = json.loads(result.stdout)
     mutants = found["mutants"]
     assert len(mutants) == 24
-    for one in mutants:
-        assert one["kernel"] == KERNEL[-1] and one["schedules"] <= 10
-        assert one["fate"] == "caught" and one["reason"], one
+    for mutant in mutants:
+        assert mutant["kernel"] == KERNEL[-1] and mutant["schedules"] <= 10
+        assert mutant["fate"] == "caught" and mutant["reason"], mutant
     drawn = run_fovea("kernel", "mutate", *KERNEL, "--most", "24", "--seed", "1", "--schedules", "10", "--json")
     assert drawn.stdout == result.stdout
 
@@ -39,20 +39,20 @@ def test_survivors_are_named_and_counted(run_fovea, tmp_path):
     found = tmp_path / "found.json"
     printed = run_fovea(*command, "--most", "110", "--least", "100", f"--json={found}", code=1).stdout
     mutants = json.loads(found.read_text())["mutants"]
-    syncs = [one for one in mutants if one["kind"] == "no bar.warp.sync"]
-    left = [one for one in syncs if one["fate"] == "survived"]
-    assert len(left) == 3 and all(one["schedules"] == 6 and not one["reason"] for one in left)
-    for one in left:
+    syncs = [mutant for mutant in mutants if mutant["kind"] == "no bar.warp.sync"]
+    left = [mutant for mutant in syncs if mutant["fate"] == "survived"]
+    assert len(left) == 3 and all(mutant["schedules"] == 6 and not mutant["reason"] for mutant in left)
+    for mutant in left:
         assert re.search(
-            rf"^survived {kernel}, line {one['line']} .*: no bar\.warp\.sync: .* \[6 schedules of gemm_qkv_bf16 ",
+            rf"^survived {kernel}, line {mutant['line']} .*: no bar\.warp\.sync: .* \[6 schedules of gemm_qkv_bf16 ",
             printed,
             re.M,
         )
     assert re.search(rf"^no bar\.warp\.sync +{len(syncs) - 3} +{len(syncs)} +0$", printed, re.M)
-    share = sum(one["fate"] == "caught" for one in mutants) / len(mutants)
+    share = sum(mutant["fate"] == "caught" for mutant in mutants) / len(mutants)
     assert printed.endswith(f"{100 * share:.1f}% caught\n")
     run_fovea(*command, "--line", str(left[0]["line"]), "--least", "0.1", code=1)
-    caught = next(one for one in syncs if one["fate"] == "caught")
+    caught = next(mutant for mutant in syncs if mutant["fate"] == "caught")
     run_fovea(*command, "--line", str(caught["line"]), "--least", "100")
 
 

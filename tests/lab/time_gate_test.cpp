@@ -41,9 +41,9 @@ const TimeChange& change_of(const std::vector<TimeChange>& changes, const std::s
 
 std::vector<std::string> slower_in(const std::vector<TimeChange>& changes) {
   std::vector<std::string> names;
-  for (const TimeChange& one : changes) {
-    if (one.verdict == TimeVerdict::kSlower) {
-      names.push_back(one.what);
+  for (const TimeChange& change : changes) {
+    if (change.verdict == TimeVerdict::kSlower) {
+      names.push_back(change.what);
     }
   }
   return names;
@@ -68,7 +68,7 @@ TEST(TimeGate, PassesAFileBesideItself) {
       compare_times(figures_of(kAfter), earlier_figures(kAfter.string(), kGpuName));
   EXPECT_FALSE(changes.empty());
   EXPECT_TRUE(std::ranges::all_of(
-      changes, [](const TimeChange& one) { return one.verdict == TimeVerdict::kSteady; }));
+      changes, [](const TimeChange& change) { return change.verdict == TimeVerdict::kSteady; }));
 }
 
 TEST(TimeGate, PassesAMachineThatIsATenthSlower) {
@@ -135,7 +135,7 @@ TEST(TimeGate, JudgesAtItsLimits) {
   EXPECT_EQ(judged_change(before, now).verdict, TimeVerdict::kSlower) << "the machine is the same";
   now.peers["peer"] = 1.03e-3;
   EXPECT_EQ(judged_change(before, now).verdict, TimeVerdict::kSteady) << "2.9% beside its peer";
-  // Of several peers the fastest counts, which is bound by the same.
+  // The fastest of several peers counts, which is bound by the same.
   now.peers = {{"peer", 1e-3}, {"slow", 9e-3}};
   TimedFigure with_slow = before;
   with_slow.peers = {{"peer", 1e-3}, {"slow", 8e-3}};

@@ -14,10 +14,10 @@ namespace fovea::lab {
 namespace {
 
 Timing timing(double seconds, double spread) {
-  Timing one;
-  one.seconds = seconds;
-  one.spread = spread;
-  return one;
+  Timing timing;
+  timing.seconds = seconds;
+  timing.spread = spread;
+  return timing;
 }
 
 TEST(Timing, IsAmbiguousWithinTheSpreadOfEither) {

@@ -69,7 +69,7 @@ $again:
 
 const Statement& find(const std::vector<Statement>& all, std::string_view opcode) {
   const auto found =
-      std::ranges::find_if(all, [&](const Statement& one) { return one.is(opcode); });
+      std::ranges::find_if(all, [&](const Statement& statement) { return statement.is(opcode); });
   EXPECT_NE(found, all.end()) << opcode;
   return *found;
 }
@@ -77,7 +77,7 @@ const Statement& find(const std::vector<Statement>& all, std::string_view opcode
 std::vector<PtxMutant> of_kind(const std::vector<PtxMutant>& all, std::string_view kind) {
   std::vector<PtxMutant> found;
   std::ranges::copy_if(all, std::back_inserter(found),
-                       [&](const PtxMutant& one) { return one.kind == kind; });
+                       [&](const PtxMutant& mutant) { return mutant.kind == kind; });
   return found;
 }
 
@@ -202,11 +202,11 @@ TEST(PtxMutantTest, FieldsOfDescriptorsThatMeanSomething) {
   EXPECT_EQ(transposed_b(72).count(leading), 1U);
   EXPECT_EQ(transposed_b(64).size(), 3U);
   EXPECT_EQ(transposed_b(64).count(leading), 0U);  // one span of the swizzle
-  const auto both = kinds_of(
+  const auto descriptors = kinds_of(
       "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1, %f2, %f3, %f4}, %rd1, %rd2, p, 1, "
       "1, 0, 0;");
-  EXPECT_EQ(both.count(start), 2U);
-  EXPECT_EQ(both.count(leading), 0U);
+  EXPECT_EQ(descriptors.count(start), 2U);
+  EXPECT_EQ(descriptors.count(leading), 0U);
   EXPECT_EQ(kinds_of("wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.s8 {%r1, %r2, %r3, %r4}, %rd1, "
                      "%rd2, p;")
                 .count("descriptor: swizzle"),

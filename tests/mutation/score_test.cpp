@@ -70,8 +70,8 @@ TEST_F(KernelScoreTest, AsManyAsAreAskedForAndTheSameAgain) {
   const std::vector<MutantResult> again = score_of(options);
   EXPECT_TRUE(std::ranges::equal(
       first, again, {},
-      [](const MutantResult& one) { return std::pair(one.mutant.line, one.reason); },
-      [](const MutantResult& one) { return std::pair(one.mutant.line, one.reason); }));
+      [](const MutantResult& result) { return std::pair(result.mutant.line, result.reason); },
+      [](const MutantResult& result) { return std::pair(result.mutant.line, result.reason); }));
 }
 
 TEST_F(KernelScoreTest, ALineWithNothingToChangeIsAnError) {

@@ -8,11 +8,11 @@ from torch import nn
 
 @triton.jit
 def bias_gelu(product, bias, output, count, columns, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < count
-    h = tl.load(product + at, inside) + tl.load(bias + at % columns, inside)
+    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = index < count
+    h = tl.load(product + index, inside) + tl.load(bias + index % columns, inside)
     bent = 2 * 0.7978845608028654 * h * (1 + 0.044715 * h * h)
-    tl.store(output + at, h * tl.sigmoid(bent), inside)
+    tl.store(output + index, h * tl.sigmoid(bent), inside)
 
 
 class ModelNew(nn.Module):

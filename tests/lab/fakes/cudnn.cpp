@@ -52,11 +52,11 @@ struct Object {
     return values;
   }
   template <typename T>
-  [[nodiscard]] T one(Attribute attribute) const {
+  [[nodiscard]] T entry(Attribute attribute) const {
     return all<T>(attribute).at(0);
   }
   [[nodiscard]] const Object& object(Attribute attribute) const {
-    return *one<const Object*>(attribute);
+    return *entry<const Object*>(attribute);
   }
 };
 
@@ -84,24 +84,24 @@ struct Values {
   Dims dims{};
   std::vector<double> data;
 
-  [[nodiscard]] std::size_t index(const Dims& at) const {
+  [[nodiscard]] std::size_t index(const Dims& place) const {
     std::int64_t index = 0;
     for (std::size_t axis = 0; axis < 4; ++axis) {
-      index = index * dims[axis] + (dims[axis] == 1 ? 0 : at[axis]);
+      index = index * dims[axis] + (dims[axis] == 1 ? 0 : place[axis]);
     }
     return static_cast<std::size_t>(index);
   }
-  [[nodiscard]] double operator()(const Dims& at) const { return data[index(at)]; }
+  [[nodiscard]] double operator()(const Dims& place) const { return data[index(place)]; }
 };
 
 template <typename Body>
 void for_each(const Dims& dims, Body body) {
-  Dims at{};
-  for (at[0] = 0; at[0] < dims[0]; ++at[0]) {
-    for (at[1] = 0; at[1] < dims[1]; ++at[1]) {
-      for (at[2] = 0; at[2] < dims[2]; ++at[2]) {
-        for (at[3] = 0; at[3] < dims[3]; ++at[3]) {
-          body(at);
+  Dims place{};
+  for (place[0] = 0; place[0] < dims[0]; ++place[0]) {
+    for (place[1] = 0; place[1] < dims[1]; ++place[1]) {
+      for (place[2] = 0; place[2] < dims[2]; ++place[2]) {
+        for (place[3] = 0; place[3] < dims[3]; ++place[3]) {
+          body(place);
         }
       }
     }
@@ -136,11 +136,11 @@ class Execution {
     const auto values = tensor.all<std::int64_t>(attribute);
     return {values[0], values[1], values[2], values[3]};
   }
-  static std::int64_t offset(const Object& tensor, const Dims& at) {
+  static std::int64_t offset(const Object& tensor, const Dims& place) {
     const Dims strides = dims_of(tensor, Attribute::kTensorStrides);
     std::int64_t sum = 0;
     for (std::size_t axis = 0; axis < 4; ++axis) {
-      sum += at[axis] * strides[axis];
+      sum += place[axis] * strides[axis];
     }
     return sum;
   }
@@ -163,30 +163,30 @@ class Execution {
   }
 
   Values read(const Object& tensor) {
-    const auto id = tensor.one<std::int64_t>(Attribute::kTensorId);
+    const auto id = tensor.entry<std::int64_t>(Attribute::kTensorId);
     if (const auto found = computed_.find(id); found != computed_.end()) {
       return found->second;
     }
     Values values{.dims = dims_of(tensor, Attribute::kTensorDimensions), .data = {}};
-    for_each(values.dims, [&](const Dims& at) {
-      values.data.push_back(load(tensor.one<DataType>(Attribute::kTensorDataType), pointers_.at(id),
-                                 offset(tensor, at)));
+    for_each(values.dims, [&](const Dims& place) {
+      values.data.push_back(load(tensor.entry<DataType>(Attribute::kTensorDataType),
+                                 pointers_.at(id), offset(tensor, place)));
     });
     return values;
   }
 
   void write(const Object& tensor, Values values) {
-    const auto id = tensor.one<std::int64_t>(Attribute::kTensorId);
+    const auto id = tensor.entry<std::int64_t>(Attribute::kTensorId);
     if (tensor.has(Attribute::kTensorIsVirtual)) {
       computed_[id] = std::move(values);
       return;
     }
-    const bool bf16 = tensor.one<DataType>(Attribute::kTensorDataType) == DataType::kBF16;
-    for_each(values.dims, [&](const Dims& at) {
-      const auto value = static_cast<float>(values(at));
+    const bool bf16 = tensor.entry<DataType>(Attribute::kTensorDataType) == DataType::kBF16;
+    for_each(values.dims, [&](const Dims& place) {
+      const auto value = static_cast<float>(values(place));
       const std::uint16_t bits =
           bf16 ? fovea::to_bfloat16(value).bits : fovea::to_float16(value).bits;
-      std::memcpy(pointers_.at(id) + offset(tensor, at) * 2, &bits, sizeof bits);
+      std::memcpy(pointers_.at(id) + offset(tensor, place) * 2, &bits, sizeof bits);
     });
   }
 
@@ -206,10 +206,10 @@ class Execution {
     const Object& to = operation.object(Attribute::kMatmulOperationC);
     Values c = shaped(to);
     const std::int64_t heads_a_pair = a.dims[1] / b.dims[1];
-    for_each(c.dims, [&](const Dims& at) {
+    for_each(c.dims, [&](const Dims& place) {
       for (std::int64_t k = 0; k < a.dims[3]; ++k) {
-        c.data[c.index(at)] +=
-            a({at[0], at[1], at[2], k}) * b({at[0], at[1] / heads_a_pair, k, at[3]});
+        c.data[c.index(place)] += a({place[0], place[1], place[2], k}) *
+                                  b({place[0], place[1] / heads_a_pair, k, place[3]});
       }
     });
     write(to, std::move(c));
@@ -219,19 +219,19 @@ class Execution {
     const Values x = read(operation.object(Attribute::kReductionOperationX));
     const Object& to = operation.object(Attribute::kReductionOperationY);
     const bool sum = operation.object(Attribute::kReductionOperationDescriptor)
-                         .one<Reduction>(Attribute::kReductionOperator) == Reduction::kSum;
+                         .entry<Reduction>(Attribute::kReductionOperator) == Reduction::kSum;
     Values y = shaped(to);
     std::ranges::fill(y.data, sum ? 0.0 : -HUGE_VAL);
-    for_each(x.dims, [&](const Dims& at) {
-      double& into = y.data[y.index(at)];
-      into = sum ? into + x(at) : std::max(into, x(at));
+    for_each(x.dims, [&](const Dims& place) {
+      double& into = y.data[y.index(place)];
+      into = sum ? into + x(place) : std::max(into, x(place));
     });
     write(to, std::move(y));
   }
 
   void pointwise(const Object& operation) {
     const Object& how = operation.object(Attribute::kPointwiseOperationDescriptor);
-    const auto mode = how.one<PointwiseMode>(Attribute::kPointwiseMode);
+    const auto mode = how.entry<PointwiseMode>(Attribute::kPointwiseMode);
     const Values x = read(operation.object(Attribute::kPointwiseOperationX));
     const Values b = operation.has(Attribute::kPointwiseOperationB)
                          ? read(operation.object(Attribute::kPointwiseOperationB))
@@ -241,36 +241,36 @@ class Execution {
                          : x;
     const Object& to = operation.object(Attribute::kPointwiseOperationY);
     Values y = shaped(to);
-    for_each(y.dims, [&](const Dims& at) {
-      double& value = y.data[y.index(at)];
+    for_each(y.dims, [&](const Dims& place) {
+      double& value = y.data[y.index(place)];
       switch (mode) {
         case PointwiseMode::kAdd:
-          value = x(at) + b(at);
+          value = x(place) + b(place);
           break;
         case PointwiseMode::kMultiply:
-          value = x(at) * b(at);
+          value = x(place) * b(place);
           break;
         case PointwiseMode::kDivide:
-          value = x(at) / b(at);
+          value = x(place) / b(place);
           break;
         case PointwiseMode::kSubtract:
-          value = x(at) - b(at);
+          value = x(place) - b(place);
           break;
         case PointwiseMode::kExp:
-          value = std::exp(x(at));
+          value = std::exp(x(place));
           break;
         case PointwiseMode::kLog:
-          value = std::log(x(at));
+          value = std::log(x(place));
           break;
         case PointwiseMode::kGreaterOrEqual:
-          value = x(at) >= b(at) ? 1.0 : 0.0;
+          value = x(place) >= b(place) ? 1.0 : 0.0;
           break;
         case PointwiseMode::kIndex:
           value = static_cast<double>(
-              at[static_cast<std::size_t>(how.one<std::int64_t>(Attribute::kPointwiseAxis))]);
+              place[static_cast<std::size_t>(how.entry<std::int64_t>(Attribute::kPointwiseAxis))]);
           break;
         case PointwiseMode::kSelect:
-          value = t(at) != 0.0 ? x(at) : b(at);
+          value = t(place) != 0.0 ? x(place) : b(place);
           break;
       }
     });
@@ -335,37 +335,37 @@ int cudnnBackendSetAttribute(void* descriptor, int attribute, int type, std::int
 }
 
 int cudnnBackendFinalize(void* descriptor) {
-  Object& one = object(descriptor);
-  if (one.type == DescriptorType::kOperationGraph &&
-      !one.has(Attribute::kOperationGraphOperations)) {
+  Object& entry = object(descriptor);
+  if (entry.type == DescriptorType::kOperationGraph &&
+      !entry.has(Attribute::kOperationGraphOperations)) {
     return refused("no operations", kBadParameter);
   }
-  if (one.type == DescriptorType::kExecutionPlan &&
-      one.object(Attribute::kPlanEngineConfig).engine < number("FAKE_CUDNN_REFUSALS", 0)) {
+  if (entry.type == DescriptorType::kExecutionPlan &&
+      entry.object(Attribute::kPlanEngineConfig).engine < number("FAKE_CUDNN_REFUSALS", 0)) {
     return refused(
         "{engine}\nWarning: X; Reason: this engine refuses\nWarning: X; Reason: finalize()\n",
         kNotSupported);
   }
-  one.finished = true;
+  entry.finished = true;
   return kSuccess;
 }
 
 int cudnnBackendGetAttribute(void* descriptor, int attribute, int /*type*/, std::int64_t wanted,
                              std::int64_t* count, void* values) {
-  const Object& one = object(descriptor);
+  const Object& entry = object(descriptor);
   if (static_cast<Attribute>(attribute) == Attribute::kPlanWorkspaceBytes) {
     *static_cast<std::int64_t*>(values) =
-        kWorkspace * (one.object(Attribute::kPlanEngineConfig).engine + 1);
+        kWorkspace * (entry.object(Attribute::kPlanEngineConfig).engine + 1);
     *count = 1;
     return kSuccess;
   }
   // So does NVIDIA's: it knows attention by all its operations.
-  const auto operations = one.object(Attribute::kHeuristicsOperationGraph)
+  const auto operations = entry.object(Attribute::kHeuristicsOperationGraph)
                               .all<const Object*>(Attribute::kOperationGraphOperations);
   if (std::ranges::none_of(operations, [](const Object* operation) {
         return operation->has(Attribute::kPointwiseOperationDescriptor) &&
                operation->object(Attribute::kPointwiseOperationDescriptor)
-                       .one<PointwiseMode>(Attribute::kPointwiseMode) == PointwiseMode::kLog;
+                       .entry<PointwiseMode>(Attribute::kPointwiseMode) == PointwiseMode::kLog;
       })) {
     *count = 0;
     return refused("not the pattern of attention", kSuccess);
@@ -373,14 +373,14 @@ int cudnnBackendGetAttribute(void* descriptor, int attribute, int /*type*/, std:
   *count = kEngines;
   for (int engine = 0; engine < std::min<std::int64_t>(wanted, kEngines); ++engine) {
     Object& into = *static_cast<Object**>(values)[engine];
-    into.graph = &one.object(Attribute::kHeuristicsOperationGraph);
+    into.graph = &entry.object(Attribute::kHeuristicsOperationGraph);
     into.engine = engine;
   }
   return kSuccess;
 }
 
 int cudnnBackendExecute(void* /*handle*/, void* plan, void* pack) {
-  if (stream == nullptr || object(pack).one<void*>(Attribute::kVariantPackWorkspace) == nullptr) {
+  if (stream == nullptr || object(pack).entry<void*>(Attribute::kVariantPackWorkspace) == nullptr) {
     return refused("no stream or no workspace", kBadParameter);
   }
   Execution execution(object(pack));
