@@ -29,6 +29,8 @@ struct Arch {
   std::string_view family{};
   std::string_view gpus{};
   std::size_t shared_bytes = 0;  // that a CTA may have
+  int registers = 0;             // of 32 bits, of an SM
+  int exponentials = 0;          // and other special functions, of an SM per clock cycle
   int wide_products = 0;  // multiply-adds of two-byte types of an SM per clock cycle; 0: not known
   bool overlaps = false;  // a grid may begin before the one that it depends on has ended
   bool e4m3 = false;      // matrix units multiply e4m3

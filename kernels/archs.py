@@ -44,6 +44,8 @@ class Arch:
     shared_kib: int  # shared memory that a CTA may have
     instructions: tuple[Instructions, ...]
     target: str = ""  # "sm_90a": what kernels may use all of it in; the emulator has those that are named
+    registers: int = 65536  # of 32 bits, of an SM
+    exponentials: int = 16  # and other special functions, of an SM per clock cycle
     wide_products: int = 0  # multiply-adds of two-byte types of an SM per clock cycle; 0: not known
     overlaps: bool = False  # a grid may begin before the one that it depends on has ended
     e4m3: bool = False  # matrix units multiply e4m3
@@ -90,8 +92,9 @@ def with_code(archs: tuple[Arch, ...]) -> tuple[Arch, ...]:
 def row_text(arch: Arch) -> str:
     return (
         f'    Arch{{.number = {arch.number}, .target = "{arch.target}", .family = "{arch.family}", .gpus = "{arch.gpus}",\n'
-        f"         .shared_bytes = std::size_t{{{arch.shared_kib}}} << 10, .wide_products = {arch.wide_products}, "
-        f".overlaps = {str(arch.overlaps).lower()},\n"
+        f"         .shared_bytes = std::size_t{{{arch.shared_kib}}} << 10, .registers = {arch.registers}, "
+        f".exponentials = {arch.exponentials},\n"
+        f"         .wide_products = {arch.wide_products}, .overlaps = {str(arch.overlaps).lower()},\n"
         f"         .e4m3 = {str(arch.e4m3).lower()}, .block_scales = {str(arch.block_scales).lower()}, "
         f".instructions = kInstructionsOf{arch.number}}},\n"
     )

@@ -17,9 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kExponentialsPerClock = 16;  // of an SM
-constexpr double kRegisters = 65536;          // of an SM
-constexpr double kSystemShared = 1024;        // that a CTA takes of shared memory for the system
+constexpr double kSystemShared = 1024;  // that a CTA takes of shared memory for the system
 
 /// Operations of an SM's matrix units in a clock, of operands of two bytes; 0: not known.
 double matrix_rate(int arch) {
@@ -140,7 +138,8 @@ Roofline roofline(const ProfileGate& demand, const Work& work, const Ceilings& c
   }
   return {.matrix = work.flops / (matrix * demand.matrix_rate),
           .special = kShown * demand.exponentials /
-                     (kExponentialsPerClock * device.sm_count * clock(device)),
+                     (gpu::arch_up_to(device.arch(), gpu::kArchs).exponentials * device.sm_count *
+                      clock(device)),
           .memory = demand.reads * work.bytes / ceilings.copy_bytes_per_second};
 }
 
@@ -168,9 +167,10 @@ std::vector<Gate> gates_of(const ProfileGate& demand, const Work& work, const Ce
   }
   const int ctas = demand.ctas_per_sm;
   const auto all = static_cast<double>(device.shared_bytes_per_block) + kSystemShared;
+  const double registers = gpu::arch_up_to(device.arch(), gpu::kArchs).registers;
   gates.push_back({"ctas_per_sm", true, double(ctas), demand.ctas_reason});
   gates.push_back({"registers", false,
-                   std::min(255.0, std::floor(kRegisters / (ctas * threads) / 8) * 8),
+                   std::min(255.0, std::floor(registers / (ctas * threads) / 8) * 8),
                    fmt::format("{} CTAs of {} threads share an SM's 65,536", ctas, threads)});
   gates.push_back({"shared_bytes", false, std::floor(all / ctas - kSystemShared),
                    fmt::format("{} CTAs share an SM's {:.0f} KiB", ctas, all / 1024)});
