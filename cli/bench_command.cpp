@@ -25,7 +25,7 @@
 #include "fovea/bench.hpp"
 #include "fovea/error.hpp"
 #include "gpu/device/device.hpp"
-#include "lab/measure/ceilings.hpp"
+#include "lab/measure/bench_cards.hpp"
 
 namespace fovea::cli {
 namespace {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <exception>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -24,6 +25,7 @@
 #include "cli/terminal.hpp"
 #include "fovea/error.hpp"
 #include "gpu/device/device.hpp"
+#include "kernels/archs.hpp"
 #include "lab/cards/card.hpp"
 #include "lab/evolve/candidate.hpp"
 #include "lab/evolve/children.hpp"
@@ -265,13 +267,16 @@ std::unique_ptr<lab::Proposer> proposer_of(const EvolveOptions& options, const S
   task["kind"] = "task";
   task["operation"] = subject.setting.card->operation;
   task["kernels"] = Json::parse(lab::to_json(subject.spaces));
-  task["limits"] = {{"threads_per_cta", 1024},
-                    {"registers_per_thread", 255},
-                    {"registers_per_sm", 65536},
-                    {"shared_bytes_per_cta", subject.info.shared_bytes_per_block},
-                    {"spill_bytes", 0}};
+  task["limits"] = {
+      {"threads_per_cta", 1024},
+      {"registers_per_thread", 255},
+      {"registers_per_sm", gpu::arch_up_to(subject.info.arch(), gpu::kArchs).registers},
+      {"shared_bytes_per_cta", subject.info.shared_bytes_per_block},
+      {"spill_bytes", 0}};
   task["least_gain"] = lab::kLeastGain;
-  task["sources"] = lab::sources_of(subject.sources, subject.spaces);
+  std::vector<std::string> kernels;
+  std::ranges::transform(subject.spaces, std::back_inserter(kernels), &lab::TuningSpace::kernel);
+  task["sources"] = subject.sources.files_of(kernels);
   return std::make_unique<lab::ProgramProposer>(
       lab::ProgramProposer::Setup{.command = options.proposer,
                                   .task = std::move(task),
@@ -302,7 +307,7 @@ int run_evolve(const EvolveOptions& options) {
   std::string folder = options.sources;
   if (!best.files.empty()) {
     folder = options.ledger + ".best";
-    lab::write_sources(subject.sources, best.files, folder);
+    subject.sources.with_files(best.files).write(folder);
   }
   const std::string command = command_of(best, question, subject.sources, folder);
   if (options.json.leaves_text()) {

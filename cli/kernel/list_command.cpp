@@ -12,7 +12,6 @@
 #include "cli/kernel/options.hpp"
 #include "cli/options.hpp"
 #include "lab/cards/card.hpp"
-#include "lab/cards/card_json.hpp"
 
 namespace fovea::cli::kernel {
 namespace {

@@ -71,7 +71,7 @@ nlohmann::ordered_json counts_of(const lab::Card& card, const lab::Case& workloa
   const auto units =
       lab::count_units(card, lab::work_of(*workload, kernel, rates.sms), kernel, rates.arch);
   nlohmann::ordered_json counts;
-  for (const auto& [member_name, member] : lab::count_members()) {
+  for (const auto& [member_name, member] : lab::kCountMembers) {
     counts[std::string(member_name)] = {units[0].*member, units[1].*member};
   }
   return {{"card", card.name},

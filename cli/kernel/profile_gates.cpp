@@ -27,7 +27,7 @@
 #include "gpu/device/device.hpp"
 #include "io/atomic_file.hpp"
 #include "lab/cards/card.hpp"
-#include "lab/measure/ceilings.hpp"
+#include "lab/measure/bench_cards.hpp"
 #include "lab/profile/gates.hpp"
 #include "lab/profile/profile.hpp"
 #include "lab/system/nvml.hpp"

@@ -107,12 +107,10 @@ int run_sass(const SassOptions& options) {
     std::cout << std::flush;
   };
   if (!options.sources.empty()) {
-    lab::check_machine_code_by_line(lab::find_cards({}), images,
-                                    lab::KernelSources::from_folder(options.sources), report);
-  } else if (options.regions) {
-    lab::check_machine_code_by_line(lab::find_cards({}), images, report);
+    lab::check_machine_code(lab::find_cards({}), images,
+                            lab::KernelSources::from_folder(options.sources), report);
   } else {
-    lab::check_machine_code(lab::find_cards({}), images, report);
+    lab::check_machine_code(lab::find_cards({}), images, options.regions, report);
   }
   if (options.json.leaves_text()) {
     std::cout << fmt::format("{}/{} have all required instructions and no forbidden ones\n",

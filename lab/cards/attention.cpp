@@ -103,10 +103,6 @@ std::vector<KernelLimits> limits_of(DType type) {
 }
 
 constexpr double kReach = 0.7;  // softmax stands between two products, and tiles have edges
-/// The share of the matrix rate that mma.sync reaches on an H200: its operands come through
-/// registers.
-constexpr double kMmaSyncRate = 0.62;
-
 /// A level on a problem that fills the GPU.
 ProfileGate filled_gate(const char* level, const ops::AttentionProblem& problem) {
   ProfileGate gate{.level = level,
@@ -195,10 +191,9 @@ Case attention_with(ops::AttentionProblem problem, bool packed, ProblemFields& f
   require_size("queries", problem.batch * problem.heads, problem.queries * problem.head_dim);
   require_size("keys", problem.batch * problem.key_heads(), problem.keys * problem.head_dim);
   packed = packed && problem.queries == problem.keys && problem.key_heads() == problem.heads;
-  Case card_case = attention_case(
-      problem, {.layout = packed ? AttentionLayout::kPacked : AttentionLayout::kSeparate});
-  card_case.mutants = problem.keys >= 64 && problem.queries >= 16;
-  return card_case;
+  return attention_case(problem,
+                        {.layout = packed ? AttentionLayout::kPacked : AttentionLayout::kSeparate})
+      .used({.mutants = problem.keys >= 64 && problem.queries >= 16});
 }
 
 Card empty_card(const CardTitle& title) {
@@ -215,13 +210,12 @@ Card empty_card(const CardTitle& title) {
 void add(Card& card, const CardTitle& title, ops::AttentionProblem problem, AttentionLayout layout,
          bool bench) {
   problem.type = title.type;
-  Case card_case = attention_case(problem, {.layout = layout});
-  card_case.bench = bench;
-  card_case.small = !bench && problem.batch * problem.queries <= 1024;
   const bool gate = layout == AttentionLayout::kPacked ? problem.keys == 196
                                                        : problem.keys == 203 && problem.causal;
-  card_case.mutants = !bench && gate && problem.batch == 2;
-  card.cases.push_back(std::move(card_case));
+  card.cases.push_back(attention_case(problem, {.layout = layout})
+                           .used({.bench = bench,
+                                  .mutants = !bench && gate && problem.batch == 2,
+                                  .small = !bench && problem.batch * problem.queries <= 1024}));
 }
 
 /// What every level has to get right before it may stand in for torch's attention.

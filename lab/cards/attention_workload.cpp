@@ -370,8 +370,7 @@ std::vector<Mutant> AttentionWorkload::mutants() const {
     all.push_back({name, with_input(which, tensor)});
   };
   const auto mistaken = [&](const char* name, Mistake mistake) {
-    all.push_back(
-        {name, changed([=](AttentionWorkload& copy) { copy.mistake_ = mistake; }), false});
+    all.push_back(mutant_with(name, &AttentionWorkload::mistake_, mistake));
   };
   if (how_.layout == AttentionLayout::kPacked) {
     const std::int64_t width = problem_.heads * problem_.head_dim;
@@ -406,15 +405,13 @@ std::vector<Mutant> AttentionWorkload::mutants() const {
 }
 
 TorchTask AttentionWorkload::torch_task() const {
-  TorchTask task;
   if (problem_.varlen) {
-    task.why_not = "torch's attention takes sequences of one length";
-    return task;
+    return {.why_not = "torch's attention takes sequences of one length"};
   }
   if (how_.equal_keys) {
-    task.why_not = "its keys are all alike, and those of a task are drawn";
-    return task;
+    return {.why_not = "its keys are all alike, and those of a task are drawn"};
   }
+  TorchTask task;
   std::string call =
       fmt::format("F.scaled_dot_product_attention(q, k, v, scale={}", problem_.scale);
   if (problem_.causal && problem_.queries == problem_.keys) {

@@ -12,28 +12,43 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/archs.hpp"
 #include "lab/cards/problem_fields.hpp"
 #include "lab/cards/workload.hpp"
 
 namespace fovea::lab {
 
-/// A problem size that matters, and what for.
-struct Case {
-  std::string name;  // "m232064"
-  /// `seed` draws other inputs of the same problem.
-  std::function<std::unique_ptr<Workload>(std::uint64_t seed)> make;
+/// What a case is for.
+struct CaseUse {
   bool check = true;     // part of `check`
   bool bench = false;    // part of `bench`
   bool mutants = false;  // check also runs its mutants; at least one case of a card does
   bool small = false;    // quick enough under compute-sanitizer, which slows kernels a hundredfold
 };
 
+/// A problem size that matters, and what for.
+struct Case : CaseUse {
+  std::string name;  // "m232064"
+  /// `seed` draws other inputs of the same problem.
+  std::function<std::unique_ptr<Workload>(std::uint64_t seed)> make;
+
+  /// The same problem for another use.
+  [[nodiscard]] Case used(const CaseUse& use) const {
+    Case other = *this;
+    static_cast<CaseUse&>(other) = use;
+    return other;
+  }
+};
+
 /// The case of the workload W that these arguments and the seed make.
 template <typename W, typename... Arguments>
 [[nodiscard]] Case case_of(const std::string& name, const Arguments&... arguments) {
-  return {.name = name, .make = [arguments...](std::uint64_t seed) {
-            return std::make_unique<W>(arguments..., seed);
-          }};
+  Case made;
+  made.name = name;
+  made.make = [arguments...](std::uint64_t seed) {
+    return std::make_unique<W>(arguments..., seed);
+  };
+  return made;
 }
 
 using ops::reference::Tolerance;
@@ -67,10 +82,11 @@ struct RegionLimits {
 /// Limits of the compiled kernels that a card is responsible for. Spills, stack and local memory
 /// are never allowed.
 struct KernelLimits {
-  std::string kernel;                     // name of a KernelImage, or its beginning and a '*'
-  int arch = 0;                           // only images of this architecture; 0: all
-  int registers = 255;                    // a thread, at launch
-  int shared_bytes = 232448;              // a block, static: the dynamic part is the launcher's
+  std::string kernel;   // name of a KernelImage, or its beginning and a '*'
+  int arch = 0;         // only images of this architecture; 0: all
+  int registers = 255;  // a thread, at launch
+  /// A block's static bytes: the dynamic part is the launcher's.
+  int shared_bytes = static_cast<int>(gpu::arch_up_to(gpu::kDefaultArch, gpu::kArchs).shared_bytes);
   std::vector<std::string> sass_has{};    // beginnings of instructions that must occur: "QGMMA"
   std::vector<std::string> sass_lacks{};  // beside LDL and STL, which never may
   std::vector<Role> roles{};              // none: all warps do the same
@@ -107,6 +123,13 @@ inline constexpr double kProducerOccupancy = 0.67;
 /// The share of the waiting at barriers where warpgroups take turns.
 inline constexpr double kPingPongBarrierShare = 0.5;
 
+/// The share of the matrix rate that mma.sync reaches on an H200: its operands come through
+/// registers.
+inline constexpr double kMmaSyncRate = 0.62;
+
+/// Rows of cases that are timed: 1,184 images of 196 tokens.
+inline constexpr std::int64_t kTimedRows = 232064;
+
 /// The least speed of a card beside a peer.
 struct SpeedGate {
   std::string peer;          // its name, or the beginning of it: "cuDNN"
@@ -136,6 +159,9 @@ struct Card {
 /// All of them, in the order in which they are listed.
 [[nodiscard]] const std::vector<Card>& cards();
 
+/// The first architecture whose matrix units multiply numbers in blocks with a scale each.
+[[nodiscard]] int first_block_scaled_arch();
+
 /// The architectures that the card's kernels are compiled to machine code for, in order: {90, 100}.
 [[nodiscard]] std::vector<int> archs_of(const Card& card);
 
@@ -150,5 +176,11 @@ struct Card {
 
 /// Throws fovea::Error that names the levels there are, unless the card has this one.
 void require_level(const Card& card, std::string_view level);
+
+/// A card as JSON, all that somebody needs to know who is to write a better kernel for it:
+/// the operation, its problems, tolerances, limits, gates, tuning parameters and source files; with
+/// a device also the peers that this machine has. Without `problems` its cases are names alone: to
+/// say more of one its inputs are drawn, a second for a card of many cases.
+[[nodiscard]] std::string to_json(const Card& card, gpu::Device* device, bool problems);
 
 }  // namespace fovea::lab

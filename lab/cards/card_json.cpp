@@ -1,14 +1,11 @@
 // Gathers what the card, the workloads, the kernels and their sources say.
-#include "lab/cards/card_json.hpp"
-
 #include <algorithm>
-#include <regex>
-#include <set>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "gpu/device/kernel_image.hpp"
+#include "lab/cards/card.hpp"
 #include "lab/cards/workload.hpp"
 #include "lab/system/kernel_sources.hpp"
 
@@ -70,23 +67,9 @@ Json demands_of(const Card& card, std::string_view kernel, const ParameterValues
   return all;
 }
 
-/// Adds a file of the sources and all that it includes.
-void add_source(const std::string& path, std::set<std::string>& all) {
-  static const std::regex include("#include \"(kernels/[^\"]+)\"");
-  const auto& files = KernelSources::built_in().files();
-  const auto file = files.find(path);
-  if (file == files.end() || !all.insert(path).second) {
-    return;
-  }
-  for (auto found = std::sregex_iterator(file->second.begin(), file->second.end(), include);
-       found != std::sregex_iterator(); ++found) {
-    add_source((*found)[1].str(), all);
-  }
-}
-
 void add_kernels(const Card& card, Json& json) {
   const KernelSources& sources = KernelSources::built_in();
-  std::set<std::string> files;
+  std::vector<std::string> names;
   json["kernels"] = Json::array();
   json["parameters"] = Json::object();
   for (const gpu::KernelInfo& info : gpu::kKernels) {
@@ -95,24 +78,20 @@ void add_kernels(const Card& card, Json& json) {
       continue;
     }
     const KernelEntry& entry = sources.kernel(info.name);
-    Json values = Json::object();
-    for (const auto& [parameter, value] : entry.values) {
-      values[parameter] = value;
-    }
     for (const ParameterRange& range : sources.parameters(entry.family)) {
       json["parameters"][entry.family][range.name] = range.values;
     }
     json["kernels"].push_back({{"name", info.name},
                                {"source", "kernels/" + entry.source},
                                {"family", entry.family},
-                               {"values", std::move(values)},
+                               {"values", values_json(entry.values)},
                                {"regions", demands_of(card, info.name, entry.values)}});
-    add_source("kernels/" + entry.source, files);
-    for (const std::string& include : entry.includes) {
-      add_source("kernels/" + include, files);
-    }
+    names.emplace_back(info.name);
   }
-  json["sources"] = files;
+  json["sources"] = Json::array();
+  for (const auto& [path, text] : sources.files_of(names)) {
+    json["sources"].push_back(path);
+  }
 }
 
 Json peers_of(const Card& card, gpu::Device& device) {

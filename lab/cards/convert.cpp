@@ -40,9 +40,8 @@ class ConvertWorkload final : public OperatorWorkload<ConvertWorkload, ConvertPr
         {"neighbouring columns swapped", with_input(0, inputs_[0].neighbours_swapped())},
         {"rows one off", with_input(0, inputs_[0].rows_moved(1))}};
     if (problem_.output == DType::kF16 && problem_.input == DType::kF32) {
-      list.push_back({"the last bits of the fraction cut off",
-                      changed([](ConvertWorkload& copy) { copy.mistake_ = Mistake::kBf16; }),
-                      false});
+      list.push_back(mutant_with("the last bits of the fraction cut off",
+                                 &ConvertWorkload::mistake_, Mistake::kBf16));
     }
     return list;
   }
@@ -53,8 +52,6 @@ class ConvertWorkload final : public OperatorWorkload<ConvertWorkload, ConvertPr
                                problem_.output == DType::kF16 ? "float16" : "float32");
     return task;
   }
-  [[nodiscard]] double flops() const override { return 0.0; }
-  [[nodiscard]] DType operand_type() const override { return DType::kBF16; }
 
  private:
   enum class Mistake : std::uint8_t { kNone, kBf16 };
@@ -77,7 +74,7 @@ Card convert_card(std::string name, DType input, DType output) {
   Card card{.name = std::move(name),
             .operation = fmt::format("results of {} as {}", to_string(input), to_string(output)),
             .first_arch = 80};
-  const ConvertProblem timed{.rows = 232064, .width = 768, .input = input, .output = output};
+  const ConvertProblem timed{.rows = kTimedRows, .width = 768, .input = input, .output = output};
   const auto case_with = [](const ConvertProblem& problem) {
     return case_of<ConvertWorkload>(fmt::format("rows{}_width{}", problem.rows, problem.width),
                                     problem);
@@ -87,20 +84,14 @@ Card convert_card(std::string name, DType input, DType output) {
     fields.take("rows", problem.rows);
     fields.take("width", problem.width, {.greatest = 1 << 20, .step = 8});
     require_size("output", problem.rows, problem.width);
-    Case card_case = case_with(problem);
-    card_case.mutants = problem.rows > 1;
-    return card_case;
+    return case_with(problem).used({.mutants = problem.rows > 1});
   };
   for (const auto& [rows, width] :
        {std::pair<std::int64_t, std::int64_t>{1, 8}, {3, 768}, {729, 1152}, {65, 1000}}) {
-    Case card_case = case_with({.rows = rows, .width = width, .input = input, .output = output});
-    card_case.small = true;
-    card_case.mutants = rows == 3;
-    card.cases.push_back(std::move(card_case));
+    card.cases.push_back(case_with({.rows = rows, .width = width, .input = input, .output = output})
+                             .used({.mutants = rows == 3, .small = true}));
   }
-  Case card_case = case_with(timed);
-  card_case.bench = true;
-  card.cases.push_back(std::move(card_case));
+  card.cases.push_back(case_with(timed).used({.bench = true}));
   card.gates = {{.case_name = card.cases.back().name,
                  .ctas_per_sm = 8,
                  .ctas_reason =
@@ -108,8 +99,7 @@ Card convert_card(std::string name, DType input, DType output) {
                      "at the copy rate"}};
   card.tolerance = tolerance_of(output);
   if (output == DType::kF32) {  // which holds every bf16
-    card.tolerance.difference = 0.0;
-    card.tolerance.tile_difference = 0.0;
+    card.tolerance = {.difference = 0.0, .tile_difference = 0.0};
   }
   card.kernels = {{.kernel = card.name, .registers = 32, .shared_bytes = 0}};
   return card;
@@ -118,11 +108,9 @@ Card convert_card(std::string name, DType input, DType output) {
 }  // namespace
 
 std::vector<Card> convert_cards() {
-  std::vector<Card> cards;
-  cards.push_back(convert_card("convert_f16", DType::kBF16, DType::kF16));
-  cards.push_back(convert_card("convert_f32", DType::kBF16, DType::kF32));
-  cards.push_back(convert_card("convert_f32_f16", DType::kF32, DType::kF16));
-  return cards;
+  return {convert_card("convert_f16", DType::kBF16, DType::kF16),
+          convert_card("convert_f32", DType::kBF16, DType::kF32),
+          convert_card("convert_f32_f16", DType::kF32, DType::kF16)};
 }
 
 }  // namespace fovea::lab

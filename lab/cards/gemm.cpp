@@ -15,7 +15,6 @@ namespace {
 using gpu::GemmEpilogue;
 using gpu::GemmProblem;
 
-constexpr std::int64_t kRows = 232064;  // of the cases that are timed: 1184 images
 constexpr std::int64_t kTokens = 196;
 constexpr std::int64_t kWidth = 768;  // base-patch16-224
 constexpr std::int64_t kHidden = 3072;
@@ -34,10 +33,8 @@ std::vector<Case> odd_sizes(GemmProblem problem) {
   };
   std::vector<Case> cases;
   const auto add = [&](std::string_view suffix, bool mutants) {
-    Case card_case = gemm_case(problem, suffix);
-    card_case.small = problem.m * problem.n <= 196 * 768;
-    card_case.mutants = mutants;
-    cases.push_back(std::move(card_case));
+    cases.push_back(gemm_case(problem, suffix)
+                        .used({.mutants = mutants, .small = problem.m * problem.n <= 196 * 768}));
   };
   for (const Size size : {Size{1, 112, 16}, Size{77, 144, 48}, Size{196, 768, 768},
                           Size{729, 1152, 592}, Size{1001, 4304, 1152}, Size{256, 1152, 4304},
@@ -54,8 +51,7 @@ std::vector<Case> odd_sizes(GemmProblem problem) {
     images.tokens = 12;
     images.m = 16 * images.tokens;
     images.n = images.k = 768;
-    cases.push_back(gemm_case(images));
-    cases.back().small = true;
+    cases.push_back(gemm_case(images).used({.small = true}));
   }
   if (problem.a == DType::kE4M3 || problem.a == DType::kI8) {
     problem.m = 196;
@@ -218,16 +214,15 @@ Case gemm_with(GemmProblem problem, ProblemFields& fields) {
   }
   require_size("A", problem.m, problem.k);
   require_size("output", problem.m, problem.n);
-  Case card_case = gemm_case(problem);
-  card_case.mutants = problem.m >= 64 && problem.k >= 32 && problem.tokens != 1;
-  return card_case;
+  return gemm_case(problem).used(
+      {.mutants = problem.m >= 64 && problem.k >= 32 && problem.tokens != 1});
 }
 
 /// `bench` is the size that is timed, with the type and epilogue of all cases.
 Card gemm_card(std::string name, std::string operation, const GemmProblem& bench) {
   Card card{.name = std::move(name),
             .operation = std::move(operation),
-            .first_arch = bench.a == DType::kMXFP8 ? 100 : 90,
+            .first_arch = bench.a == DType::kMXFP8 ? first_block_scaled_arch() : 90,
             .cases = odd_sizes(bench),
             .tolerance = tolerance_of(bench.output),
             .problem = [bench](ProblemFields& fields) { return gemm_with(bench, fields); },
@@ -246,20 +241,18 @@ Card gemm_card(std::string name, std::string operation, const GemmProblem& bench
     card.emulated.emplace_back("m=376,n=320,k=48,tokens=4");
     card.emulated.emplace_back("m=752,n=272,k=48,tokens=8");
   }
-  Case timed = gemm_case(bench);
-  timed.bench = true;
-  card.gates = {{.case_name = timed.name,
+  card.cases.push_back(gemm_case(bench).used({.bench = true}));
+  card.gates = {{.case_name = card.cases.back().name,
                  .least_occupancy = kProducerOccupancy,
                  .most_barrier = kPingPongBarrierShare}};
-  card.cases.push_back(std::move(timed));
   return card;
 }
 
 }  // namespace
 
 std::vector<Card> gemm_cards() {
-  const GemmProblem e4m3{.m = kRows, .a = DType::kE4M3, .b = DType::kE4M3};
-  const GemmProblem bf16{.m = kRows};
+  const GemmProblem e4m3{.m = kTimedRows, .a = DType::kE4M3, .b = DType::kE4M3};
+  const GemmProblem bf16{.m = kTimedRows};
   const auto sized = [](GemmProblem problem, std::int64_t n, std::int64_t k,
                         GemmEpilogue epilogue) {
     problem.n = n;
@@ -317,7 +310,7 @@ std::vector<Card> gemm_cards() {
       sized(int8, kWidth, kHidden, GemmEpilogue::kResidual));
   add("gemm_fc2_bf16", "residual += bf16 x bf16 + bias",
       sized(bf16, kWidth, kHidden, GemmEpilogue::kResidual));
-  const GemmProblem mxfp8{.m = kRows, .a = DType::kMXFP8, .b = DType::kMXFP8};
+  const GemmProblem mxfp8{.m = kTimedRows, .a = DType::kMXFP8, .b = DType::kMXFP8};
   GemmProblem fc1_mxfp8 = sized(mxfp8, kHidden, kWidth, GemmEpilogue::kGelu);
   fc1_mxfp8.output = DType::kMXFP8;
   add("gemm_qkv_mxfp8", "mxfp8 x mxfp8 + bias -> bf16",

@@ -377,10 +377,8 @@ std::vector<Mutant> GemmWorkload::block_mutants() const {
   std::vector<Mutant> all;
   if (problem_.output == DType::kMXFP8) {
     for (const auto& [name, mistake] : kScaleMistakes) {
-      all.push_back(
-          {fmt::format("{}, of the result", name),
-           changed([which = mistake](GemmWorkload& copy) { copy.output_mistake_ = which; }),
-           false});
+      all.push_back(mutant_with(fmt::format("{}, of the result", name),
+                                &GemmWorkload::output_mistake_, mistake));
     }
   }
   const ops::BlockScales layout{problem_.m, problem_.k};
@@ -421,11 +419,10 @@ std::vector<Mutant> GemmWorkload::block_mutants() const {
 
 // Bias and norms are folded into the product as torch has them; a kernel may fold them otherwise.
 TorchTask GemmWorkload::torch_task() const {
-  TorchTask task;
   if (problem_.a == DType::kMXFP8 || problem_.output == DType::kMXFP8) {
-    task.why_not = "plain torch has no numbers with scales of blocks";
-    return task;
+    return {.why_not = "plain torch has no numbers with scales of blocks"};
   }
+  TorchTask task;
   std::string& lines = task.forward;
   const std::string bf16 = "torch.bfloat16";
   task.input(tensors_.a);

@@ -130,29 +130,24 @@ class NormWorkload final : public RowsWorkload<NormWorkload, ops::LayerNormProbl
         {"skip bias", with_input(kBias, inputs_[kBias].filled(0.0))},
         {"weight of the neighbouring column", with_input(kWeight, weight.neighbours_swapped())},
         {"rows one off", with_input(0, x().rows_moved(1))},
-        {"skip the mean", changed([](NormWorkload& copy) { copy.skip_mean_ = true; }), false}};
+        mutant_with("skip the mean", &NormWorkload::skip_mean_, true)};
     if (in_blocks()) {
       for (const auto& [name, mistake] : kScaleMistakes) {
-        all.push_back({std::string(name), changed([which = mistake](NormWorkload& copy) {
-                         copy.scale_mistake_ = which;
-                       }),
-                       false});
+        all.push_back(mutant_with(std::string(name), &NormWorkload::scale_mistake_, mistake));
       }
     }
     return all;
   }
   [[nodiscard]] TorchTask torch_task() const override {
+    if (in_blocks()) {
+      return {.why_not = "plain torch has no numbers with scales of blocks"};
+    }
     TorchTask task;
     task.input(x());
     task.weight(inputs_[kWeight], problem_.input);
     task.weight(inputs_[kBias], problem_.input);
     task.forward = fmt::format("y = F.layer_norm(x, ({},), self.weight, self.bias, {})\n",
                                problem_.width, problem_.eps);
-    if (in_blocks()) {
-      task.forward = "";
-      task.why_not = "plain torch has no numbers with scales of blocks";
-      return task;
-    }
     task.forward += problem_.row_scales
                         ? "scale = y.float().abs().amax(1, keepdim=True) / 127\n"
                           "return (y.float() / scale).round().to(torch.int8), scale"
@@ -201,12 +196,10 @@ class RowNormWorkload final : public RowsWorkload<RowNormWorkload, gpu::RowNormP
     norms<float>(tile, values);
   }
   [[nodiscard]] std::vector<Mutant> mutants() const override {
-    const auto mistaken = [this](Mistake mistake) {
-      return changed([=](RowNormWorkload& copy) { copy.mistake_ = mistake; });
-    };
-    return {{"rows one off", with_input(0, x().rows_moved(1))},
-            {"skip the mean", mistaken(Mistake::kNoMean), false},
-            {"divide by width - 1", mistaken(Mistake::kSampleVariance), false}};
+    return {
+        {"rows one off", with_input(0, x().rows_moved(1))},
+        mutant_with("skip the mean", &RowNormWorkload::mistake_, Mistake::kNoMean),
+        mutant_with("divide by width - 1", &RowNormWorkload::mistake_, Mistake::kSampleVariance)};
   }
   [[nodiscard]] TorchTask torch_task() const override {
     TorchTask task;
@@ -245,7 +238,6 @@ class RowNormWorkload final : public RowsWorkload<RowNormWorkload, gpu::RowNormP
   Mistake mistake_ = Mistake::kNone;
 };
 
-constexpr std::int64_t kTimedRows = 232064;  // 1184 images of 196 tokens
 constexpr std::int64_t kTimedWidth = 768;
 
 /// Small ones of widths on both sides of what a kernel's registers hold, of so400m and giant, of
@@ -264,11 +256,10 @@ std::vector<Case> norm_cases(Problem problem, std::int64_t rows_of_least_width) 
                                                                     {kTimedRows, kTimedWidth}}) {
     problem.rows = rows;
     problem.width = width;
-    Case card_case = case_of<Measured>(fmt::format("rows{}_width{}", rows, width), problem);
-    card_case.bench = rows == kTimedRows;
-    card_case.small = !card_case.bench;
-    card_case.mutants = rows == 197;
-    cases.push_back(std::move(card_case));
+    cases.push_back(case_of<Measured>(fmt::format("rows{}_width{}", rows, width), problem)
+                        .used({.bench = rows == kTimedRows,
+                               .mutants = rows == 197,
+                               .small = rows != kTimedRows}));
   }
   return cases;
 }
@@ -292,9 +283,7 @@ std::function<Case(ProblemFields&)> norm_with(Problem problem) {
     fields.take("rows", other.rows);
     fields.take("width", other.width, {.least = 8, .greatest = 2048, .step = 8});
     require_size("input", other.rows, other.width);
-    Case card_case = case_of<Measured>({}, other);
-    card_case.mutants = other.rows >= 16 && other.width >= 64;
-    return card_case;
+    return case_of<Measured>({}, other).used({.mutants = other.rows >= 16 && other.width >= 64});
   };
 }
 
@@ -303,7 +292,7 @@ Card norm_card(std::string name, std::string operation, const ops::LayerNormProb
   const bool in_blocks = problem.output == DType::kMXFP8;
   return {.name = std::move(name),
           .operation = std::move(operation),
-          .first_arch = in_blocks ? 100 : 80,
+          .first_arch = in_blocks ? first_block_scaled_arch() : 80,
           .cases = cases,
           .tolerance = tolerance_of(problem.output),
           .problem = norm_with<NormWorkload>(problem),
@@ -323,8 +312,7 @@ Card row_norm_card() {
   card.cases = norm_cases<RowNormWorkload>(gpu::RowNormProblem{}, 129);
   card.problem = norm_with<RowNormWorkload>(gpu::RowNormProblem{});
   card.gates = norm_gates(card.cases);
-  card.tolerance.difference = 1e-11;
-  card.tolerance.tile_difference = 1e-11;
+  card.tolerance = {.difference = 1e-11, .tile_difference = 1e-11};
   card.kernels = {
       {.kernel = "row_norm_*", .arch = 90, .registers = 128, .sass_has = {"LDG.E.128"}}};
   return card;
@@ -333,20 +321,18 @@ Card row_norm_card() {
 }  // namespace
 
 std::vector<Card> norm_cards() {
-  std::vector<Card> cards = {row_norm_card()};
   const auto problem = [](DType input, DType output) {
     return ops::LayerNormProblem{
         .input = input, .output = output, .row_scales = output == DType::kI8};
   };
-  cards.push_back(
-      norm_card("layer_norm", "LayerNorm, bf16 -> bf16", problem(DType::kBF16, DType::kBF16)));
-  cards.push_back(norm_card("layer_norm_i8", "LayerNorm, bf16 -> i8 with a scale per row",
-                            problem(DType::kBF16, DType::kI8)));
-  cards.push_back(norm_card("layer_norm_mxfp8", "LayerNorm, bf16 -> e4m3 with a scale per 32",
-                            problem(DType::kBF16, DType::kMXFP8)));
-  cards.push_back(
-      norm_card("layer_norm_f32", "LayerNorm, f32 -> bf16", problem(DType::kF32, DType::kBF16)));
-  return cards;
+  return {
+      row_norm_card(),
+      norm_card("layer_norm", "LayerNorm, bf16 -> bf16", problem(DType::kBF16, DType::kBF16)),
+      norm_card("layer_norm_i8", "LayerNorm, bf16 -> i8 with a scale per row",
+                problem(DType::kBF16, DType::kI8)),
+      norm_card("layer_norm_mxfp8", "LayerNorm, bf16 -> e4m3 with a scale per 32",
+                problem(DType::kBF16, DType::kMXFP8)),
+      norm_card("layer_norm_f32", "LayerNorm, f32 -> bf16", problem(DType::kF32, DType::kBF16))};
 }
 
 }  // namespace fovea::lab

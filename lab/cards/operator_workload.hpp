@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -39,6 +40,12 @@ class OperatorWorkload : public Workload {
     const auto copy = std::make_shared<Own>(static_cast<const Own&>(*this));
     change(*copy);
     return copy;
+  }
+  /// A mistake that no operand can cause: a copy in which the member has this value.
+  template <typename Value>
+  [[nodiscard]] Mutant mutant_with(std::string name, Value Own::* member,
+                                   std::type_identity_t<Value> value) const {
+    return {std::move(name), changed([=](Own& copy) { copy.*member = value; }), false};
   }
   /// A copy with another tensor in this place of the inputs.
   [[nodiscard]] std::shared_ptr<const Workload> with_input(std::size_t which,

@@ -70,7 +70,7 @@ class PixelsWorkload final : public OperatorWorkload<PixelsWorkload, PixelsProbl
   }
   [[nodiscard]] std::vector<Mutant> mutants() const override {
     return {{"neighbouring columns swapped", with_input(0, inputs_[0].neighbours_swapped())},
-            {"off by one", changed([](PixelsWorkload& copy) { copy.centre_ += 1.0; }), false}};
+            mutant_with("off by one", &PixelsWorkload::centre_, centre_ + 1.0)};
   }
   [[nodiscard]] TorchTask torch_task() const override {
     TorchTask task;
@@ -82,8 +82,6 @@ class PixelsWorkload final : public OperatorWorkload<PixelsWorkload, PixelsProbl
     return task;
   }
   [[nodiscard]] bool is_of_rows() const override { return true; }
-  [[nodiscard]] double flops() const override { return 0.0; }
-  [[nodiscard]] DType operand_type() const override { return DType::kBF16; }
 
  private:
   double centre_;  // taken from each pixel
@@ -107,28 +105,18 @@ Card pixels_card(std::string name, std::string operation, const std::vector<Pixe
                   {.least = problem.width, .greatest = 1 << 20, .step = 8});
     }
     require_size("output", problem.rows, std::max(problem.width, problem.stride));
-    Case card_case = case_with(problem);
-    card_case.mutants = problem.width > 1;
-    return card_case;
-  };
-  const auto add = [&card, &case_with](const PixelsProblem& problem, bool bench) {
-    Case card_case = case_with(problem);
-    card_case.bench = bench;
-    card_case.small = !bench;
-    card_case.mutants = !bench && problem.rows == 3;
-    card.cases.push_back(std::move(card_case));
+    return case_with(problem).used({.mutants = problem.width > 1});
   };
   for (const PixelsProblem& problem : checked) {
-    add(problem, false);
+    card.cases.push_back(case_with(problem).used({.mutants = problem.rows == 3, .small = true}));
   }
-  add(timed, true);
+  card.cases.push_back(case_with(timed).used({.bench = true}));
   card.gates = {{.case_name = card.cases.back().name,
                  .ctas_per_sm = 8,
                  .ctas_reason =
                      "2,048 threads, each with 16 bytes under way, hide a latency of 1 us "
                      "at the copy rate"}};
-  card.tolerance.difference = 0.0;
-  card.tolerance.tile_difference = 0.0;
+  card.tolerance = {.difference = 0.0, .tile_difference = 0.0};
   card.kernels = {{.kernel = card.name, .registers = 64, .shared_bytes = 0}};
   return card;
 }
@@ -142,15 +130,12 @@ std::vector<Card> pixels_cards() {
   const auto repeat = [](std::int64_t rows, std::int64_t width) {
     return PixelsProblem{.repeat = true, .rows = rows, .width = width};
   };
-  std::vector<Card> cards;
-  cards.push_back(pixels_card("pixels_widen", "u8 pixels less their centre, as bf16",
-                              {widen(1, 16, 16), widen(3, 768, 768), widen(729, 588, 592),
-                               widen(50, 3, 8), widen(13, 24, 32)},
-                              widen(232064, 768, 768)));
-  cards.push_back(pixels_card("pixels_repeat", "the position table under every image",
-                              {repeat(1, 8), repeat(3, 768), repeat(65, 1000)},
-                              repeat(1184, 196 * 768)));
-  return cards;
+  return {pixels_card("pixels_widen", "u8 pixels less their centre, as bf16",
+                      {widen(1, 16, 16), widen(3, 768, 768), widen(729, 588, 592), widen(50, 3, 8),
+                       widen(13, 24, 32)},
+                      widen(kTimedRows, 768, 768)),
+          pixels_card("pixels_repeat", "the position table under every image",
+                      {repeat(1, 8), repeat(3, 768), repeat(65, 1000)}, repeat(1184, 196 * 768))};
 }
 
 }  // namespace fovea::lab

@@ -191,7 +191,6 @@ class PoolWorkload final : public OperatorWorkload<PoolWorkload, ops::PoolProble
     return images * (4.0 * static_cast<double>(problem_.heads * problem_.tokens) * hidden +
                      4.0 * hidden * hidden + 4.0 * hidden * static_cast<double>(problem_.mlp));
   }
-  [[nodiscard]] DType operand_type() const override { return DType::kBF16; }
 
  private:
   enum class Defect : std::uint8_t {
@@ -326,15 +325,12 @@ std::vector<Card> pool_cards() {
        {Size{1, 196, 12, 768, 3072}, Size{3, 256, 16, 1152, 4304}, Size{5, 64, 16, 1536, 6144},
         Size{33, 49, 4, 256, 1024}, Size{290, 17, 4, 64, 128}, Size{270, 33, 6, 144, 208},
         Size{2, 20, 16, 1536, 128}}) {
-    Case card_case = pool_case(size);
-    card_case.small = size.hidden <= 768 || size.mlp <= 128;
-    card_case.mutants = size.images == 33;
-    card.cases.push_back(std::move(card_case));
+    card.cases.push_back(pool_case(size).used(
+        {.mutants = size.images == 33, .small = size.hidden <= 768 || size.mlp <= 128}));
   }
   for (const std::int64_t images : {std::int64_t{1}, std::int64_t{1024}}) {
-    Case timed = pool_case({images, 196, 12, 768, 3072});
-    timed.check = images > 1;  // one image is checked above
-    timed.bench = true;
+    Case timed = pool_case({images, 196, 12, 768, 3072})
+                     .used({.check = images > 1, .bench = true});  // one image is checked above
     if (images == 1) {
       timed.name += "_alone";
     }
@@ -352,15 +348,13 @@ std::vector<Card> pool_cards() {
       fail("the problem's {} heads do not divide its {} columns", size.heads, size.hidden);
     }
     require_size("tokens", size.images * size.tokens, size.hidden);
-    Case card_case = pool_case(size);
-    card_case.mutants = size.images >= 16 && size.tokens <= 64;  // one token of more does not show
-    return card_case;
+    // One token of more does not show.
+    return pool_case(size).used({.mutants = size.images >= 16 && size.tokens <= 64});
   };
   // The launches together read tokens for the scores, and again for what these weigh.
   card.gates = {{.case_name = card.cases.back().name, .reads = 2}};
   // Five tensors on the way are stored in bf16.
-  card.tolerance.difference = 5e-5;
-  card.tolerance.tile_difference = 5e-5;
+  card.tolerance = {.difference = 5e-5, .tile_difference = 5e-5};
   card.kernels = {{.kernel = "pool_scores_*", .sass_has = {"HMMA", "LDG.E.128", "MUFU.RSQ"}},
                   {.kernel = "pool_mean", .sass_has = {"HMMA", "LDGSTS", "MUFU.EX2"}},
                   {.kernel = "pool_linear_*", .sass_has = {"HMMA"}}};

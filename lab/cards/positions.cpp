@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "core/error.hpp"
 #include "fovea/preprocessing.hpp"
 #include "gpu/launch/pixels.hpp"
 #include "lab/cards/operator_workload.hpp"
@@ -82,13 +81,11 @@ class PositionsWorkload final : public OperatorWorkload<PositionsWorkload, Resiz
                            [](double value) { return double{rounded(DType::kBF16, value)}; });
   }
   [[nodiscard]] std::vector<Mutant> mutants() const override {
-    const auto mistaken = [this](Mistake mistake) {
-      return changed([=](PositionsWorkload& copy) { copy.mistake_ = mistake; });
-    };
+    constexpr auto kMember = &PositionsWorkload::mistake_;
     return {{"rows of the table one off", with_input(0, inputs_[0].rows_moved(1))},
-            {"height and width swapped", mistaken(Mistake::kSwapped), false},
-            {"the neighbouring patch", mistaken(Mistake::kNextPatch), false},
-            {"the nearest position", mistaken(Mistake::kNearest), false}};
+            mutant_with("height and width swapped", kMember, Mistake::kSwapped),
+            mutant_with("the neighbouring patch", kMember, Mistake::kNextPatch),
+            mutant_with("the nearest position", kMember, Mistake::kNearest)};
   }
   [[nodiscard]] TorchTask torch_task() const override {
     TorchTask task;
@@ -109,7 +106,6 @@ class PositionsWorkload final : public OperatorWorkload<PositionsWorkload, Resiz
     constexpr double kLeastCells = 4;  // of the table, for each patch
     return 2 * kLeastCells * static_cast<double>(problem_.rows() * problem_.width);
   }
-  [[nodiscard]] DType operand_type() const override { return DType::kBF16; }
 
  private:
   enum class Mistake : std::uint8_t { kNone, kSwapped, kNextPatch, kNearest };
@@ -183,14 +179,10 @@ std::vector<Card> positions_cards() {
   const std::vector<PatchGrid> odd{{7, 9}, {1, 1}, {1, 256}, {40, 2}, {16, 16}, {3, 5}};
   for (const ResizedTable& problem :
        {ResizedTable{odd, 16, 768}, ResizedTable{odd, 27, 1152}, ResizedTable{{{2, 3}}, 1, 8}}) {
-    Case card_case = case_with(problem);
-    card_case.small = true;
-    card_case.mutants = problem.side == 16;
-    card.cases.push_back(std::move(card_case));
+    card.cases.push_back(case_with(problem).used({.mutants = problem.side == 16, .small = true}));
   }
   const ResizedTable timed{photos(384), 16, 768};
-  card.cases.push_back(case_with(timed));
-  card.cases.back().bench = true;
+  card.cases.push_back(case_with(timed).used({.bench = true}));
   card.problem = [timed, case_with](ProblemFields& fields) {
     ResizedTable problem = timed;
     std::int64_t images = std::ssize(timed.grids);
@@ -199,9 +191,7 @@ std::vector<Card> positions_cards() {
     fields.take("width", problem.width, {.least = 8, .greatest = 4096, .step = 8});
     problem.grids = photos(images);
     require_size("output", problem.rows(), problem.width);
-    Case card_case = case_with(problem);
-    card_case.mutants = problem.side > 2;
-    return card_case;
+    return case_with(problem).used({.mutants = problem.side > 2});
   };
   card.gates = {{.case_name = card.cases.back().name,
                  .reason = "a patch reads four cells or more of the table, which lies in the L2 "

@@ -34,6 +34,10 @@ const std::vector<Card>& cards() {
   return all;
 }
 
+int first_block_scaled_arch() {
+  return std::ranges::find(gpu::kArchs, true, &gpu::Arch::block_scales)->number;
+}
+
 std::vector<int> archs_of(const Card& card) {
   std::set<int> archs;
   for (const gpu::KernelInfo& info : gpu::kKernels) {

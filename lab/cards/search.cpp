@@ -125,8 +125,7 @@ class BoundsWorkload final : public OperatorWorkload<BoundsWorkload, BoundsProbl
         {"codes one row off", with_input(kCodes, inputs_[kCodes].rows_moved(1))},
         {"terms one row off", with_input(kTerms, inputs_[kTerms].rows_moved(1))}};
     const auto add = [&](std::string name, BoundsMistake mistake) {
-      all.push_back({std::move(name),
-                     changed([=](BoundsWorkload& copy) { copy.mistake_ = mistake; }), false});
+      all.push_back(mutant_with(std::move(name), &BoundsWorkload::mistake_, mistake));
     };
     add("skip the shared direction", BoundsMistake::kNoAlong);
     add("skip the query's rest", BoundsMistake::kNoLength);
@@ -142,9 +141,7 @@ class BoundsWorkload final : public OperatorWorkload<BoundsWorkload, BoundsProbl
     return all;
   }
   [[nodiscard]] TorchTask torch_task() const override {
-    TorchTask task;
-    task.why_not = "torch has no product of 8-bit codes with these bounds";
-    return task;
+    return {.why_not = "torch has no product of 8-bit codes with these bounds"};
   }
   [[nodiscard]] double flops() const override {
     const std::int64_t rows =
@@ -310,11 +307,8 @@ class PickWorkload final : public OperatorWorkload<PickWorkload, gpu::PickProble
              changed([](PickWorkload& copy) { ++copy.problem_.skip; }), false}};
   }
   [[nodiscard]] TorchTask torch_task() const override {
-    TorchTask task;
-    task.why_not = "torch has no lists of different lengths";
-    return task;
+    return {.why_not = "torch has no lists of different lengths"};
   }
-  [[nodiscard]] double flops() const override { return 0.0; }
   [[nodiscard]] DType operand_type() const override { return DType::kF32; }
 
  private:
@@ -354,15 +348,11 @@ Card bounds_card(std::string name, std::string operation, const std::vector<Boun
     return case_of<BoundsWorkload>(title, problem);
   };
   for (const BoundsProblem& problem : checked) {
-    Case card_case = case_with(problem);
-    card_case.small = true;
-    card_case.mutants = problem.queries > 1 && problem.rows < 300;
-    card.cases.push_back(std::move(card_case));
+    card.cases.push_back(case_with(problem).used(
+        {.mutants = problem.queries > 1 && problem.rows < 300, .small = true}));
   }
   for (const BoundsProblem& problem : timed) {
-    Case card_case = case_with(problem);
-    card_case.bench = true;
-    card.cases.push_back(std::move(card_case));
+    card.cases.push_back(case_with(problem).used({.bench = true}));
   }
   card.problem = [first = timed.front(), case_with](ProblemFields& fields) {
     BoundsProblem problem = first;
@@ -375,8 +365,47 @@ Card bounds_card(std::string name, std::string operation, const std::vector<Boun
     require_size("codes", problem.rows, problem.stride);
     return case_with(problem);
   };
-  card.tolerance.difference = 1e-9;
-  card.tolerance.tile_difference = 1e-9;
+  card.tolerance = {.difference = 1e-9, .tile_difference = 1e-9};
+  return card;
+}
+
+Card pick_card() {
+  Card card{.name = "search_pick",
+            .operation = "which tiles may have rows of the best, by the tiles' bounds",
+            .first_arch = 80};
+  const auto pick_case = [](const gpu::PickProblem& problem) {
+    return case_of<PickWorkload>(
+        fmt::format("q{}_tiles{}_rank{}", problem.queries, problem.tiles, problem.rank), problem);
+  };
+  for (const gpu::PickProblem& problem :
+       {gpu::PickProblem{.tiles = 1, .queries = 1, .rank = 1, .skip = 0, .capacity = 8},
+        gpu::PickProblem{.tiles = 1500, .queries = 5, .rank = 9, .skip = 4, .capacity = 70},
+        gpu::PickProblem{.tiles = 40, .queries = 3, .rank = 50, .skip = 0, .capacity = 64}}) {
+    card.cases.push_back(
+        pick_case(problem).used({.mutants = problem.tiles == 1500, .small = true}));
+  }
+  gpu::PickProblem timed{.tiles = 156250, .rank = 10, .skip = 0, .capacity = 2048};
+  for (const std::int64_t queries : {1, 256}) {  // of which the second repeats the first's check
+    timed.queries = queries;
+    card.cases.push_back(pick_case(timed).used({.check = queries == 1, .bench = true}));
+  }
+  card.problem = [pick_case, timed](ProblemFields& fields) {
+    gpu::PickProblem problem = timed;
+    problem.queries = 1;
+    fields.take("tiles", problem.tiles);
+    fields.take("queries", problem.queries, {.greatest = 1024});
+    fields.take("rank", problem.rank);
+    require_size("best", 2 * problem.queries, problem.tiles);
+    return pick_case(problem);
+  };
+  card.tolerance = {.difference = 0.0, .tile_difference = 0.0};
+  card.gates = {
+      {.case_name = card.cases.back().name,
+       .reason = "a CTA reads its query's bounds five times, and meets at barriers between",
+       .reach = 0.1,
+       .least_occupancy = 0,
+       .most_barrier = 0.6}};
+  card.kernels = {{.kernel = "search_pick", .registers = 64, .shared_bytes = 0}};
   return card;
 }
 
@@ -423,48 +452,7 @@ std::vector<Card> search_cards() {
        .reach = 0.1,
        .ctas_per_sm = 2,
        .ctas_reason = "128 registers of a thread let two CTAs in"}};
-  Card pick{.name = "search_pick",
-            .operation = "which tiles may have rows of the best, by the tiles' bounds",
-            .first_arch = 80};
-  const auto pick_case = [](const gpu::PickProblem& problem) {
-    return case_of<PickWorkload>(
-        fmt::format("q{}_tiles{}_rank{}", problem.queries, problem.tiles, problem.rank), problem);
-  };
-  for (const gpu::PickProblem& problem :
-       {gpu::PickProblem{.tiles = 1, .queries = 1, .rank = 1, .skip = 0, .capacity = 8},
-        gpu::PickProblem{.tiles = 1500, .queries = 5, .rank = 9, .skip = 4, .capacity = 70},
-        gpu::PickProblem{.tiles = 40, .queries = 3, .rank = 50, .skip = 0, .capacity = 64}}) {
-    Case card_case = pick_case(problem);
-    card_case.small = true;
-    card_case.mutants = problem.tiles == 1500;
-    pick.cases.push_back(std::move(card_case));
-  }
-  for (const std::int64_t queries : {1, 256}) {
-    Case card_case =
-        pick_case({.tiles = 156250, .queries = queries, .rank = 10, .skip = 0, .capacity = 2048});
-    card_case.bench = true;
-    card_case.check = queries == 1;  // the same again
-    pick.cases.push_back(std::move(card_case));
-  }
-  pick.problem = [pick_case](ProblemFields& fields) {
-    gpu::PickProblem problem{
-        .tiles = 156250, .queries = 1, .rank = 10, .skip = 0, .capacity = 2048};
-    fields.take("tiles", problem.tiles);
-    fields.take("queries", problem.queries, {.greatest = 1024});
-    fields.take("rank", problem.rank);
-    require_size("best", 2 * problem.queries, problem.tiles);
-    return pick_case(problem);
-  };
-  pick.tolerance.difference = 0.0;
-  pick.tolerance.tile_difference = 0.0;
-  pick.gates = {
-      {.case_name = pick.cases.back().name,
-       .reason = "a CTA reads its query's bounds five times, and meets at barriers between",
-       .reach = 0.1,
-       .least_occupancy = 0,
-       .most_barrier = 0.6}};
-  pick.kernels = {{.kernel = "search_pick", .registers = 64, .shared_bytes = 0}};
-  cards.push_back(std::move(pick));
+  cards.push_back(pick_card());
   return cards;
 }
 

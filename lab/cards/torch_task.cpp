@@ -2,6 +2,8 @@
 #include "lab/cards/torch_task.hpp"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -77,25 +79,13 @@ void TorchTask::weight(const Tensor& tensor, DType type, std::vector<std::int64_
 }
 
 std::string_view torch_name(DType type) {
-  switch (type) {
-    case DType::kU8:
-      return "uint8";
-    case DType::kI8:
-      return "int8";
-    case DType::kE4M3:
-      return "float8_e4m3fn";
-    case DType::kMXFP8:
-      break;
-    case DType::kF16:
-      return "float16";
-    case DType::kBF16:
-      return "bfloat16";
-    case DType::kF32:
-      return "float32";
-    case DType::kF64:
-      return "float64";
+  constexpr std::array<std::string_view, std::size(kDTypes)> kNames = {
+      "uint8", "int8", "float8_e4m3fn", "", "float16", "bfloat16", "float32", "float64"};
+  const std::string_view name = kNames.at(static_cast<std::size_t>(type));
+  if (name.empty()) {
+    fail("torch has no type for tensors of {}", to_string(type));
   }
-  fail("torch has no type for tensors of {}", to_string(type));
+  return name;
 }
 
 std::string to_kernelbench(const Card& card, const Case& card_case) {

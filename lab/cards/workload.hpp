@@ -167,12 +167,12 @@ class Workload {
   /// Whether its work is of rows that are all alike, which its card's problems call `rows` and
   /// `width`.
   [[nodiscard]] virtual bool is_of_rows() const { return false; }
-  /// Arithmetic operations.
-  [[nodiscard]] virtual double flops() const = 0;
+  /// Arithmetic operations; none where elements are only moved, or converted.
+  [[nodiscard]] virtual double flops() const { return 0.0; }
   /// Bytes of all tensors: each input is read once, and the output written.
   [[nodiscard]] std::size_t bytes() const;
   /// Whether its arithmetic is in matrix units of one-byte or two-byte operands: which ceiling.
-  [[nodiscard]] virtual DType operand_type() const = 0;
+  [[nodiscard]] virtual DType operand_type() const { return DType::kBF16; }
 
   /// Peers that this machine has; `missing` says which it has not, and why.
   [[nodiscard]] virtual std::vector<Peer> peers(gpu::KernelCache& /*kernels*/,

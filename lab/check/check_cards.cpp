@@ -11,7 +11,6 @@
 
 #include "core/error.hpp"
 #include "gpu/device/kernel_image.hpp"
-#include "lab/check/overlap.hpp"
 
 namespace fovea::lab {
 namespace {
@@ -32,11 +31,12 @@ std::vector<std::string_view> kernels_of(std::span<const gpu::Launch> launches) 
   return names;
 }
 
-std::vector<TileValues> expected(const Workload& workload, std::size_t most_tiles,
-                                 std::uint64_t seed) {
-  const OutputSpec output = workload.output();
-  return expectations(workload, sample_tiles(output.rows, output.columns, most_tiles, seed));
-}
+/// What is checked at once.
+struct CheckSubject {
+  const Card& card;
+  const Case& card_case;
+  const Workload& workload;
+};
 
 class Checker {
  public:
@@ -60,21 +60,21 @@ class Checker {
     const std::unique_ptr<Workload> workload = card_case.make(now_.seed);
     if (const Support support = workload->can_run(device_.info()); !support) {
       if (device_.info().arch() >= card.first_arch && carries_kernels(card, device_.info())) {
-        add(card, card_case, *workload, "", Verdict{}, support.why);
+        add({card, card_case, *workload}, "", Verdict{}, support.why);
       }
       return;
     }
     const std::size_t tiles = card_case.mutants ? kFirstSeed.most_tiles : effort_.most_tiles;
-    run(card, card_case, *workload, expected(*workload, tiles, now_.seed));
+    run({card, card_case, *workload}, expectations(*workload, tiles, now_.seed));
   }
 
-  void run(const Card& card, const Case& card_case, const Workload& workload,
-           std::vector<TileValues> values) {
+  void run(const CheckSubject& subject, std::vector<TileValues> values) {
+    const Workload& workload = subject.workload;
     Placement placement(device_, workload, *stream_);
     for (const Plan& plan : plans_of(workload)) {
       begin_run(0);
-      const Verdict verdict =
-          run_and_judge(kernels_, workload, placement, plan, values, card.tolerance, *stream_);
+      const Verdict verdict = run_and_judge(kernels_, workload, placement, plan, values,
+                                            subject.card.tolerance, *stream_);
       const std::vector<gpu::Launch> launches =
           workload.launches(device_, placement.operands(), plan);
       std::string reason = verdict.reason;
@@ -94,12 +94,11 @@ class Checker {
       if (reason.empty() && options_.overlaps && options_.overlaps(kernels_of(launches))) {
         run_overlapping(kernels_, workload, placement.operands(), plan, *stream_);
       }
-      add(card, card_case, workload, lab::to_string(plan), verdict, reason, {},
-          kernels_of(launches));
+      add(subject, lab::to_string(plan), verdict, reason, {}, kernels_of(launches));
     }
-    if (card_case.mutants && !options_.small) {
-      run_mutants(card, card_case, workload, values);
-      run_poisoned(card, card_case, workload, values);
+    if (subject.card_case.mutants && !options_.small) {
+      run_mutants(subject, values);
+      run_poisoned(subject, values);
     }
   }
 
@@ -138,12 +137,11 @@ class Checker {
     return {};
   }
 
-  void run_mutants(const Card& card, const Case& card_case, const Workload& workload,
-                   std::span<const TileValues> right) {
+  void run_mutants(const CheckSubject& subject, std::span<const TileValues> right) {
     for (auto& [name, values] : spoiled(right)) {
-      add_mutant(card, card_case, workload, name, values);
+      add_mutant(subject, name, values);
     }
-    for (const Mutant& mutant : workload.mutants()) {
+    for (const Mutant& mutant : subject.workload.mutants()) {
       std::vector<TileValues> values(right.begin(), right.end());
       const std::optional<Plan> plan = first_plan(*mutant.workload);
       if (mutant.launchable && plan.has_value()) {
@@ -153,51 +151,48 @@ class Checker {
       } else {
         fill_emulated(*mutant.workload, values);
       }
-      add_mutant(card, card_case, workload, mutant.name, values);
+      add_mutant(subject, mutant.name, values);
     }
   }
 
-  void run_poisoned(const Card& card, const Case& card_case, const Workload& workload,
-                    std::span<const TileValues> right) {
-    const Poisoned poisoned = workload.poisoned();
+  void run_poisoned(const CheckSubject& subject, std::span<const TileValues> right) {
+    const Poisoned poisoned = subject.workload.poisoned();
     if (!poisoned.workload) {
       return;
     }
     const std::optional<Plan> plan = first_plan(*poisoned.workload);
     if (!plan.has_value()) {
-      add(card, card_case, workload, "NaN", Verdict{},
-          "no plan runs the case with a NaN among its inputs");
+      add(subject, "NaN", Verdict{}, "no plan runs the case with a NaN among its inputs");
       return;
     }
     Placement placement(device_, *poisoned.workload, *stream_);
     lab::run(kernels_, *poisoned.workload, placement.operands(), *plan, *stream_);
     std::vector<TileValues> values(right.begin(), right.end());
     placement.read(values, *stream_);
-    add(card, card_case, workload, fmt::format("NaN in row {}", poisoned.row), Verdict{},
+    add(subject, fmt::format("NaN in row {}", poisoned.row), Verdict{},
         wrong_nan(values, poisoned.row));
   }
 
-  void add_mutant(const Card& card, const Case& card_case, const Workload& workload,
-                  const std::string& name, std::span<const TileValues> values) {
-    const Verdict verdict = judge(values, card.tolerance);
-    add(card, card_case, workload, "mutant: " + name, verdict,
-        verdict.passes() ? "the gate let it pass" : "", verdict.reason);
+  void add_mutant(const CheckSubject& subject, const std::string& name,
+                  std::span<const TileValues> values) {
+    const Verdict verdict = judge(values, subject.card.tolerance);
+    add(subject, "mutant: " + name, verdict, verdict.passes() ? "the gate let it pass" : "",
+        verdict.reason);
   }
 
   /// `reason`: why it did not pass.
-  void add(const Card& card, const Case& card_case, const Workload& workload,
-           const std::string& what, const Verdict& verdict, const std::string& reason,
-           const std::string& note = {}, std::vector<std::string_view> kernels = {}) {
-    CheckResult result;
-    result.seed = now_.seed;
-    result.card = card.name;
-    result.case_name = card_case.name;
-    result.what = what;
-    result.description = workload.describe();
-    result.verdict = verdict;
-    result.passed = reason.empty();
-    result.reason = reason.empty() ? note : reason;
-    result.kernels = std::move(kernels);
+  void add(const CheckSubject& subject, const std::string& what, const Verdict& verdict,
+           const std::string& reason, const std::string& note = {},
+           std::vector<std::string_view> kernels = {}) {
+    const CheckResult result{.seed = now_.seed,
+                             .card = subject.card.name,
+                             .case_name = subject.card_case.name,
+                             .what = what,
+                             .description = subject.workload.describe(),
+                             .verdict = verdict,
+                             .passed = reason.empty(),
+                             .reason = reason.empty() ? note : reason,
+                             .kernels = std::move(kernels)};
     ++now_.checked;
     now_.failed += result.passed ? 0 : 1;
     report_(result);
@@ -302,7 +297,7 @@ PreparedInputs prepare(const Case& card_case, std::uint64_t seed, const gpu::Dev
   if (const Support support = workload->can_run(device); !support) {
     fail("{}: {}", card_case.name, support.why);
   }
-  std::vector<TileValues> values = expected(*workload, kFirstSeed.most_tiles, seed);
+  std::vector<TileValues> values = expectations(*workload, kFirstSeed.most_tiles, seed);
   return {.workload = std::move(workload), .values = std::move(values)};
 }
 
@@ -311,7 +306,7 @@ void check_case(gpu::KernelCache& kernels, const Card& card, const Case& card_ca
                 const std::function<void(const CheckResult&)>& report) {
   Checker checker(kernels, options, report, plans_of);
   checker.begin(0);
-  checker.run(card, card_case, *inputs.workload, inputs.values);
+  checker.run({card, card_case, *inputs.workload}, inputs.values);
 }
 
 int check(gpu::Device& device, std::span<const Card* const> cards, const CheckOptions& options,

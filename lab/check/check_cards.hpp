@@ -60,11 +60,11 @@ struct CheckResult {
   std::string card;
   std::string case_name;
   std::string what;  // the plan, "mutant: skip bias", or empty
-  std::string description;
-  Verdict verdict;
+  std::string description{};
+  Verdict verdict{};
   bool passed = false;
-  std::string reason;  // why not; for a mutant that was rejected, the gate's own words
-  std::vector<std::string_view> kernels;  // that it launched; of a mutant none is named
+  std::string reason{};  // why not; for a mutant that was rejected, the gate's own words
+  std::vector<std::string_view> kernels{};  // that it launched; of a mutant none is named
 };
 
 /// Whether this program has kernels of the card for the device; from the card's architecture on,
@@ -120,6 +120,13 @@ int check(gpu::Device& device, std::span<const Card* const> cards, const CheckOp
 /// Puts a workload's launches into the stream.
 void run(gpu::KernelCache& kernels, const Workload& workload, const Operands& operands,
          const Plan& plan, gpu::Stream& stream);
+
+/// Launches a workload's grids behind a grid that lets the next one start at once and keeps
+/// writing, unchanged, what the workload says is written just before; then behind themselves; and
+/// waits. What they read or write too early is what the emulator finds. Does nothing on
+/// architectures whose grids do not overlap. For emulated devices.
+void run_overlapping(gpu::KernelCache& kernels, const Workload& workload, const Operands& operands,
+                     const Plan& plan, gpu::Stream& stream);
 
 /// What the workload's smoke run gives, if it has one.
 [[nodiscard]] std::optional<SmokeFigure> run_smoke(gpu::KernelCache& kernels,

@@ -84,10 +84,16 @@ std::vector<TileValues> expectations(const Workload& workload, std::span<const T
     values_of_tile.unit = scales_of(workload, values_of_tile.tile);
     for (std::size_t i = 0; i < values_of_tile.unit.size(); ++i) {
       const double stored = values_of_tile.expected[i] / values_of_tile.unit[i] - spec.offset;
-      values_of_tile.unit[i] *= ops::reference::unit_in_last_place(spec.precision(), stored);
+      values_of_tile.unit[i] *= unit_in_last_place(spec.precision(), stored);
     }
   });
   return values;
+}
+
+std::vector<TileValues> expectations(const Workload& workload, std::size_t most_tiles,
+                                     std::uint64_t seed) {
+  const OutputSpec output = workload.output();
+  return expectations(workload, sample_tiles(output.rows, output.columns, most_tiles, seed));
 }
 
 void fill_emulated(const Workload& workload, std::span<TileValues> tiles) {

@@ -1,6 +1,4 @@
 // Grids that begin while the one before them still runs.
-#include "lab/check/overlap.hpp"
-
 #include <cstddef>
 #include <cstdint>
 #include <span>

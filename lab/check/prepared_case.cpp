@@ -8,7 +8,6 @@
 
 #include "core/error.hpp"
 #include "gpu/device/kernel_image.hpp"
-#include "lab/check/overlap.hpp"
 #include "lab/system/kernel_sources.hpp"
 
 namespace fovea::lab {

@@ -45,7 +45,7 @@ class PreparedCase {
   [[nodiscard]] const std::vector<std::string>& kernels() const { return names_; }
 
   void run(const Operands& operands, gpu::Stream& stream);
-  /// See lab/check/overlap.hpp.
+  /// Runs it behind grids that have not ended (lab/check/check_cards.hpp).
   void run_overlapping(const Operands& operands, gpu::Stream& stream);
   /// What its smoke run gives, if it has one.
   [[nodiscard]] std::optional<SmokeFigure> run_smoke(gpu::Stream& stream);

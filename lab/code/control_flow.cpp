@@ -6,6 +6,7 @@
 #include <cctype>
 #include <charconv>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "core/error.hpp"
@@ -32,10 +33,6 @@ std::optional<std::size_t> target_of_branch(const Instruction& branch) {
 /// The register of "B0, 0x3e0".
 std::string_view barrier_register(const Instruction& instruction) {
   return instruction.operands.substr(0, instruction.operands.find(','));
-}
-
-bool is_any_of(const Instruction& instruction, std::span<const std::string_view> names) {
-  return std::ranges::any_of(names, [&](std::string_view name) { return instruction.is(name); });
 }
 
 constexpr std::array<std::string_view, 6> kIndirect = {"BRX",  "JMX", "BRXU",
@@ -72,7 +69,7 @@ class FlowReader {
   explicit FlowReader(std::span<const Instruction> all) : all_(all) {
     Blocks starts(all.size());
     for (std::size_t i = 0; i < all.size(); ++i) {
-      if (is_any_of(all[i], kIndirect)) {
+      if (std::ranges::any_of(kIndirect, [&](auto name) { return all[i].is(name); })) {
         fail("{} at {:#x} leads to where a register says; such branches cannot be followed",
              all[i].name, all[i].address);
       }
@@ -197,12 +194,159 @@ class FlowReader {
   std::vector<std::size_t> block_of_;  // of each instruction
 };
 
-/// What follows from where a role's own instructions stand.
-struct RoleReach {
-  const Role* role = nullptr;
-  const Instruction* first = nullptr;  // of its own
-  Blocks leads;                        // blocks from which one of them is reached
-  Blocks follows;                      // blocks that are reached from one of them
+/// Tells which blocks are which role's, and what is wrong with them.
+class RoleFinder {
+ public:
+  RoleFinder(std::span<const Instruction> instructions, std::span<const BasicBlock> blocks)
+      : instructions_(instructions), blocks_(blocks), before_(blocks.size()) {
+    for (std::size_t block = 0; block < blocks.size(); ++block) {
+      next_.push_back(blocks[block].next);
+      for (const std::size_t following : next_[block]) {
+        before_[following].push_back(block);
+      }
+    }
+    entered_ = reached_from_entry();
+  }
+
+  [[nodiscard]] RoleParts find(std::span<const Role> roles) && {
+    for (const Role& role : roles) {
+      add_reach(role);
+    }
+    check_paths();
+    for (std::size_t block = 0; block < blocks_.size(); ++block) {
+      result_.parts.emplace_back(part_of(block));
+      check_instructions(block);
+    }
+    check_entries();
+    return std::move(result_);
+  }
+
+ private:
+  /// What follows from where a role's own instructions stand.
+  struct Reach {
+    const Role* role = nullptr;
+    const Instruction* first = nullptr;  // of its own
+    Blocks leads;                        // blocks from which one of them is reached
+    Blocks follows;                      // blocks that are reached from one of them
+  };
+
+  [[nodiscard]] std::span<const Instruction> instructions_of(std::size_t block) const {
+    return instructions_.subspan(blocks_[block].first, blocks_[block].last - blocks_[block].first);
+  }
+  /// The place within the kernel, which may lie behind others in the listing.
+  [[nodiscard]] std::size_t offset(const Instruction& instruction) const {
+    return instruction.address - instructions_.front().address;
+  }
+  [[nodiscard]] Blocks reached_from_entry() const {
+    Blocks reached(blocks_.size());
+    reached[0] = true;
+    follow(next_, reached);
+    return reached;
+  }
+
+  void add_reach(const Role& role) {
+    Reach reach{&role, nullptr, Blocks(blocks_.size()), {}};
+    for (std::size_t block = 0; block < blocks_.size(); ++block) {
+      for (const Instruction& instruction : instructions_of(block)) {
+        if (entered_[block] && instruction.is(role.instruction)) {
+          reach.first = reach.first == nullptr ? &instruction : reach.first;
+          reach.leads[block] = true;
+        }
+      }
+    }
+    if (reach.first == nullptr) {
+      result_.faults.push_back(fmt::format("the role '{}' has no {}", role.name, role.instruction));
+    }
+    reach.follows = reach.leads;
+    follow(before_, reach.leads);
+    follow(next_, reach.follows);
+    reaches_.push_back(std::move(reach));
+  }
+
+  void check_paths() {
+    for (const Reach& from : reaches_) {
+      for (const Reach& to : reaches_) {
+        for (std::size_t block = 0; block < blocks_.size() && &from != &to; ++block) {
+          if (from.follows[block] && to.leads[block]) {
+            result_.faults.push_back(fmt::format(
+                "a path leads from the {} ({} at {:#x}) to the {} ({} at {:#x}), by way of {:#x}",
+                from.role->name, from.first->name, offset(*from.first), to.role->name,
+                to.first->name, offset(*to.first), offset(instructions_of(block).front())));
+            break;
+          }
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] std::string_view part_of(std::size_t block) const {
+    if (!entered_[block]) {
+      const bool calls =
+          std::ranges::any_of(blocks_, [](const auto& caller) { return !caller.calls.empty(); });
+      return calls ? kFunctions : kPadding;
+    }
+    if (std::ranges::count_if(reaches_, [&](const Reach& r) { return r.leads[block]; }) > 1) {
+      return kPrologue;
+    }
+    if (std::ranges::count_if(reaches_, [&](const Reach& r) { return r.follows[block]; }) > 1) {
+      return kEpilogue;
+    }
+    const auto reach = std::ranges::find_if(
+        reaches_, [&](const Reach& r) { return r.leads[block] || r.follows[block]; });
+    return reach != reaches_.end() ? std::string_view(reach->role->name) : kIdle;
+  }
+
+  void check_instructions(std::size_t block) {
+    const std::string& part = result_.parts[block];
+    const bool is_role =
+        std::ranges::any_of(reaches_, [&](const Reach& r) { return r.role->name == part; });
+    for (const Instruction& instruction : instructions_of(block)) {
+      if (is_role && is_barrier_of_all(instruction) && instruction.is("BAR")) {
+        result_.faults.push_back(fmt::format(
+            "{} at {:#x}, of the {}, waits for all threads of the block, where the other "
+            "roles never come",
+            instruction.name, offset(instruction), part));
+      }
+      // Once roles have met again, they may not multiply, touch memory or reduce together.
+      if (part == kEpilogue && is_work(kind_of(instruction.name))) {
+        result_.faults.push_back(
+            fmt::format("{} at {:#x} is carried out by several roles, which only barriers may join",
+                        instruction.name, offset(instruction)));
+      }
+    }
+  }
+
+  /// Barriers stand between the first instruction and every role.
+  void check_entries() {
+    const auto has_barrier = [&](std::size_t block) {
+      return std::ranges::any_of(instructions_of(block), is_barrier_of_all);
+    };
+    for (std::size_t block = 0; block < blocks_.size(); ++block) {
+      if (has_barrier(block)) {
+        next_[block].clear();
+      }
+    }
+    const Blocks unsynchronised = reached_from_entry();
+    for (const Reach& reach : reaches_) {
+      for (std::size_t block = 0; block < blocks_.size(); ++block) {
+        if (unsynchronised[block] && result_.parts[block] == reach.role->name &&
+            !has_barrier(block)) {
+          result_.faults.push_back(
+              fmt::format("no barrier of all threads stands before the {} ({:#x})",
+                          reach.role->name, offset(instructions_of(block).front())));
+          break;
+        }
+      }
+    }
+  }
+
+  std::span<const Instruction> instructions_;
+  std::span<const BasicBlock> blocks_;
+  std::vector<std::vector<std::size_t>> next_;
+  std::vector<std::vector<std::size_t>> before_;
+  Blocks entered_;
+  std::vector<Reach> reaches_;
+  RoleParts result_;
 };
 
 }  // namespace
@@ -259,116 +403,10 @@ std::vector<BasicBlock> control_flow(std::span<const Instruction> instructions) 
 
 RoleParts find_roles(std::span<const Instruction> instructions, std::span<const BasicBlock> blocks,
                      std::span<const Role> roles) {
-  RoleParts result;
-  result.parts.resize(blocks.size());
   if (roles.empty() || blocks.empty()) {
-    return result;
+    return {.parts = std::vector<std::string>(blocks.size())};
   }
-  std::vector<std::vector<std::size_t>> next(blocks.size());
-  std::vector<std::vector<std::size_t>> before(blocks.size());
-  for (std::size_t block = 0; block < blocks.size(); ++block) {
-    next[block] = blocks[block].next;
-    for (const std::size_t following : next[block]) {
-      before[following].push_back(block);
-    }
-  }
-  Blocks entered(blocks.size());
-  entered[0] = true;
-  follow(next, entered);
-  // A kernel may lie behind others in the listing.
-  const auto offset = [&](const Instruction& offset) {
-    return offset.address - instructions.front().address;
-  };
-  const auto instructions_of = [&](std::size_t block) {
-    return instructions.subspan(blocks[block].first, blocks[block].last - blocks[block].first);
-  };
-
-  const bool calls = std::ranges::any_of(blocks, [](const auto& b) { return !b.calls.empty(); });
-
-  std::vector<RoleReach> reaches;
-  for (const Role& role : roles) {
-    RoleReach reach{&role, nullptr, Blocks(blocks.size()), {}};
-    for (std::size_t block = 0; block < blocks.size(); ++block) {
-      for (const Instruction& instruction : instructions_of(block)) {
-        if (entered[block] && instruction.is(role.instruction)) {
-          reach.first = reach.first == nullptr ? &instruction : reach.first;
-          reach.leads[block] = true;
-        }
-      }
-    }
-    if (reach.first == nullptr) {
-      result.faults.push_back(fmt::format("the role '{}' has no {}", role.name, role.instruction));
-    }
-    reach.follows = reach.leads;
-    follow(before, reach.leads);
-    follow(next, reach.follows);
-    reaches.push_back(std::move(reach));
-  }
-  for (const RoleReach& from : reaches) {
-    for (const RoleReach& to : reaches) {
-      for (std::size_t block = 0; block < blocks.size() && &from != &to; ++block) {
-        if (from.follows[block] && to.leads[block]) {
-          result.faults.push_back(fmt::format(
-              "a path leads from the {} ({} at {:#x}) to the {} ({} at {:#x}), by way of {:#x}",
-              from.role->name, from.first->name, offset(*from.first), to.role->name, to.first->name,
-              offset(*to.first), offset(instructions_of(block).front())));
-          break;
-        }
-      }
-    }
-  }
-
-  for (std::size_t block = 0; block < blocks.size(); ++block) {
-    const auto leads =
-        std::ranges::count_if(reaches, [&](const auto& r) { return r.leads[block]; });
-    const auto follows =
-        std::ranges::count_if(reaches, [&](const auto& r) { return r.follows[block]; });
-    const auto reach = std::ranges::find_if(
-        reaches, [&](const auto& r) { return r.leads[block] || r.follows[block]; });
-    result.parts[block] = !entered[block]          ? (calls ? kFunctions : kPadding)
-                          : leads > 1              ? kPrologue
-                          : follows > 1            ? kEpilogue
-                          : reach != reaches.end() ? std::string_view(reach->role->name)
-                                                   : kIdle;
-    const bool role = reach != reaches.end() && result.parts[block] == reach->role->name;
-    for (const Instruction& instruction : instructions_of(block)) {
-      if (role && is_barrier_of_all(instruction) && instruction.is("BAR")) {
-        result.faults.push_back(fmt::format(
-            "{} at {:#x}, of the {}, waits for all threads of the block, where the other "
-            "roles never come",
-            instruction.name, offset(instruction), reach->role->name));
-      }
-      // Once roles have met again, they may not multiply, touch memory or reduce together.
-      if (result.parts[block] == kEpilogue && is_work(kind_of(instruction.name))) {
-        result.faults.push_back(
-            fmt::format("{} at {:#x} is carried out by several roles, which only barriers may join",
-                        instruction.name, offset(instruction)));
-      }
-    }
-  }
-  // Barriers stand between the first instruction and every role.
-  Blocks unsynchronised(blocks.size());
-  const auto has_barrier = [&](std::size_t block) {
-    return std::ranges::any_of(instructions_of(block), is_barrier_of_all);
-  };
-  for (std::size_t block = 0; block < blocks.size(); ++block) {
-    if (has_barrier(block)) {
-      next[block].clear();
-    }
-  }
-  unsynchronised[0] = true;
-  follow(next, unsynchronised);
-  for (const RoleReach& reach : reaches) {
-    for (std::size_t block = 0; block < blocks.size(); ++block) {
-      if (unsynchronised[block] && result.parts[block] == reach.role->name && !has_barrier(block)) {
-        result.faults.push_back(
-            fmt::format("no barrier of all threads stands before the {} ({:#x})", reach.role->name,
-                        offset(instructions_of(block).front())));
-        break;
-      }
-    }
-  }
-  return result;
+  return RoleFinder(instructions, blocks).find(roles);
 }
 
 std::string to_dot(std::string_view kernel, std::span<const Instruction> instructions,

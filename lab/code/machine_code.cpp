@@ -121,10 +121,6 @@ std::string disassemble(const gpu::KernelImage& image, std::vector<std::string> 
       listing_of(disassemble(gpu::unpack(image), std::move(options), image.name), image.name));
 }
 
-std::string disassemble(const gpu::KernelImage& image) {
-  return disassemble(image, {"-c"});
-}
-
 std::vector<std::string> disassemble(std::span<const gpu::KernelImage* const> images) {
   if (images.empty()) {
     return {};

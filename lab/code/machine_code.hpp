@@ -21,11 +21,9 @@ namespace fovea::lab {
 [[nodiscard]] std::vector<std::string_view> split_listing(std::string_view listing,
                                                           std::span<const std::size_t> sizes);
 
-/// What nvdisasm prints of a kernel, labels included.
-[[nodiscard]] std::string disassemble(const gpu::KernelImage& image);
-/// The same with nvdisasm's own options, such as -gi for the lines of the sources.
+/// What nvdisasm prints of a kernel, labels included; -gi adds the lines of the sources.
 [[nodiscard]] std::string disassemble(const gpu::KernelImage& image,
-                                      std::vector<std::string> options);
+                                      std::vector<std::string> options = {"-c"});
 
 /// What nvdisasm prints of all kernels of a cubin; `what` names it in errors.
 [[nodiscard]] std::string disassemble(std::span<const std::byte> cubin,

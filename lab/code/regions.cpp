@@ -114,14 +114,19 @@ std::map<std::string, InstructionCounts> count_by_region(std::string_view listin
   return counts;
 }
 
+int count_of(const InstructionCounts& counts, std::string_view instruction) {
+  int sum = 0;
+  for (const auto& [name, count] : counts) {
+    sum += Instruction{.name = name}.is(instruction) ? count : 0;
+  }
+  return sum;
+}
+
 std::vector<std::string> check_demands(const RegionLimits& limits, const ParameterValues& values,
                                        const InstructionCounts& instructions) {
   std::vector<std::string> faults;
   for (const InstructionDemand& demand : limits.demands) {
-    int number = 0;
-    for (const auto& [name, count] : instructions) {
-      number += Instruction{.name = name}.is(demand.instruction) ? count : 0;
-    }
+    const int number = count_of(instructions, demand.instruction);
     const int wanted = demand.count(values);
     if (demand.exactly ? number != wanted : number > wanted) {
       faults.push_back(fmt::format("{}: {} {}, {} {}", limits.region, number, demand.instruction,

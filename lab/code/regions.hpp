@@ -29,6 +29,9 @@ using RegionLines = std::map<std::string, std::vector<LineRange>>;
 /// How often each instruction occurs, by its full name: "LDG.E.128".
 using InstructionCounts = std::map<std::string, int>;
 
+/// How often an instruction occurs in any form: "LDG" covers "LDG.E.128".
+[[nodiscard]] int count_of(const InstructionCounts& counts, std::string_view instruction);
+
 /// The instructions that were made from each region's lines or inlined into them, from what
 /// nvdisasm -gi printed. Empty when the listing has no lines.
 [[nodiscard]] std::map<std::string, InstructionCounts> count_by_region(std::string_view listing,

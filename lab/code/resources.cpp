@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <mutex>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -13,6 +12,7 @@
 #include "lab/code/control_flow.hpp"
 #include "lab/code/instruction_kinds.hpp"
 #include "lab/code/machine_code.hpp"
+#include "lab/system/in_order.hpp"
 
 namespace fovea::lab {
 namespace {
@@ -97,6 +97,46 @@ bool has_marked_regions(std::span<const Card* const> cards, const gpu::KernelIma
   return found;
 }
 
+/// Adds faults of the roles of the report's kernel, and of the regions that are roles, in a listing
+/// whose branches lead to addresses.
+void check_roles(std::span<const Card* const> cards, std::string_view listing,
+                 ImageReport& report) {
+  const std::vector<Role> roles = roles_of(cards, *report.image);
+  if (roles.empty()) {
+    return;
+  }
+  const std::vector<Instruction> instructions = read_instructions(listing);
+  std::vector<BasicBlock> blocks;
+  try {
+    blocks = control_flow(instructions);
+  } catch (const Error& error) {
+    report.faults.emplace_back(error.what());
+    return;
+  }
+  const RoleParts parts = find_roles(instructions, blocks, roles);
+  report.faults.insert(report.faults.end(), parts.faults.begin(), parts.faults.end());
+  for (std::size_t block = 0; block < blocks.size(); ++block) {
+    for (std::size_t i = blocks[block].first; i < blocks[block].last; ++i) {
+      ++report.regions[parts.parts[block]][std::string(instructions[i].name)];
+    }
+  }
+  check_limits(cards, report, [&](const std::string& region) {
+    return std::ranges::find(roles, region, &Role::name) != roles.end();
+  });
+}
+
+/// Adds faults of the regions of the sources; a region that these do not mark is one.
+void check_regions(std::span<const Card* const> cards,
+                   const std::map<std::string, InstructionCounts>& regions, ImageReport& report) {
+  report.regions.insert(regions.begin(), regions.end());
+  check_limits(cards, report, [&](const std::string& region) {
+    if (!report.regions.contains(region)) {
+      report.faults.push_back(fmt::format("the sources mark no region '{}'", region));
+    }
+    return regions.contains(region);
+  });
+}
+
 /// All that can be said of a kernel without the lines of its sources.
 void check_listing(std::span<const Card* const> cards, std::string_view listing,
                    ImageReport& report) {
@@ -131,22 +171,14 @@ void add_regions(std::span<const Card* const> cards, LinedKernel lined, ImageRep
   report.lined = std::make_shared<const LinedKernel>(std::move(lined));
 }
 
-/// Makes `count` lists of reports on all CPUs; tells them in order, while others are being made.
+/// Makes `count` lists of reports on all CPUs, which are told in order; machine code then may go.
 template <typename Make>
-void in_order(std::size_t count, Make make, const std::function<void(const ImageReport&)>& tell) {
-  std::vector<std::vector<ImageReport>> done(count);
-  std::size_t told = 0;
-  std::mutex mutex;
+void make_reports(std::size_t count, const Make& make,
+                  const std::function<void(const ImageReport&)>& tell) {
   ThreadPool pool(available_threads());
-  pool.parallel_for(count, [&](std::size_t index, int) {
-    std::vector<ImageReport> reports = make(index);
-    const std::lock_guard lock(mutex);
-    done[index] = std::move(reports);
-    for (; told < count && !done[told].empty(); ++told) {
-      std::ranges::for_each(done[told], tell);
-      done[told].clear();  // machine code may go
-    }
-  });
+  in_order(
+      pool, count, [&](std::size_t index, int) { return make(index); },
+      [&](const std::vector<ImageReport>& reports) { std::ranges::for_each(reports, tell); });
 }
 
 }  // namespace
@@ -189,15 +221,8 @@ std::vector<std::string> check_instructions(std::span<const Card* const> cards,
                                             const gpu::KernelImage& image,
                                             const InstructionCounts& instructions) {
   std::vector<std::string> faults;
-  const auto count = [&](std::string_view wanted) {
-    int sum = 0;
-    for (const auto& [name, number] : instructions) {
-      sum += Instruction{.name = name}.is(wanted) ? number : 0;
-    }
-    return sum;
-  };
   const auto must_lack = [&](std::string_view name) {
-    if (const int number = count(name); number > 0) {
+    if (const int number = count_of(instructions, name); number > 0) {
       faults.push_back(fmt::format("{} {}, none allowed", number, name));
     }
   };
@@ -214,58 +239,13 @@ std::vector<std::string> check_instructions(std::span<const Card* const> cards,
   for_limits(cards, image, [&](const KernelLimits& limits) {
     std::ranges::for_each(limits.sass_lacks, must_lack);
     for (const std::string& name : limits.sass_has) {
-      if (count(name) == 0) {
+      if (count_of(instructions, name) == 0) {
         faults.push_back(fmt::format("no {}", name));
       }
     }
   });
   keep_each_once(faults);
   return faults;
-}
-
-void check_roles(std::span<const Card* const> cards, std::string_view listing,
-                 ImageReport& report) {
-  const std::vector<Role> roles = roles_of(cards, *report.image);
-  if (roles.empty()) {
-    return;
-  }
-  const std::vector<Instruction> instructions = read_instructions(listing);
-  std::vector<BasicBlock> blocks;
-  try {
-    blocks = control_flow(instructions);
-  } catch (const Error& error) {
-    report.faults.emplace_back(error.what());
-    return;
-  }
-  const RoleParts parts = find_roles(instructions, blocks, roles);
-  report.faults.insert(report.faults.end(), parts.faults.begin(), parts.faults.end());
-  for (std::size_t block = 0; block < blocks.size(); ++block) {
-    for (std::size_t i = blocks[block].first; i < blocks[block].last; ++i) {
-      ++report.regions[parts.parts[block]][std::string(instructions[i].name)];
-    }
-  }
-  check_limits(cards, report, [&](const std::string& region) {
-    return std::ranges::find(roles, region, &Role::name) != roles.end();
-  });
-}
-
-void check_regions(std::span<const Card* const> cards,
-                   const std::map<std::string, InstructionCounts>& regions, ImageReport& report) {
-  report.regions.insert(regions.begin(), regions.end());
-  check_limits(cards, report, [&](const std::string& region) {
-    if (!report.regions.contains(region)) {
-      report.faults.push_back(fmt::format("the sources mark no region '{}'", region));
-    }
-    return regions.contains(region);
-  });
-}
-
-void check_machine_code(std::span<const Card* const> cards,
-                        std::span<const gpu::KernelImage> images,
-                        const std::function<void(const ImageReport&)>& report) {
-  const std::vector<std::vector<const gpu::KernelImage*>> runs =
-      runs_of(images, [](const auto&) { return true; });
-  in_order(runs.size(), [&](std::size_t index) { return check_run(cards, runs[index]); }, report);
 }
 
 std::string control_flow_graph(std::span<const Card* const> cards, const gpu::KernelImage& image) {
@@ -306,23 +286,26 @@ std::string to_json(const ImageReport& report) {
   return json.dump();
 }
 
-void check_machine_code_by_line(std::span<const Card* const> cards,
-                                std::span<const gpu::KernelImage> images,
-                                const std::function<void(const ImageReport&)>& report) {
+void check_machine_code(std::span<const Card* const> cards,
+                        std::span<const gpu::KernelImage> images, bool by_line,
+                        const std::function<void(const ImageReport&)>& report) {
   // Nothing is asked of the lines of the others, so they are not compiled for them.
+  const auto has_lines = [&](const gpu::KernelImage& image) {
+    return by_line && has_marked_regions(cards, image);
+  };
   std::vector<std::vector<const gpu::KernelImage*>> runs =
-      runs_of(images, [&](const auto& image) { return !has_marked_regions(cards, image); });
+      runs_of(images, [&](const auto& image) { return !has_lines(image); });
   const std::size_t plain = runs.size();
   std::map<const std::byte*, std::vector<const gpu::KernelImage*>> units;
   for (const gpu::KernelImage& image : images) {
-    if (has_marked_regions(cards, image)) {
+    if (has_lines(image)) {
       units[image.packed.data()].push_back(&image);
     }
   }
   for (auto& [code, unit] : units) {
     runs.push_back(std::move(unit));
   }
-  in_order(
+  make_reports(
       runs.size(),
       [&](std::size_t index) {
         std::vector<ImageReport> reports = check_run(cards, runs[index]);
@@ -337,11 +320,10 @@ void check_machine_code_by_line(std::span<const Card* const> cards,
       report);
 }
 
-void check_machine_code_by_line(std::span<const Card* const> cards,
-                                std::span<const gpu::KernelImage> images,
-                                const KernelSources& sources,
-                                const std::function<void(const ImageReport&)>& report) {
-  in_order(
+void check_machine_code(std::span<const Card* const> cards,
+                        std::span<const gpu::KernelImage> images, const KernelSources& sources,
+                        const std::function<void(const ImageReport&)>& report) {
+  make_reports(
       images.size(),
       [&](std::size_t index) {
         const auto lined = std::make_shared<const LinedKernel>(with_lines(images[index], sources));

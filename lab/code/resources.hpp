@@ -39,18 +39,16 @@ struct ImageReport {
                                                           const gpu::KernelImage& image,
                                                           const InstructionCounts& instructions);
 
-/// The same of its roles, and of the regions that are roles, in a listing whose branches lead to
-/// addresses. Adds to the report, whose image is known.
-void check_roles(std::span<const Card* const> cards, std::string_view listing, ImageReport& report);
-/// The same of the regions of the sources. A region that the sources do not mark is a fault.
-void check_regions(std::span<const Card* const> cards,
-                   const std::map<std::string, InstructionCounts>& regions, ImageReport& report);
-
 /// Disassembles the images, on all CPUs, and holds their instructions against the cards' demands.
 /// `report` is called for one image after the other, by architecture and then in their order, while
-/// others are still being read. Throws fovea::Error when nvdisasm is not on the PATH.
+/// others are still being read. `by_line`: also the regions of the sources, of kernels whose cards
+/// demand something of them. Throws fovea::Error when nvdisasm is not on the PATH.
 void check_machine_code(std::span<const Card* const> cards,
-                        std::span<const gpu::KernelImage> images,
+                        std::span<const gpu::KernelImage> images, bool by_line,
+                        const std::function<void(const ImageReport&)>& report);
+/// The same of what these sources give; one kernel takes seconds.
+void check_machine_code(std::span<const Card* const> cards,
+                        std::span<const gpu::KernelImage> images, const KernelSources& sources,
                         const std::function<void(const ImageReport&)>& report);
 
 /// The control flow of a kernel as a graph for dot, with its roles; what its cards say of roles.
@@ -58,15 +56,5 @@ void check_machine_code(std::span<const Card* const> cards,
                                              const gpu::KernelImage& image);
 
 [[nodiscard]] std::string to_json(const ImageReport& report);
-
-/// The same with the regions of the sources, of kernels whose cards demand something of them.
-void check_machine_code_by_line(std::span<const Card* const> cards,
-                                std::span<const gpu::KernelImage> images,
-                                const std::function<void(const ImageReport&)>& report);
-/// The same of what these sources give; one kernel takes seconds.
-void check_machine_code_by_line(std::span<const Card* const> cards,
-                                std::span<const gpu::KernelImage> images,
-                                const KernelSources& sources,
-                                const std::function<void(const ImageReport&)>& report);
 
 }  // namespace fovea::lab

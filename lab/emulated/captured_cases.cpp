@@ -1,9 +1,7 @@
 // Records of cases: what identifies them, and how near the emulator has to come.
 #include "lab/emulated/captured_cases.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <string_view>
 
 #include <fmt/format.h>
 
@@ -13,6 +11,7 @@
 #include "gpu/device/kernel_image.hpp"
 #include "gpu/emulated/emu_device.hpp"
 #include "lab/captures/hash.hpp"
+#include "lab/check/judge.hpp"
 
 namespace fovea::lab {
 namespace {
@@ -61,27 +60,6 @@ Identified identify(const Ran& ran, int arch) {
   return found;
 }
 
-/// The distance of neighbours near 1.
-double step_of(DType type) {
-  switch (type) {
-    case DType::kU8:
-    case DType::kI8:
-      return 0;  // steps are counted alone
-    case DType::kE4M3:
-    case DType::kMXFP8:
-      return 0x1p-3;
-    case DType::kF16:
-      return 0x1p-10;
-    case DType::kBF16:
-      return 0x1p-7;
-    case DType::kF32:
-      return 0x1p-23;
-    case DType::kF64:
-      return 0x1p-52;
-  }
-  fail("a type that there is not");
-}
-
 /// The root of the mean square of all numbers of an output.
 double magnitude_of(std::span<const std::byte> output, DType type) {
   double sum = 0;
@@ -107,9 +85,12 @@ std::string difference(const captures::Record& wanted, const Ran& ran, bool is_a
       const DType type = type_of_output(ran, k);
       // Where numbers are rounded on the way, two that are near each other can part there.
       const DType narrowest = k == 0 ? ran.workload.output().precision() : type;
+      // Steps of whole numbers are counted alone.
+      const bool is_whole = narrowest == DType::kU8 || narrowest == DType::kI8;
+      const double step = is_whole ? 0.0 : unit_in_last_place(narrowest, 1.0);
       tolerance = {.format = type,
                    .ulps = kMostUlps,
-                   .absolute = kMostUlps * step_of(narrowest) * magnitude_of(ran.outputs[k], type)};
+                   .absolute = kMostUlps * step * magnitude_of(ran.outputs[k], type)};
     }
     const std::string what = captures::difference(wanted.outputs[k], ran.outputs[k], tolerance);
     if (!what.empty()) {

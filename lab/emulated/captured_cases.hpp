@@ -7,7 +7,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <vector>
 
 #include "gpu/device/device.hpp"
 #include "lab/captures/results.hpp"

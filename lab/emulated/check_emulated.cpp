@@ -2,7 +2,6 @@
 #include "lab/emulated/check_emulated.hpp"
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -16,6 +15,7 @@
 #include "gpu/emulated/emu_device.hpp"
 #include "gpu/emulated/emu_orders.hpp"
 #include "lab/emulated/replay_case.hpp"
+#include "lab/system/in_order.hpp"
 
 namespace fovea::lab {
 namespace {
@@ -113,11 +113,7 @@ class Runner {
                          .card = job.card->name,
                          .case_name = job.card_case->name,
                          .what = job.plan ? to_string(*job.plan) : "",
-                         .description = {},
-                         .verdict = {},
-                         .passed = false,
-                         .reason = error.what(),
-                         .kernels = {}});
+                         .reason = error.what()});
       kernels_.reset();
       emulator_.reset();
     }
@@ -190,9 +186,6 @@ int check_emulated(std::span<const Card* const> cards, const EmulatedCheckOption
         "cases is small enough; --case names one",
         info.name);
   }
-  std::mutex mutex;
-  std::map<std::size_t, std::vector<CheckResult>> done;  // and not reported: an earlier one is not
-  std::size_t next = 0;
   int failed = 0;
   const int threads = options.gpu != nullptr ? 1 : available_threads();
   ThreadPool pool(std::min(threads, static_cast<int>(jobs.size())));
@@ -200,19 +193,19 @@ int check_emulated(std::span<const Card* const> cards, const EmulatedCheckOption
   for (int i = 0; i < pool.threads(); ++i) {
     runners.emplace_back(options);
   }
-  pool.parallel_for(jobs.size(), [&](std::size_t index, int worker) {
-    std::vector<CheckResult> results = runners[static_cast<std::size_t>(worker)].run(jobs[index]);
-    jobs[index].inputs.reset();
-    const std::lock_guard lock(mutex);
-    done.emplace(index, std::move(results));
-    for (; !done.empty() && done.begin()->first == next; ++next) {
-      const auto of_job = done.extract(done.begin());
-      for (const CheckResult& result : of_job.mapped()) {
-        failed += result.passed ? 0 : 1;
-        report(result);
-      }
-    }
-  });
+  in_order(
+      pool, jobs.size(),
+      [&](std::size_t index, int worker) {
+        auto results = runners[static_cast<std::size_t>(worker)].run(jobs[index]);
+        jobs[index].inputs.reset();
+        return results;
+      },
+      [&](const std::vector<CheckResult>& results) {
+        for (const CheckResult& result : results) {
+          failed += result.passed ? 0 : 1;
+          report(result);
+        }
+      });
   return failed;
 }
 

@@ -6,7 +6,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "gpu/device/device.hpp"
 #include "kernels/archs.hpp"

@@ -51,11 +51,8 @@ class Replayer {
         card_(card),
         prepared_(device, spec),
         stream_(device.make_stream()),
-        placement_(device, prepared_.workload(), *stream_) {
-    const OutputSpec output = prepared_.workload().output();
-    values_ = expectations(prepared_.workload(),
-                           sample_tiles(output.rows, output.columns, kMostTiles, spec.seed));
-  }
+        placement_(device, prepared_.workload(), *stream_),
+        values_(expectations(prepared_.workload(), kMostTiles, spec.seed)) {}
 
   [[nodiscard]] const PreparedCase& prepared() const { return prepared_; }
 

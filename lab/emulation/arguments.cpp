@@ -5,7 +5,6 @@
 #include <array>
 #include <charconv>
 #include <iterator>
-#include <limits>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,34 +21,13 @@ constexpr std::uint64_t kMostOffset = std::uint64_t{1} << 40U;
 
 const std::vector<std::string> kOthers = {"bytes", "buffer", "tensor_map", "struct"};
 
-emu::TensorMapType map_type(ElementType type) {
-  switch (type) {
-    case ElementType::kU8:
-    case ElementType::kS8:
-    case ElementType::kE4M3:
-      return emu::TensorMapType::kU8;
-    case ElementType::kU16:
-    case ElementType::kS16:
-      return emu::TensorMapType::kU16;
-    case ElementType::kF16:
-      return emu::TensorMapType::kF16;
-    case ElementType::kBF16:
-      return emu::TensorMapType::kBF16;
-    case ElementType::kU32:
-      return emu::TensorMapType::kU32;
-    case ElementType::kS32:
-      return emu::TensorMapType::kS32;
-    case ElementType::kF32:
-      return emu::TensorMapType::kF32;
-    case ElementType::kU64:
-      return emu::TensorMapType::kU64;
-    case ElementType::kS64:
-      return emu::TensorMapType::kS64;
-    case ElementType::kF64:
-      break;
-  }
-  return emu::TensorMapType::kF64;
-}
+/// The tensor map's type of each element type, in their order.
+constexpr std::array kMapTypes = {
+    emu::TensorMapType::kU8,   emu::TensorMapType::kU8,  emu::TensorMapType::kU8,
+    emu::TensorMapType::kU16,  emu::TensorMapType::kU16, emu::TensorMapType::kF16,
+    emu::TensorMapType::kBF16, emu::TensorMapType::kU32, emu::TensorMapType::kS32,
+    emu::TensorMapType::kF32,  emu::TensorMapType::kU64, emu::TensorMapType::kS64,
+    emu::TensorMapType::kF64};
 
 ElementType type_in(const Field& field) {
   return *find_type(field.choice(type_names()));
@@ -84,7 +62,7 @@ TensorMapArgument read_tensor_map(const Field& field, const std::vector<Buffer>&
   const Buffer& buffer = buffers[map.address.buffer];
   const auto named = field.find("type");
   const ElementType type = named ? type_in(*named) : buffer.type;
-  map.desc.type = map_type(type);
+  map.desc.type = kMapTypes.at(static_cast<std::size_t>(type));
 
   std::vector<std::uint64_t> dims;
   if (const auto given = field.find("dims")) {

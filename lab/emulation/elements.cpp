@@ -43,6 +43,11 @@ const TypeFacts& facts(ElementType type) {
   return kTypes.at(static_cast<std::size_t>(type));
 }
 
+std::optional<ElementType> type_at(decltype(kTypes)::const_iterator found) {
+  return found == kTypes.end() ? std::nullopt
+                               : std::optional(static_cast<ElementType>(found - kTypes.begin()));
+}
+
 template <typename T>
 void store(T value, std::byte* to) {
   std::memcpy(to, &value, sizeof(T));
@@ -104,8 +109,7 @@ std::optional<ElementType> find_type(std::string_view name) {
   const auto found = std::ranges::find_if(kTypes, [&](const TypeFacts& type) {
     return name == type.name || (!name.empty() && name == type.bits_name);
   });
-  return found == kTypes.end() ? std::nullopt
-                               : std::optional(static_cast<ElementType>(found - kTypes.begin()));
+  return type_at(found);
 }
 
 std::vector<std::string> type_names() {
@@ -136,15 +140,8 @@ std::string_view npy_descr(ElementType type) {
 }
 
 std::optional<ElementType> type_of_npy(std::string_view descr) {
-  for (const ElementType type :
-       {ElementType::kU8, ElementType::kS8, ElementType::kU16, ElementType::kS16, ElementType::kF16,
-        ElementType::kU32, ElementType::kS32, ElementType::kF32, ElementType::kU64,
-        ElementType::kS64, ElementType::kF64}) {
-    if (descr == npy_descr(type)) {
-      return type;
-    }
-  }
-  return std::nullopt;
+  // The numbers of NumPy stand in the table before those that it has no name for.
+  return type_at(std::ranges::find(kTypes, descr, &TypeFacts::descr));
 }
 
 bool fits_npy(ElementType type, std::string_view descr) {

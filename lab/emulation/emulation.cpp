@@ -2,16 +2,21 @@
 #include "lab/emulation/emulation.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <cmath>
 #include <cstring>
+#include <limits>
+#include <mutex>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "core/error.hpp"
+#include "core/thread_pool.hpp"
 #include "fovea_emulator/error.hpp"
 #include "fovea_emulator/tensor_map.hpp"
-#include "lab/emulation/compare.hpp"
 
 namespace fovea::emulation {
 namespace {
@@ -32,7 +37,64 @@ std::optional<std::size_t> size_of(const Argument& argument) {
   return std::nullopt;
 }
 
+bool is_near(const Comparison& how, double is, double wanted) {
+  if (is == wanted || (std::isnan(is) && std::isnan(wanted))) {
+    return true;
+  }
+  return std::isfinite(wanted) &&
+         std::abs(is - wanted) <= how.absolute + how.relative * std::abs(wanted);
+}
+
+/// The index of an element in its shape: "[0, 3]".
+std::string index_text(std::size_t index, const Shape& shape) {
+  std::vector<std::size_t> at(shape.rank());
+  for (std::size_t axis = shape.rank(); axis-- > 0;) {
+    const auto size = static_cast<std::size_t>(shape[axis]);
+    at[axis] = index % size;
+    index /= size;
+  }
+  return fmt::format("[{}]", fmt::join(at, ", "));
+}
+
+/// Compares a buffer with what it should hold. Exactly: bit by bit. With a tolerance: the
+/// difference is at most `absolute` + `relative` times the wanted number's magnitude; infinities
+/// are equal to themselves, and NaN is near NaN alone.
+std::optional<Mismatch> compare(const Buffer& buffer, std::span<const std::byte> bytes) {
+  const Comparison& how = *buffer.compare;
+  const std::size_t size = size_of(buffer.type);
+  Mismatch mismatch{.buffer = buffer.name, .elements = bytes.size() / size};
+  for (std::size_t offset = 0; offset < bytes.size(); offset += size) {
+    const auto is_bits = bytes.subspan(offset, size);
+    if (std::ranges::equal(is_bits, std::span(how.wanted).subspan(offset, size))) {
+      continue;
+    }
+    const double is = get(buffer.type, is_bits.data());
+    const double wanted = get(buffer.type, &how.wanted[offset]);
+    if (!how.is_exact && is_near(how, is, wanted)) {
+      continue;
+    }
+    if (mismatch.wrong++ == 0) {
+      mismatch.index = index_text(offset / size, buffer.shape);
+      mismatch.is = text_of(buffer.type, is_bits.data());
+      mismatch.wanted = text_of(buffer.type, &how.wanted[offset]);
+    }
+    const double error = std::abs(is - wanted);
+    mismatch.largest_error = std::isnan(error) || std::isnan(mismatch.largest_error)
+                                 ? std::numeric_limits<double>::quiet_NaN()
+                                 : std::max(mismatch.largest_error, error);
+  }
+  return mismatch.wrong == 0 ? std::nullopt : std::optional(std::move(mismatch));
+}
+
 }  // namespace
+
+std::string Mismatch::text() const {
+  return fmt::format("buffer {}: {} of {} elements are wrong, the first at {}: {}, not {}{}",
+                     buffer, wrong, elements, index, is, wanted,
+                     std::isnan(largest_error)
+                         ? ""
+                         : fmt::format("; the largest difference is {:.6g}", largest_error));
+}
 
 Emulation::Emulation(const std::filesystem::path& ptx, LaunchFile file, const std::string& kernel)
     : module_(ptx, file.memory.left()), file_(std::move(file)) {
@@ -195,6 +257,44 @@ Outcome Emulation::run_one(const emu::RunOptions& options) const {
     }
   }
   return outcome;
+}
+
+ScheduleReport Emulation::run(const ScheduleOptions& options) const {
+  ScheduleReport report;
+  std::mutex mutex;
+  // The first that is not clean: of those before it each runs, so that it is the same one whatever
+  // the threads do.
+  std::atomic<std::size_t> first = options.count;
+  const auto take = [&](std::size_t index, Outcome outcome) {
+    const std::scoped_lock lock(mutex);
+    ++report.run;
+    report.steps += outcome.report.steps;
+    const bool is_clean = outcome.is_clean();
+    if (!is_clean && index < first) {
+      first = index;
+    }
+    if (index == first || (is_clean && index == 0 && report.found.empty())) {
+      report.shown = outcome;
+    }
+    if (!is_clean) {
+      outcome.written.clear();  // of what is shown alone
+      report.found.push_back(std::move(outcome));
+    }
+  };
+  ThreadPool pool(runs_at_a_time(options));
+  pool.parallel_for(options.count, [&](std::size_t index, int /*worker*/) {
+    if (index > first && !options.all) {
+      return;
+    }
+    emu::RunOptions run = options.run;
+    run.seed = options.first_seed + index;
+    take(index, run_one(run));
+  });
+  std::ranges::sort(report.found, {}, &Outcome::seed);
+  if (!options.all && !report.found.empty()) {
+    report.found.resize(1);
+  }
+  return report;
 }
 
 void Emulation::write(const Outcome& outcome) const {

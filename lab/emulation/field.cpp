@@ -30,10 +30,14 @@ void Field::fail(std::string_view message) const {
   fovea::fail("{}{}{}", path_, path_.empty() ? "" : ": ", message);
 }
 
-std::vector<std::string> Field::keys() const {
-  if (!value().is_object()) {
-    fail(fmt::format("an object is expected, not {}", shown(value())));
+void Field::expect(bool is_there, std::string_view what) const {
+  if (!is_there) {
+    fail(fmt::format("{} is expected, not {}", what, shown(value())));
   }
+}
+
+std::vector<std::string> Field::keys() const {
+  expect(value().is_object(), "an object");
   std::vector<std::string> keys;
   for (const auto& [key, value] : value().items()) {
     keys.push_back(key);
@@ -69,9 +73,7 @@ Field Field::at(std::string_view key) const {
 }
 
 std::vector<Field> Field::elements() const {
-  if (!value().is_array()) {
-    fail(fmt::format("an array is expected, not {}", shown(value())));
-  }
+  expect(value().is_array(), "an array");
   std::vector<Field> fields;
   for (std::size_t i = 0; i < value().size(); ++i) {
     fields.emplace_back(value()[i], fmt::format("{}[{}]", path_, i));
@@ -80,9 +82,7 @@ std::vector<Field> Field::elements() const {
 }
 
 const std::string& Field::text() const {
-  if (!value().is_string()) {
-    fail(fmt::format("a text is expected, not {}", shown(value())));
-  }
+  expect(value().is_string(), "a text");
   return value().get_ref<const std::string&>();
 }
 
@@ -95,16 +95,12 @@ const std::string& Field::choice(const std::vector<std::string>& words) const {
 }
 
 bool Field::flag() const {
-  if (!value().is_boolean()) {
-    fail(fmt::format("true or false is expected, not {}", shown(value())));
-  }
+  expect(value().is_boolean(), "true or false");
   return value().get<bool>();
 }
 
 double Field::number() const {
-  if (!value().is_number()) {
-    fail(fmt::format("a number is expected, not {}", shown(value())));
-  }
+  expect(value().is_number(), "a number");
   return value().get<double>();
 }
 

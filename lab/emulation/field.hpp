@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -43,6 +42,8 @@ class Field {
                                                   std::uint64_t least, std::uint64_t limit) const;
 
  private:
+  void expect(bool is_there, std::string_view what) const;
+
   std::reference_wrapper<const nlohmann::json> value_;
   std::string path_;
 };

@@ -1,8 +1,6 @@
 // What the emulator found, as JSON.
 #include "lab/emulation/report.hpp"
 
-#include <string>
-
 #include <nlohmann/json.hpp>
 
 namespace fovea::emulation {

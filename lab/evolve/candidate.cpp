@@ -5,15 +5,14 @@
 #include <array>
 #include <cmath>
 #include <memory>
-#include <span>
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
 #include "gpu/device/kernel_image.hpp"
+#include "kernels/archs.hpp"
 #include "lab/check/check_cards.hpp"
 #include "lab/check/placement.hpp"
 #include "lab/measure/rotation.hpp"
@@ -23,8 +22,6 @@ namespace fovea::lab {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr int kRegistersPerSm = 65536;
 
 /// A candidate did not pass.
 struct Refused {
@@ -79,24 +76,17 @@ void judge_resources(const gpu::KernelImage& image, const gpu::CtaSize& cta,
                        result.spill_bytes, image.stack_bytes));
   }
   // An SM hands out registers to its warps in groups of eight a thread.
-  if ((image.registers + 7) / 8 * 8 * cta.threads > kRegistersPerSm) {
+  const int registers = gpu::arch_up_to(device.arch(), gpu::kArchs).registers;
+  if ((image.registers + 7) / 8 * 8 * cta.threads > registers) {
     refuse(CandidateGate::kResources,
            fmt::format("{} registers of {} threads are more than the {} of an SM", image.registers,
-                       cta.threads, kRegistersPerSm));
+                       cta.threads, registers));
   }
   if (result.shared_bytes > device.shared_bytes_per_block) {
     refuse(CandidateGate::kResources,
            fmt::format("it takes {} bytes of shared memory, and a CTA has {}", result.shared_bytes,
                        device.shared_bytes_per_block));
   }
-}
-
-Json numbers(const ParameterValues& values) {
-  Json json = Json::object();
-  for (const auto& [name, value] : values) {
-    json[name] = value;
-  }
-  return json;
 }
 
 }  // namespace
@@ -117,12 +107,12 @@ gpu::KernelId kernel_named(std::string_view name) {
 
 gpu::DeviceInfo assumed_device() {
   return {.name = "NVIDIA H200",
-          .compute_major = 9,
-          .compute_minor = 0,
+          .compute_major = gpu::kDefaultArch / 10,
+          .compute_minor = gpu::kDefaultArch % 10,
           .sm_count = 132,
           .memory_bytes = std::size_t{139} << 30,
           .l2_bytes = std::size_t{60} << 20,
-          .shared_bytes_per_block = std::size_t{227} << 10,
+          .shared_bytes_per_block = gpu::arch_up_to(gpu::kDefaultArch, gpu::kArchs).shared_bytes,
           .clock_khz = 1980000,
           .driver_version = 13000};
 }
@@ -160,11 +150,8 @@ struct CandidateTrials::State {
         : stream(device.make_stream()),
           baseline(device),
           rotation(device, workload, *stream),
-          nvml(device.info().pci_bus_id) {
-      const OutputSpec output = workload.output();
-      values = expectations(workload,
-                            sample_tiles(output.rows, output.columns, kTilesBeforeTiming, seed));
-    }
+          values(expectations(workload, kTilesBeforeTiming, seed)),
+          nvml(device.info().pci_bus_id) {}
     std::unique_ptr<gpu::Stream> stream;
     gpu::KernelCache baseline;
     Rotation rotation;
@@ -403,8 +390,8 @@ std::string to_json(const CandidateResult& result) {
       {"untimed", skipped.value("time", Json(nullptr))},
       {"skipped", std::move(skipped)},
       {"kernel", result.kernel},
-      {"parameters", numbers(result.values)},
-      {"change", numbers(result.change)},
+      {"parameters", values_json(result.values)},
+      {"change", values_json(result.change)},
       {"changed_sources", result.sources},
       {"compiler", result.compiler},
       {"compile_seconds", if_compiled(result.compile_seconds)},
@@ -437,7 +424,7 @@ std::string to_json(const std::vector<TuningSpace>& spaces) {
     all.push_back({{"kernel", space.kernel},
                    {"plan", space.plan},
                    {"family", space.family},
-                   {"values", numbers(space.values)},
+                   {"values", values_json(space.values)},
                    {"parameters", std::move(ranges)}});
   }
   return all.dump(1);

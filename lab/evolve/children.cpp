@@ -4,20 +4,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <iterator>
-#include <map>
-#include <set>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include "core/error.hpp"
 #include "io/json.hpp"
+#include "lab/system/json_fields.hpp"
 
 namespace fovea::lab {
 namespace {
@@ -53,38 +48,6 @@ Said listen(const std::vector<std::string>& command, double most_seconds, StopFl
   }
   said.ending = child.why_silent();
   return said;
-}
-
-/// A folder that is removed with the object.
-class SourcesFolder {
- public:
-  SourcesFolder() {
-    path_ = (std::filesystem::temp_directory_path() / "fovea-sources-XXXXXX").string();
-    if (::mkdtemp(path_.data()) == nullptr) {
-      fail("{} cannot be made", path_);
-    }
-  }
-  ~SourcesFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  SourcesFolder(const SourcesFolder&) = delete;
-  SourcesFolder& operator=(const SourcesFolder&) = delete;
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-/// The files that a source includes, from its lines `#include "kernels/..."`.
-std::vector<std::string> includes_of(const std::string& text) {
-  static constexpr std::string_view kDirective = "#include \"";
-  std::vector<std::string> paths;
-  for (std::size_t begin = 0; (begin = text.find(kDirective, begin)) != std::string::npos;) {
-    begin += kDirective.size();
-    paths.push_back(text.substr(begin, text.find('"', begin) - begin));
-  }
-  return paths;
 }
 
 [[noreturn]] void refuse_answer(const std::string& why) {
@@ -159,16 +122,6 @@ int parent_in(const Json& answer, const Situation& situation) {
   return named->get<int>();
 }
 
-std::string text_or(const Json& json, const char* name, const std::string& otherwise) {
-  const auto found = json.find(name);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : otherwise;
-}
-
-double figure(const Json& json, const char* name) {
-  const auto found = json.find(name);
-  return found != json.end() && found->is_number() ? found->get<double>() : 0.0;
-}
-
 std::string line_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -176,7 +129,7 @@ std::string line_of(const Json& json) {
 /// A child that is asked about a variant; its sources, where they are others, live in `folder`.
 std::vector<std::string> command_about(const ChildEvaluator::Setup& setup, const char* command,
                                        const Variant& variant,
-                                       std::optional<SourcesFolder>& folder) {
+                                       std::optional<TemporaryFolder>& folder) {
   std::vector<std::string> words = {setup.program, "kernel", command};
   words.insert(words.end(), setup.question.begin(), setup.question.end());
   Json changes = Json::object();
@@ -188,10 +141,9 @@ std::vector<std::string> command_about(const ChildEvaluator::Setup& setup, const
   }
   words.insert(words.end(), {"--json", "--parameters", changes.dump()});
   if (!variant.files.empty()) {
-    folder.emplace();
-    write_sources(*setup.sources, variant.files, folder->path());
+    setup.sources->with_files(variant.files).write(folder.emplace().path());
   }
-  const std::string sources = folder.has_value() ? folder->path() : setup.folder;
+  const std::string sources = folder.has_value() ? folder->path().string() : setup.folder;
   if (!sources.empty()) {
     words.insert(words.end(), {"--sources", sources});
   }
@@ -207,20 +159,20 @@ std::optional<CandidateOutcome> outcome_from_try(const std::string& output) {
     return std::nullopt;
   }
   CandidateOutcome outcome{.valid = validity_from(*valid),
-                           .failed_at = text_or(json, "failed_at", ""),
-                           .why = text_or(json, "reason", "")};
-  outcome.seconds = figure(json, "seconds");
-  outcome.baseline_seconds = figure(json, "baseline_seconds");
+                           .failed_at = text_in(json, "failed_at"),
+                           .why = text_in(json, "reason")};
+  outcome.seconds = number_in(json, "seconds");
+  outcome.baseline_seconds = number_in(json, "baseline_seconds");
   if (outcome.seconds > 0 && outcome.baseline_seconds > 0) {
     outcome.speed_up = outcome.baseline_seconds / outcome.seconds;
-    outcome.spread = std::max(figure(json, "spread") / outcome.seconds,
-                              figure(json, "baseline_spread") / outcome.baseline_seconds);
+    outcome.spread = std::max(number_in(json, "spread") / outcome.seconds,
+                              number_in(json, "baseline_spread") / outcome.baseline_seconds);
   }
   return outcome;
 }
 
 CandidateOutcome ChildEvaluator::evaluate(const Variant& variant, std::uint64_t seed) {
-  std::optional<SourcesFolder> folder;
+  std::optional<TemporaryFolder> folder;
   std::vector<std::string> words = command_about(setup_, "try", variant, folder);
   // The child ends by itself, too: no kernel runs for ever when this program is killed.
   constexpr double kLonger = 5;
@@ -236,7 +188,7 @@ CandidateOutcome ChildEvaluator::evaluate(const Variant& variant, std::uint64_t 
 }
 
 std::vector<Hint> ChildEvaluator::findings(const Variant& variant, std::string& missing) {
-  std::optional<SourcesFolder> folder;
+  std::optional<TemporaryFolder> folder;
   std::vector<std::string> words = command_about(setup_, "profile", variant, folder);
   if (const TuningSpace& space = space_of(setup_.spaces, variant.kernel);
       space.kernel != setup_.spaces.front().kernel) {
@@ -265,7 +217,7 @@ Proposal proposal_from(const std::string& answer, const Situation& situation,
     const Json json = object_in(answer);
     const int parent = parent_in(json, situation);
     Variant variant = situation.trials[static_cast<std::size_t>(parent)].proposal.variant;
-    const std::string kernel = text_or(json, "kernel", variant.kernel);
+    const std::string kernel = text_in(json, "kernel", variant.kernel);
     if (std::ranges::find(situation.spaces, kernel, &TuningSpace::kernel) ==
         situation.spaces.end()) {
       refuse_answer(fmt::format("names a kernel '{}', which cannot run this case", kernel));
@@ -282,9 +234,9 @@ Proposal proposal_from(const std::string& answer, const Situation& situation,
     change_files(variant, json.value("files", Json::object()), sources);
     proposal.variant = std::move(variant);
     proposal.parents = {parent};
-    proposal.reason = text_or(json, "reason", "");
+    proposal.reason = text_in(json, "reason");
   } catch (const Error& error) {
-    proposal = {.variant = {}, .parents = {}, .reason = {}, .refused = error.what()};
+    proposal = {.refused = error.what()};
   }
   return proposal;
 }
@@ -329,7 +281,7 @@ std::optional<Proposal> ProgramProposer::propose(const Situation& situation) {
   }
   if (const Json json = io::try_parse_ordered_json(*answer);
       json.is_object() && json.value("stop", Json(false)) == Json(true)) {
-    why_none_ = "the proposer stopped: " + text_or(json, "reason", "it gave no reason");
+    why_none_ = "the proposer stopped: " + text_in(json, "reason", "it gave no reason");
     return std::nullopt;
   }
   return proposal_from(*answer, situation, *setup_.sources);
@@ -337,45 +289,7 @@ std::optional<Proposal> ProgramProposer::propose(const Situation& situation) {
 
 Proposal ProgramProposer::given_up(std::string why) {
   child_.reset();
-  return {.variant = {}, .parents = {}, .reason = {}, .refused = std::move(why)};
-}
-
-Json sources_of(const KernelSources& sources, std::span<const TuningSpace> spaces) {
-  std::vector<std::string> wanted;
-  for (const TuningSpace& space : spaces) {
-    const KernelEntry& entry = sources.kernel(space.kernel);
-    wanted.push_back("kernels/" + entry.source);
-    std::ranges::transform(entry.includes, std::back_inserter(wanted),
-                           [](const std::string& path) { return "kernels/" + path; });
-  }
-  std::map<std::string, std::string> found;
-  while (!wanted.empty()) {
-    const std::string path = std::move(wanted.back());
-    wanted.pop_back();
-    const auto file = sources.files().find(path);
-    if (file != sources.files().end() && found.emplace(*file).second) {
-      std::ranges::move(includes_of(file->second), std::back_inserter(wanted));
-    }
-  }
-  return found;
-}
-
-void write_sources(const KernelSources& sources, const std::map<std::string, std::string>& files,
-                   const std::string& folder) {
-  std::map<std::string, std::string> all = sources.files();
-  for (const auto& [path, content] : files) {
-    all[path] = content;
-  }
-  for (const auto& [path, content] : all) {
-    const std::filesystem::path file = std::filesystem::path(folder) / path;
-    std::filesystem::create_directories(file.parent_path());
-    std::ofstream out(file, std::ios::binary);
-    out << content;
-    out.close();
-    if (!out) {
-      fail("{} cannot be written", file.string());
-    }
-  }
+  return {.refused = std::move(why)};
 }
 
 }  // namespace fovea::lab

@@ -74,12 +74,4 @@ class ProgramProposer : public Proposer {
 /// The outcome in what a child printed; none when that is nothing of the kind.
 [[nodiscard]] std::optional<CandidateOutcome> outcome_from_try(const std::string& output);
 
-/// The texts of all files that these kernels are made of, by path.
-[[nodiscard]] nlohmann::ordered_json sources_of(const KernelSources& sources,
-                                                std::span<const TuningSpace> spaces);
-
-/// Puts the sources with `files` in place of theirs into a folder that `--sources` takes.
-void write_sources(const KernelSources& sources, const std::map<std::string, std::string>& files,
-                   const std::string& folder);
-
 }  // namespace fovea::lab

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "lab/system/json_fields.hpp"
 
 namespace fovea::lab {
 namespace {
@@ -18,16 +19,6 @@ using Json = nlohmann::ordered_json;
 
 Json measured(double value) {
   return value > 0 ? Json(value) : Json(nullptr);
-}
-
-double number_of(const Json& json, const char* name) {
-  const auto found = json.find(name);
-  return found != json.end() && found->is_number() ? found->get<double>() : 0.0;
-}
-
-std::string text_of(const Json& json, const char* name) {
-  const auto found = json.find(name);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 }  // namespace
@@ -65,14 +56,6 @@ std::string change_between(const Variant& from, const Variant& to) {
   const std::string files = to.files == from.files ? "" : "other sources";
   const std::string values = differences(to.values, from.values);
   return values + (values.empty() || files.empty() ? "" : ", ") + files;
-}
-
-nlohmann::ordered_json values_json(const ParameterValues& values) {
-  Json json = Json::object();
-  for (const auto& [name, value] : values) {
-    json[name] = value;
-  }
-  return json;
 }
 
 nlohmann::ordered_json to_json(const Candidate& trial, std::span<const Candidate> trials) {
@@ -129,13 +112,23 @@ std::optional<bool> validity_from(const nlohmann::ordered_json& json) {
   return json.is_null() ? std::nullopt : std::optional(json.get<bool>());
 }
 
+CandidateOutcome outcome_from(const nlohmann::ordered_json& json) {
+  return {.valid = validity_from(json.at("valid")),
+          .failed_at = text_in(json, "failed_at"),
+          .why = text_in(json, "why"),
+          .seconds = number_in(json, "seconds"),
+          .spread = number_in(json, "spread"),
+          .baseline_seconds = number_in(json, "baseline_seconds"),
+          .speed_up = number_in(json, "speed_up")};
+}
+
 Candidate trial_from(const nlohmann::ordered_json& json) {
   Candidate trial;
   trial.number = json.at("number").get<int>();
   trial.generation = json.at("generation").get<int>();
   trial.proposal.parents = json.at("parents").get<std::vector<int>>();
-  trial.proposal.reason = text_of(json, "reason");
-  trial.proposal.refused = text_of(json, "refused");
+  trial.proposal.reason = text_in(json, "reason");
+  trial.proposal.refused = text_in(json, "refused");
   Variant& variant = trial.proposal.variant;
   variant.kernel = json.at("kernel").get<std::string>();
   for (const auto& [name, value] : json.at("parameters").items()) {
@@ -144,17 +137,10 @@ Candidate trial_from(const nlohmann::ordered_json& json) {
   if (const auto files = json.find("files"); files != json.end()) {
     variant.files = files->get<std::map<std::string, std::string>>();
   }
-  CandidateOutcome& outcome = trial.outcome;
-  outcome.valid = validity_from(json.at("valid"));
-  outcome.failed_at = text_of(json, "failed_at");
-  outcome.why = text_of(json, "why");
-  outcome.seconds = number_of(json, "seconds");
-  outcome.spread = number_of(json, "spread");
-  outcome.baseline_seconds = number_of(json, "baseline_seconds");
-  outcome.speed_up = number_of(json, "speed_up");
+  trial.outcome = outcome_from(json);
   trial.kept = json.at("kept").get<bool>();
   trial.leads = json.value("leads", false);
-  trial.cost_seconds = number_of(json, "cost_seconds");
+  trial.cost_seconds = number_in(json, "cost_seconds");
   return trial;
 }
 
@@ -169,11 +155,11 @@ nlohmann::ordered_json to_json(const Hint& finding) {
 Hint hint_from(const nlohmann::ordered_json& json) {
   Hint finding;
   if (json.is_object()) {
-    finding = {.rule = text_of(json, "rule"),
-               .means = text_of(json, "means"),
-               .attempt = text_of(json, "try"),
-               .parameter = text_of(json, "parameter"),
-               .strength = number_of(json, "strength")};
+    finding = {.rule = text_in(json, "rule"),
+               .means = text_in(json, "means"),
+               .attempt = text_in(json, "try"),
+               .parameter = text_in(json, "parameter"),
+               .strength = number_in(json, "strength")};
   }
   return finding;
 }

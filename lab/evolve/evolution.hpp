@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -20,17 +19,17 @@ namespace fovea::lab {
 
 /// A kernel with values for all of its tuning parameters, and sources that replace the program's.
 struct Variant {
-  std::string kernel;
-  ParameterValues values;
-  std::map<std::string, std::string> files;  // text by path
+  std::string kernel{};
+  ParameterValues values{};
+  std::map<std::string, std::string> files{};  // text by path
 };
 
 /// A variant that someone wants to be tried.
 struct Proposal {
-  Variant variant;
-  std::vector<int> parents;  // numbers of candidates; the first is the one that it changes
-  std::string reason;        // why it may be faster
-  std::string refused;       // why nothing can be tried; empty: something can
+  Variant variant{};
+  std::vector<int> parents{};  // numbers of candidates; the first is the one that it changes
+  std::string reason{};        // why it may be faster
+  std::string refused{};       // why nothing can be tried; empty: something can
 };
 
 /// What trying it gave.
@@ -51,12 +50,15 @@ struct CandidateOutcome {
 /// Nothing where it is null; throws what nlohmann::json throws where it is no bool either.
 [[nodiscard]] std::optional<bool> validity_from(const nlohmann::ordered_json& json);
 
+/// The outcome in a line of a ledger. Throws as validity_from does.
+[[nodiscard]] CandidateOutcome outcome_from(const nlohmann::ordered_json& json);
+
 /// A candidate: proposed and tried.
 struct Candidate {
   int number = 0;
   int generation = 0;
-  Proposal proposal;
-  CandidateOutcome outcome;
+  Proposal proposal{};
+  CandidateOutcome outcome{};
   bool kept = false;   // it became part of the population
   bool leads = false;  // it became the best of its design, by the same rule
   double cost_seconds = 0.0;
@@ -133,6 +135,5 @@ class Evaluator {
 [[nodiscard]] nlohmann::ordered_json to_json(const Hint& finding);
 /// Anything that is missing stays empty.
 [[nodiscard]] Hint hint_from(const nlohmann::ordered_json& json);
-[[nodiscard]] nlohmann::ordered_json values_json(const ParameterValues& values);
 
 }  // namespace fovea::lab

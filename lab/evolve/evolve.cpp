@@ -144,16 +144,6 @@ Json outcome_json(int number, const CandidateOutcome& outcome, double cost) {
           {"cost_seconds", cost}};
 }
 
-CandidateOutcome outcome_from(const Json& json) {
-  return {.valid = validity_from(json.at("valid")),
-          .failed_at = json.at("failed_at").get<std::string>(),
-          .why = json.at("why").get<std::string>(),
-          .seconds = json.at("seconds").get<double>(),
-          .spread = json.at("spread").get<double>(),
-          .baseline_seconds = json.at("baseline_seconds").get<double>(),
-          .speed_up = json.at("speed_up").get<double>()};
-}
-
 class Evolution {
  public:
   Evolution(const EvolveSetup& setup, Evaluator& evaluator, Proposer& proposer, Ledger& ledger)
@@ -236,12 +226,8 @@ class Evolution {
       end("exhausted", proposer_.why_none());
       return false;
     }
-    Candidate trial{.number = number(),
-                    .generation = generation(),
-                    .proposal = std::move(*proposal),
-                    .outcome = {},
-                    .kept = false,
-                    .cost_seconds = 0};
+    Candidate trial{
+        .number = number(), .generation = generation(), .proposal = std::move(*proposal)};
     if (before != nullptr) {
       require_same(*before, trial.proposal);
       trial.outcome = before->outcome;
@@ -259,7 +245,7 @@ class Evolution {
 
   std::optional<Proposal> proposed() {
     if (number() == 0) {
-      return Proposal{.variant = setup_.start, .parents = {}, .reason = "the start", .refused = {}};
+      return Proposal{.variant = setup_.start, .reason = "the start"};
     }
     const Situation situation{.spaces = setup_.spaces,
                               .trials = trials_,

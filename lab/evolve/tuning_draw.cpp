@@ -155,12 +155,11 @@ class Drawing {
   [[nodiscard]] std::optional<Proposal> another_design() const {
     const std::string& start = space_of(situation_.spaces, variant_of(0).kernel).family;
     for (const TuningSpace& space : situation_.spaces) {
-      Variant variant{.kernel = space.kernel, .values = space.values, .files = {}};
+      Variant variant{.kernel = space.kernel, .values = space.values};
       if (space.family != start && is_new(variant)) {
         return Proposal{.variant = std::move(variant),
                         .parents = {0},
-                        .reason = "another design, with its own values",
-                        .refused = {}};
+                        .reason = "another design, with its own values"};
       }
     }
     return std::nullopt;
@@ -190,7 +189,7 @@ class Drawing {
       }
       const std::size_t first = draw_.below(count);
       for (std::size_t index = 0; index < count; ++index) {
-        Variant variant{.kernel = space.kernel, .values = space.values, .files = {}};
+        Variant variant{.kernel = space.kernel, .values = space.values};
         std::size_t rest = (first + index) % count;
         for (const ParameterRange& range : space.ranges) {
           value_in(variant.values, range.name) = range.values[rest % range.values.size()];
@@ -199,8 +198,7 @@ class Drawing {
         if (is_new(variant)) {
           return Proposal{.variant = std::move(variant),
                           .parents = {parents().front()},
-                          .reason = "the next of the table: all near the population were tried",
-                          .refused = {}};
+                          .reason = "the next of the table: all near the population were tried"};
         }
       }
     }
@@ -255,8 +253,7 @@ class Drawing {
     }
     return {.variant = std::move(child.variant),
             .parents = std::move(child.parents),
-            .reason = std::move(reason),
-            .refused = {}};
+            .reason = std::move(reason)};
   }
 
   const Situation& situation_;

@@ -9,7 +9,6 @@
 
 #include "core/error.hpp"
 #include "lab/check/placement.hpp"
-#include "lab/measure/ceilings.hpp"
 #include "lab/measure/rotation.hpp"
 
 namespace fovea::lab {
@@ -47,9 +46,7 @@ class Bench {
           card.name, card_case.name, rotation.sets(), workload.bytes() >> 10));
     }
     Placement& first = rotation.first();
-    const OutputSpec output = workload.output();
-    std::vector<TileValues> values = expectations(
-        workload, sample_tiles(output.rows, output.columns, kTilesBeforeTiming, options_.seed));
+    std::vector<TileValues> values = expectations(workload, kTilesBeforeTiming, options_.seed);
     figure.verdict =
         run_and_judge(kernels_, workload, first, plan, values, card.tolerance, *stream_);
     figure.smoke = run_smoke(kernels_, workload, plan, *stream_);

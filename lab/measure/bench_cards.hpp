@@ -14,6 +14,7 @@
 #include "lab/check/judge.hpp"
 #include "lab/measure/time_gate.hpp"
 #include "lab/measure/timer.hpp"
+#include "lab/system/nvml.hpp"
 
 namespace fovea::lab {
 
@@ -30,6 +31,11 @@ struct Ceilings {
   double bf16_flops = 0.0;             // cuBLASLt, 8192^3; 0 when there is no cuBLASLt
   double e4m3_flops = 0.0;
 };
+
+/// Measures with the same timer as kernels. What cannot be measured stays 0, and `missing` says so.
+[[nodiscard]] Ceilings measure_ceilings(gpu::Device& device, const Nvml& nvml,
+                                        std::string& cublaslt_version,
+                                        std::vector<std::string>& missing);
 
 struct PeerFigure {
   Timing timing;

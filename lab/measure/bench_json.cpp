@@ -2,7 +2,6 @@
 #include <fstream>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 

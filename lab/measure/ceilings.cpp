@@ -1,7 +1,5 @@
 // The best of a few rounds: a large device-to-device copy, and cuBLASLt on a large product of
 // random data.
-#include "lab/measure/ceilings.hpp"
-
 #include <algorithm>
 #include <memory>
 
@@ -10,6 +8,7 @@
 #include "kernels/archs.hpp"
 #include "lab/cards/tensor.hpp"
 #include "lab/check/placement.hpp"
+#include "lab/measure/bench_cards.hpp"
 
 namespace fovea::lab {
 namespace {

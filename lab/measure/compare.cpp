@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <iterator>
 #include <limits>
 #include <memory>
 #include <numbers>
@@ -15,6 +14,7 @@
 #include "core/error.hpp"
 #include "io/json.hpp"
 #include "lab/measure/timer.hpp"
+#include "lab/system/json_fields.hpp"
 #include "lab/system/process.hpp"
 
 namespace fovea::lab {
@@ -73,13 +73,9 @@ class Side {
       fail_with(child_->why_silent());
     }
     const Json line = read(options_.sample_seconds, "give a sample");
-    const auto number = [&](const char* name) {
-      const auto found = line.find(name);
-      return found != line.end() && found->is_number() ? found->get<double>() : 0.0;
-    };
-    Answer answer{.seconds = number("seconds"),
-                  .sm_mhz = number("sm_mhz"),
-                  .watts = number("watts"),
+    Answer answer{.seconds = number_in(line, "seconds"),
+                  .sm_mhz = number_in(line, "sm_mhz"),
+                  .watts = number_in(line, "watts"),
                   .slowed = line.value("slowed", Json(false)) == Json(true)};
     if (!(answer.seconds > 0) || !std::isfinite(answer.seconds)) {
       fail_with("gave a sample without a time: " + line.dump().substr(0, kMostWords));

@@ -5,18 +5,16 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <optional>
 #include <string_view>
 #include <tuple>
-#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
 #include "io/json.hpp"
+#include "lab/system/json_fields.hpp"
 #include "lab/system/largest_first.hpp"
-#include "lab/system/measurable.hpp"
 
 namespace fovea::lab {
 namespace {
@@ -95,9 +93,15 @@ std::vector<Json> profiles_in(const Json& json) {
   return whole ? profiles : std::vector<Json>();
 }
 
+/// Throws fovea::Error for a number that nothing measures: what is made of it would be infinite.
 void check_numbers(const Json& json, const std::string& key) {
   if (json.is_number()) {
-    (void)measurable(json.get<double>(), key);
+    constexpr double kMost = 1e30;
+    const auto value = json.get<double>();
+    const double size = std::abs(value);
+    if (!(size <= kMost) || (size > 0 && size < 1 / kMost)) {
+      fail("its \"{}\" is {:g}, which nothing measures", key, value);
+    }
   } else if (json.is_structured()) {
     for (const auto& [inner, value] : json.items()) {
       check_numbers(value, inner);
@@ -118,14 +122,6 @@ Json parsed(const std::string& name, const std::string& text) {
   return json;
 }
 
-std::string word(const Json& json, const char* key) {
-  return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : "";
-}
-
-double number(const Json& json, const char* key) {
-  return json.contains(key) && json[key].is_number() ? json[key].get<double>() : 0.0;
-}
-
 SpeedVerdict judge_times(double a, double b, double doubt, double threshold) {
   SpeedVerdict verdict;
   verdict.ratio = b / a;
@@ -144,20 +140,19 @@ struct Measured {
 std::map<std::string, Measured> times_in(const Json& report) {
   std::map<std::string, Measured> times;
   const auto add = [&](const std::string& name, const Json& figure) {
-    const Measured measured{number(figure, "seconds"), number(figure, "spread")};
+    const Measured measured{number_in(figure, "seconds"), number_in(figure, "spread")};
     if (measured.seconds > 0) {
       times[name] = measured;
     }
   };
   for (const Json& figure : report["kernels"]["figures"]) {
-    const std::string plan = word(figure, "plan");
-    const std::string name = fmt::format("{} {}{}{}", word(figure, "card"), word(figure, "case"),
-                                         plan.empty() ? "" : ", plan ", plan);
+    const std::string plan = text_in(figure, "plan");
+    const std::string name =
+        fmt::format("{} {}{}{}", text_in(figure, "card"), text_in(figure, "case"),
+                    plan.empty() ? "" : ", plan ", plan);
     add(name, figure);
-    if (figure.contains("peers") && figure["peers"].is_array()) {
-      for (const Json& peer : figure["peers"]) {
-        add(fmt::format("{}, {}", name, word(peer, "name")), peer);
-      }
+    for (const Json& peer : array_in(figure, "peers")) {
+      add(fmt::format("{}, {}", name, text_in(peer, "name")), peer);
     }
   }
   return times;
@@ -255,7 +250,7 @@ FileComparison compare_texts(const std::string& a_name, const std::string& a,
            b_name, others.size());
     }
     for (std::size_t i = 0; i < profiles.size(); ++i) {
-      const std::string prefix = profiles.size() == 1 ? "" : word(profiles[i], "kernel") + " ";
+      const std::string prefix = profiles.size() == 1 ? "" : text_in(profiles[i], "kernel") + " ";
       compare_profile(profiles[i], others[i], prefix, threshold, result);
     }
     result.machine = profiles.front().value("machine", Json()).dump();

@@ -25,10 +25,7 @@ void run_steps(gpu::Device& device, const CaseSpec& spec, std::istream& in, std:
   PreparedCase prepared(device, spec);
   const std::unique_ptr<gpu::Stream> stream = device.make_stream();
   const Rotation rotation(device, prepared.workload(), *stream);
-  const OutputSpec output = prepared.workload().output();
-  std::vector<TileValues> values =
-      expectations(prepared.workload(),
-                   sample_tiles(output.rows, output.columns, kTilesBeforeTiming, spec.seed));
+  std::vector<TileValues> values = expectations(prepared.workload(), kTilesBeforeTiming, spec.seed);
   if (const Verdict verdict =
           prepared.judge(rotation.first(), values, spec.card->tolerance, *stream);
       !verdict.passes()) {

@@ -16,6 +16,7 @@
 #include "core/error.hpp"
 #include "io/file.hpp"
 #include "io/json.hpp"
+#include "lab/system/json_fields.hpp"
 
 namespace fovea::lab {
 namespace {
@@ -25,28 +26,6 @@ using TimesJson = nlohmann::ordered_json;
 
 constexpr std::array<const char*, 3> kCeilings = {"copy_bytes_per_second", "bf16_flops",
                                                   "e4m3_flops"};
-
-double number_in(const TimesJson& json, const char* key) {
-  return json.is_object() && json.contains(key) && json[key].is_number() ? json[key].get<double>()
-                                                                         : 0.0;
-}
-
-std::string word_in(const TimesJson& json, const char* key) {
-  return json.is_object() && json.contains(key) && json[key].is_string()
-             ? json[key].get<std::string>()
-             : "";
-}
-
-/// The array of a section; an empty one when there is none.
-const TimesJson& array_of(const TimesJson& json, const char* key) {
-  static const TimesJson kNone = TimesJson::array();
-  return json.is_object() && json.contains(key) && json[key].is_array() ? json[key] : kNone;
-}
-
-const TimesJson& section_of(const TimesJson& json, const char* key) {
-  static const TimesJson kNone = TimesJson::object();
-  return json.is_object() && json.contains(key) && json[key].is_object() ? json[key] : kNone;
-}
 
 std::map<std::string, double> ceilings_in(const TimesJson& json) {
   std::map<std::string, double> ceilings;
@@ -68,19 +47,19 @@ TimesJson result_in(std::string_view text, const std::string& name) {
 
 void add_kernel_figures(const TimesJson& kernels, std::vector<TimedFigure>& figures) {
   const std::map<std::string, double> ceilings = ceilings_in(kernels);
-  for (const TimesJson& row : array_of(kernels, "figures")) {
-    if (!word_in(row, "plan").empty()) {
+  for (const TimesJson& row : array_in(kernels, "figures")) {
+    if (!text_in(row, "plan").empty()) {
       continue;  // one of all plans, which were asked for: the choice is another figure
     }
-    TimedFigure figure{.what = fmt::format("{} {}", word_in(row, "card"), word_in(row, "case")),
+    TimedFigure figure{.what = fmt::format("{} {}", text_in(row, "card"), text_in(row, "case")),
                        .work = number_in(row, "flops"),
                        .seconds = number_in(row, "seconds"),
                        .spread = number_in(row, "spread"),
                        .ceilings = ceilings};
-    for (const TimesJson& peer : array_of(row, "peers")) {
+    for (const TimesJson& peer : array_in(row, "peers")) {
       if (const double seconds = number_in(peer, "seconds");
-          seconds > 0 && word_in(peer, "wrong").empty()) {
-        figure.peers[word_in(peer, "name")] = seconds;
+          seconds > 0 && text_in(peer, "wrong").empty()) {
+        figure.peers[text_in(peer, "name")] = seconds;
       }
     }
     if (figure.seconds > 0) {
@@ -98,9 +77,9 @@ void add_encoder_figures(const TimesJson& rows, const std::map<std::string, doub
     if (batch <= 0 || rate <= 0) {
       continue;
     }
-    const std::map<std::string, double> measured = ceilings_in(section_of(row, "ceilings"));
+    const std::map<std::string, double> measured = ceilings_in(object_in(row, "ceilings"));
     figures.push_back(
-        {.what = fmt::format("encoder {}, batch {:.0f}", word_in(row, "precision"), batch),
+        {.what = fmt::format("encoder {}, batch {:.0f}", text_in(row, "precision"), batch),
          .work = number_in(row, "gflop_per_second") * number_in(row, "median_seconds"),
          .seconds = batch / rate,
          .ceilings = measured.empty() ? ceilings : measured});
@@ -109,16 +88,16 @@ void add_encoder_figures(const TimesJson& rows, const std::map<std::string, doub
 
 std::vector<TimedFigure> figures_in(const TimesJson& json) {
   std::vector<TimedFigure> figures;
-  const TimesJson& kernels = section_of(json, "kernels");
+  const TimesJson& kernels = object_in(json, "kernels");
   add_kernel_figures(kernels, figures);
   const std::map<std::string, double> ceilings = ceilings_in(kernels);
-  add_encoder_figures(array_of(json, "gpu_bench"), ceilings, figures);  // of bench/run_gpu.py
-  add_encoder_figures(array_of(json, "figures"), ceilings, figures);    // of `fovea bench --json`
+  add_encoder_figures(array_in(json, "gpu_bench"), ceilings, figures);  // of bench/run_gpu.py
+  add_encoder_figures(array_in(json, "figures"), ceilings, figures);    // of `fovea bench --json`
   return figures;
 }
 
 std::string gpu_in(const TimesJson& json) {
-  return word_in(section_of(section_of(json, "machine"), "gpu"), "name");
+  return text_in(object_in(object_in(json, "machine"), "gpu"), "name");
 }
 
 void require_gpu(const TimesJson& json, const std::string& file, const std::string& gpu) {
@@ -265,15 +244,8 @@ std::string committed_results() {
 }
 
 std::string_view to_string(TimeVerdict verdict) {
-  switch (verdict) {
-    case TimeVerdict::kSteady:
-      return "steady";
-    case TimeVerdict::kSlower:
-      return "SLOWER";
-    case TimeVerdict::kNotJudged:
-      break;
-  }
-  return "not judged";
+  constexpr std::array<std::string_view, 3> kNames = {"steady", "SLOWER", "not judged"};
+  return kNames.at(static_cast<std::size_t>(verdict));
 }
 
 std::vector<TimeChange> compare_times(std::span<const TimedFigure> now,

@@ -97,38 +97,35 @@ class Mutants {
   }
 
   void delete_it(const Statement& statement) {
-    struct Deleted {
-      std::string_view opcode;
-      std::string_view kind;
-    };
-    static constexpr std::array kDeleted = {
-        Deleted{"fence.proxy.async", "no fence.proxy.async"},
-        Deleted{"fence.mbarrier_init", "no fence.mbarrier_init"},
-        Deleted{"wgmma.fence", "no wgmma.fence"},
-        Deleted{"cp.async.wait_group", "no cp.async.wait_group"},
-        Deleted{"cp.async.wait_all", "no cp.async.wait_group"},
-        Deleted{"wgmma.wait_group", "no wgmma.wait_group"},
-        Deleted{"cp.async.bulk.wait_group", "no cp.async.bulk.wait_group"},
-        Deleted{"griddepcontrol.wait", "no griddepcontrol.wait"},
-        Deleted{"barrier.cluster.wait", "no barrier.cluster.wait"},
-        Deleted{"barrier.cluster.arrive", "no barrier.cluster.arrive"},
-        Deleted{"bar.sync", "no bar.sync"},
-        Deleted{"bar.arrive", "no bar.arrive"},
-        Deleted{"bar.warp.sync", "no bar.warp.sync"},
-        Deleted{"cp.async.commit_group", "no cp.async.commit_group"},
-        Deleted{"wgmma.commit_group", "no wgmma.commit_group"},
-        Deleted{"cp.async.bulk.commit_group", "no cp.async.bulk.commit_group"},
-        Deleted{"tcgen05.fence::before_thread_sync", "no tcgen05.fence::before_thread_sync"},
-        Deleted{"tcgen05.fence::after_thread_sync", "no tcgen05.fence::after_thread_sync"},
-        Deleted{"tcgen05.wait::ld", "no tcgen05.wait::ld"},
-        Deleted{"tcgen05.wait::st", "no tcgen05.wait::st"},
-        Deleted{"tcgen05.commit", "no tcgen05.commit"},
-        Deleted{"tcgen05.cp", "no tcgen05.cp"},
-        Deleted{"tcgen05.dealloc", "no tcgen05.dealloc"},
-    };
-    for (const Deleted& deleted : kDeleted) {
-      if (statement.is(deleted.opcode)) {
-        add(statement, std::string(deleted.kind), "");
+    static constexpr std::array<std::string_view, 23> kDeleted = {
+        "fence.proxy.async",
+        "fence.mbarrier_init",
+        "wgmma.fence",
+        "cp.async.wait_group",
+        "cp.async.wait_all",
+        "wgmma.wait_group",
+        "cp.async.bulk.wait_group",
+        "griddepcontrol.wait",
+        "barrier.cluster.wait",
+        "barrier.cluster.arrive",
+        "bar.sync",
+        "bar.arrive",
+        "bar.warp.sync",
+        "cp.async.commit_group",
+        "wgmma.commit_group",
+        "cp.async.bulk.commit_group",
+        "tcgen05.fence::before_thread_sync",
+        "tcgen05.fence::after_thread_sync",
+        "tcgen05.wait::ld",
+        "tcgen05.wait::st",
+        "tcgen05.commit",
+        "tcgen05.cp",
+        "tcgen05.dealloc"};
+    for (const std::string_view opcode : kDeleted) {
+      if (statement.is(opcode)) {
+        // All groups are one kind of wait for groups.
+        const bool is_all = opcode == "cp.async.wait_all";
+        add(statement, fmt::format("no {}", is_all ? "cp.async.wait_group" : opcode), "");
       }
     }
     if (statement.is("mbarrier.try_wait") || statement.is("mbarrier.test_wait")) {

@@ -1,7 +1,6 @@
 // PTX as text: the instructions of one kernel, with their places in it.
 #pragma once
 
-#include <cstddef>
 #include <set>
 #include <string>
 #include <string_view>

@@ -1,5 +1,7 @@
 // The mutation score as a table and as JSON.
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <iterator>
 #include <string_view>
 
@@ -19,15 +21,8 @@ struct Row {
 };
 
 std::string_view text_of(Fate fate) {
-  switch (fate) {
-    case Fate::kCaught:
-      return "caught";
-    case Fate::kSurvived:
-      return "survived";
-    case Fate::kNotReached:
-      break;
-  }
-  return "not reached";
+  constexpr std::array<std::string_view, 3> kNames = {"caught", "survived", "not reached"};
+  return kNames.at(static_cast<std::size_t>(fate));
 }
 
 void count(Row& row, const MutantResult& result) {

@@ -4,17 +4,16 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <random>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "lab/mutation/case_run.hpp"
 #include "lab/mutation/ptx_text.hpp"
+#include "lab/system/in_order.hpp"
 
 namespace fovea::mutation {
 namespace {
@@ -225,19 +224,14 @@ std::vector<MutantResult> score(const std::vector<const lab::Card*>& cards,
         "cases is small enough, or --kernel and --line name nothing that could be changed",
         options.arch);
   }
-  std::mutex mutex;
-  std::map<std::size_t, MutantResult> done;  // and not reported: an earlier one is not
   std::vector<MutantResult> results;
   ThreadPool pool(std::min(available_threads(), static_cast<int>(jobs.size())));
-  pool.parallel_for(jobs.size(), [&](std::size_t index, int /*worker*/) {
-    MutantResult result = try_it(jobs[index], options);
-    const std::lock_guard lock(mutex);
-    done.emplace(index, std::move(result));
-    while (!done.empty() && done.begin()->first == results.size()) {
-      results.push_back(std::move(done.extract(done.begin()).mapped()));
-      report(results.back());
-    }
-  });
+  lab::in_order(
+      pool, jobs.size(), [&](std::size_t index, int) { return try_it(jobs[index], options); },
+      [&](MutantResult result) {
+        results.push_back(std::move(result));
+        report(results.back());
+      });
   return results;
 }
 

@@ -37,7 +37,7 @@ constexpr GpuRates kH200{
     .l2_dram_bytes = 22,
     .narrow_products = products_of(90, 1),
     .wide_products = products_of(90, 2),
-    .warp_products = 0.62 * products_of(90, 2),
+    .warp_products = kMmaSyncRate * products_of(90, 2),
     .idle_watts = 150,
     .of_wide_product = 1.37e-12,
     .of_e4m3_product = 0.77e-12,

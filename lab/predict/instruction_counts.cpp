@@ -86,23 +86,6 @@ std::string plan_with(const Workload& workload, const gpu::DeviceInfo& device,
 
 }  // namespace
 
-const std::array<CountMember, 11>& count_members() {
-  using C = OperationCounts;
-  static constexpr std::array<CountMember, 11> kMembers = {
-      {{"instructions", &C::instructions},
-       {"of_workers", &C::of_workers},
-       {"special", &C::special},
-       {"global_passes", &C::global_passes},
-       {"shared_passes", &C::shared_passes},
-       {"operand_passes", &C::operand_passes},
-       {"narrow_products", &C::narrow_products},
-       {"wide_products", &C::wide_products},
-       {"warp_products", &C::warp_products},
-       {"pair_steps", &C::pair_steps},
-       {"tensor_passes", &C::tensor_passes}}};
-  return kMembers;
-}
-
 OperationCounter::OperationCounter(std::string_view ptx) {
   while (!ptx.empty()) {
     const std::size_t end = std::min(ptx.find('\n'), ptx.size());
@@ -212,7 +195,7 @@ std::array<OperationCounts, 2> count_units(const Card& card, const KernelWork& w
   const OperationCounts more = count_instructions(card, second.fields, kernel, arch);
   const double determinant = first.sizes[0] * second.sizes[1] - first.sizes[1] * second.sizes[0];
   std::array<OperationCounts, 2> units;
-  for (const auto& [name, member] : count_members()) {
+  for (const auto& [name, member] : kCountMembers) {
     if (second.sizes[1] == 0) {
       units[0].*member = (more.*member - fewer.*member) / (second.sizes[0] - first.sizes[0]);
     } else {

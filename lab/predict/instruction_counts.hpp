@@ -34,7 +34,18 @@ struct OperationCounts {
 
 /// The names and members of OperationCounts, in their order.
 using CountMember = std::pair<std::string_view, double OperationCounts::*>;
-[[nodiscard]] const std::array<CountMember, 11>& count_members();
+inline constexpr std::array<CountMember, 11> kCountMembers = {
+    {{"instructions", &OperationCounts::instructions},
+     {"of_workers", &OperationCounts::of_workers},
+     {"special", &OperationCounts::special},
+     {"global_passes", &OperationCounts::global_passes},
+     {"shared_passes", &OperationCounts::shared_passes},
+     {"operand_passes", &OperationCounts::operand_passes},
+     {"narrow_products", &OperationCounts::narrow_products},
+     {"wide_products", &OperationCounts::wide_products},
+     {"warp_products", &OperationCounts::warp_products},
+     {"pair_steps", &OperationCounts::pair_steps},
+     {"tensor_passes", &OperationCounts::tensor_passes}}};
 
 /// Counts the trace of a kernel.
 class OperationCounter {

@@ -19,7 +19,7 @@ CountedCase read_case(const nlohmann::json& json) {
                       .case_name = json.at("case"),
                       .kernel = json.at("kernel"),
                       .code = json.at("code")};
-  for (const auto& [name, member] : count_members()) {
+  for (const auto& [name, member] : kCountMembers) {
     if (const auto units = json.at("counts").find(name); units != json.at("counts").end()) {
       for (std::size_t unit = 0; unit < units->size(); ++unit) {
         counted.counts.at(unit).*member = units->at(unit);

@@ -2,7 +2,6 @@
 #include "lab/predict/kernel_work.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <numeric>
 #include <optional>

@@ -16,8 +16,7 @@
 namespace fovea::lab {
 namespace {
 
-constexpr double kIssue = 4;     // instructions of warps that an SM starts in a clock
-constexpr double kSpecial = 16;  // lanes of exponentials and the like
+constexpr double kIssue = 4;  // instructions of warps that an SM starts in a clock
 constexpr double kLanes = 32;
 /// Passes over 128 bytes of tensor memory: each quarter of it gives its 32 lanes a word in a clock.
 constexpr double kTensorPasses = 4;
@@ -36,7 +35,7 @@ double norm(double a, double b) {
 
 OperationCounts total_of(const KernelWork& work, const std::array<OperationCounts, 2>& units) {
   OperationCounts total;
-  for (const auto& [name, member] : count_members()) {
+  for (const auto& [name, member] : kCountMembers) {
     total.*member = units[0].*member * work.sizes[0] + units[1].*member * work.sizes[1];
   }
   (work.is_wide ? total.wide_products : total.narrow_products) +=
@@ -65,12 +64,13 @@ std::vector<ResourceTime> clocks_of(const KernelWork& work, const OperationCount
                                     const GpuRates& rates) {
   const double tail = tail_of(work, rates);
   const double share = tail / rates.sms;
+  const int exponentials = gpu::arch_up_to(rates.arch, gpu::kArchs).exponentials;
   const double l2 = (work.l2_read_bytes + work.l2_write_bytes) / rates.l2_bytes +
                     work.dram_bytes / rates.l2_dram_bytes;
   std::vector<ResourceTime> clocks = {
       {"matrix units", product_clocks(counts, rates) * share},
       {"issue slots", counts.instructions / kIssue * share},
-      {"exponentials", counts.special * kLanes / kSpecial * share},
+      {"exponentials", counts.special * kLanes / exponentials * share},
       {"shared memory", (counts.shared_passes + counts.operand_passes) * share},
       {"loads and stores", counts.global_passes * share},
       {"tensor memory", counts.tensor_passes / kTensorPasses * share},

@@ -3,8 +3,6 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
-#include <functional>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <string>

@@ -2,7 +2,7 @@
 #include "lab/profile/rules.hpp"
 
 #include <algorithm>
-#include <functional>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,8 +18,9 @@ constexpr Condition kMatrixRoom = {"matrix_units", '<', 0.8};
 constexpr Condition kMemoryRoom = {"dram", '<', 0.7};
 constexpr Condition kCacheRoom = {"l2", '<', 0.8};
 
-const std::vector<Rule>& table() {
-  static const std::vector<Rule> all = {
+/// Rules of what warps wait for.
+std::vector<Rule> rules_of_waiting() {
+  return {
       {.name = "scattered stores",
        .all = {{"global_stores", '>', 0},
                {"bytes_per_store_sector", '<', 20},
@@ -76,6 +77,12 @@ const std::vector<Rule>& table() {
        .means = "too many narrow accesses queue for global memory",
        .attempt = "accesses of 16 bytes, or of 32",
        .parameter = "vector"},
+  };
+}
+
+/// Rules of what limits a kernel however little it waits.
+std::vector<Rule> rules_of_limits() {
+  return {
       {.name = "tails everywhere",
        .all = {{"predicated_off", '>', 0.1}},
        .strength = {{"predicated_off", 0.1, 0.4}},
@@ -129,7 +136,6 @@ const std::vector<Rule>& table() {
        .attempt = "larger tiles for each warp, wider loads, cheaper conversions and exponentials",
        .parameter = "held_queries, score_keys, kv_tile"},
   };
-  return all;
 }
 
 bool known(std::string_view figure) {
@@ -163,7 +169,12 @@ double strength_of(const Rule& rule, const Profile& profile) {
 }  // namespace
 
 std::span<const Rule> rules() {
-  return table();
+  static const std::vector<Rule> all = [] {
+    std::vector<Rule> list = rules_of_waiting();
+    std::ranges::move(rules_of_limits(), std::back_inserter(list));
+    return list;
+  }();
+  return all;
 }
 
 std::vector<Finding> findings(const Profile& profile) {

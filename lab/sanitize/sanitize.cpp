@@ -77,6 +77,18 @@ std::string read_checks(const std::string& path, SanitizerRun& run) {
   return wrong;
 }
 
+/// Errors that the tool counted in what it printed; -1 when there is no summary.
+int count_errors(const std::string& words) {
+  static const std::regex summary(
+      R"((?:ERROR SUMMARY: (\d{1,9}) error|RACECHECK SUMMARY: (\d{1,9}) hazard))");
+  int errors = -1;
+  for (auto found = std::sregex_iterator(words.begin(), words.end(), summary);
+       found != std::sregex_iterator(); ++found) {
+    errors = std::max(errors, 0) + std::stoi((*found)[(*found)[1].matched ? 1 : 2].str());
+  }
+  return errors;
+}
+
 std::ptrdiff_t small_cases(const Card* card) {
   return std::ranges::count_if(card->cases, &Case::small);
 }
@@ -117,17 +129,6 @@ SanitizerRun run_tool(const std::string& sanitizer, const std::string& program,
 }
 
 }  // namespace
-
-int count_errors(const std::string& words) {
-  static const std::regex summary(
-      R"((?:ERROR SUMMARY: (\d{1,9}) error|RACECHECK SUMMARY: (\d{1,9}) hazard))");
-  int errors = -1;
-  for (auto found = std::sregex_iterator(words.begin(), words.end(), summary);
-       found != std::sregex_iterator(); ++found) {
-    errors = std::max(errors, 0) + std::stoi((*found)[(*found)[1].matched ? 1 : 2].str());
-  }
-  return errors;
-}
 
 void require_sanitizer(const SanitizeOptions& options) {
   (void)tools_of(options);

@@ -55,9 +55,6 @@ void require_sanitizer(const SanitizeOptions& options);
 [[nodiscard]] std::map<std::string, std::vector<std::string>> not_launched(
     std::span<const SanitizerRun> runs, int arch);
 
-/// Errors that the tool counted in what it printed; -1 when there is no summary.
-[[nodiscard]] int count_errors(const std::string& words);
-
 /// The result file; `logs` is the folder of the words, or empty.
 [[nodiscard]] std::string to_json(const gpu::DeviceInfo& device, std::span<const SanitizerRun> runs,
                                   const std::map<std::string, std::vector<std::string>>& missing,

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <regex>
 #include <utility>
@@ -233,37 +234,6 @@ const Nvrtc* nvrtc(std::string& why) {
   return opened.has_value() ? &*opened : nullptr;
 }
 
-/// A folder that is removed with the object.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (fs::temp_directory_path() / "fovea-unit-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) {
-      fail("{} cannot be made", pattern);
-    }
-    path_ = pattern;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  void write(const std::string& name, const std::string& text) const {
-    const fs::path path = path_ / name;
-    fs::create_directories(path.parent_path());
-    std::ofstream file(path, std::ios::binary);
-    file << text;
-    if (!file.flush()) {
-      fail("{} cannot be written", path.string());
-    }
-  }
-  [[nodiscard]] const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 /// "nvcc 13.0"
 std::string with_version(const fs::path& program) {
   const std::string text = run_process({program.string(), "--version"}).output;
@@ -290,10 +260,8 @@ std::pair<std::vector<std::byte>, std::string> compile_with_nvcc(const std::stri
                                                                  const std::string& unit,
                                                                  const CompileOptions& options) {
   const TemporaryFolder folder;
-  for (const auto& [name, text] : sources.files()) {
-    folder.write(name, text);
-  }
-  folder.write("unit.cu", unit);
+  sources.write(folder.path());
+  write_source(folder.path() / "unit.cu", unit);
   const fs::path cubin = folder.path() / "unit.cubin";
   std::vector<std::string> command = {nvcc,
                                       "-std=c++20",
@@ -381,7 +349,7 @@ AssembledUnit assemble_with_lines(const gpu::KernelImage& image) {
         "nor in $CUDA_HOME/bin");
   }
   const TemporaryFolder folder;
-  folder.write("unit.ptx", gpu::ptx_of(image));
+  write_source(folder.path() / "unit.ptx", gpu::ptx_of(image));
   const fs::path cubin = folder.path() / "unit.cubin";
   const ProcessResult result = run_process({ptxas, "-lineinfo", "-fmad=false",
                                             "-arch=" + target_of(image.kernel, image.arch), "-o",

@@ -2,12 +2,13 @@
 #include "lab/system/kernel_sources.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <regex>
 #include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -51,6 +52,16 @@ std::string read_source(const std::string& path) {
   return text.str();
 }
 
+void write_source(const std::filesystem::path& path, const std::string& text) {
+  std::filesystem::create_directories(path.parent_path());
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) {
+    fail("{} cannot be written", path.string());
+  }
+}
+
 int value_of(const ParameterValues& values, std::string_view name) {
   const auto found = std::ranges::find(values, name, &std::pair<std::string, int>::first);
   if (found == values.end()) {
@@ -67,6 +78,10 @@ std::string differences(const ParameterValues& values, const ParameterValues& ba
     }
   }
   return text;
+}
+
+nlohmann::ordered_json values_json(const ParameterValues& values) {
+  return Json::object_t(values.begin(), values.end());
 }
 
 const KernelSources& KernelSources::built_in() {
@@ -109,6 +124,46 @@ KernelSources KernelSources::from_folder(const std::string& folder) {
     }
   }
   return sources;
+}
+
+std::map<std::string, std::string> KernelSources::files_of(
+    std::span<const std::string> kernels) const {
+  constexpr std::string_view kDirective = "#include \"";
+  std::vector<std::string> open;
+  for (const std::string& name : kernels) {
+    const KernelEntry& entry = kernel(name);
+    open.push_back("kernels/" + entry.source);
+    std::ranges::transform(entry.includes, std::back_inserter(open),
+                           [](const std::string& path) { return "kernels/" + path; });
+  }
+  std::map<std::string, std::string> closure;
+  while (!open.empty()) {
+    const auto file = files_.find(std::exchange(open.back(), {}));
+    open.pop_back();
+    if (file == files_.end() || !closure.insert(*file).second) {
+      continue;
+    }
+    const std::string& text = file->second;
+    for (std::size_t begin = 0; (begin = text.find(kDirective, begin)) != std::string::npos;) {
+      begin += kDirective.size();
+      open.push_back(text.substr(begin, text.find('"', begin) - begin));
+    }
+  }
+  return closure;
+}
+
+KernelSources KernelSources::with_files(const std::map<std::string, std::string>& files) const {
+  KernelSources sources = *this;
+  for (const auto& [path, text] : files) {
+    sources.set_file(path, text);
+  }
+  return sources;
+}
+
+void KernelSources::write(const std::filesystem::path& folder) const {
+  for (const auto& [path, text] : files_) {
+    write_source(folder / path, text);
+  }
 }
 
 std::string KernelSources::digest() const {
@@ -172,23 +227,17 @@ std::string KernelSources::unit(std::string_view name, const ParameterValues& va
     }
   }
   // Replaces what Python's string.Template does: $name and ${name}.
-  const std::string& text = entry.text;
-  for (std::size_t place = 0; place < text.size();) {
-    if (text[place] != '$') {
-      unit += text[place++];
-      continue;
-    }
-    const bool braces = place + 1 < text.size() && text[place + 1] == '{';
-    const std::size_t begin = place + (braces ? 2 : 1);
-    std::size_t end = begin;
-    while (end < text.size() &&
-           (std::isalnum(static_cast<unsigned char>(text[end])) != 0 || text[end] == '_')) {
-      ++end;
-    }
-    const std::string_view word = std::string_view(text).substr(begin, end - begin);
+  static const std::regex placeholder(R"(\$(?:\{(\w+)\}|(\w+)))");
+  std::string_view rest = entry.text;
+  for (auto found = std::sregex_iterator(entry.text.begin(), entry.text.end(), placeholder);
+       found != std::sregex_iterator(); ++found) {
+    const std::string word = (*found)[(*found)[1].matched ? 1 : 2].str();
+    unit += found->prefix().str();
     unit += word == "name" ? std::string(name) : std::to_string(value_of(values, word));
-    place = end + (braces ? 1 : 0);
+    rest = std::string_view(entry.text)
+               .substr(static_cast<std::size_t>(found->position() + found->length()));
   }
+  unit += rest;
   if (entry.source.ends_with(".cu")) {
     unit += fmt::format("#include \"kernels/{}\"\n", entry.source);
   }

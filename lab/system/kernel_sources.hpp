@@ -1,12 +1,15 @@
 // The sources of the kernels, as data: what the laboratory compiles candidates from at run time.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 namespace fovea::lab {
 
@@ -18,6 +21,9 @@ using ParameterValues = std::vector<std::pair<std::string, int>>;
 
 /// "stages 4, columns 192": those of `values` that differ from `base`.
 [[nodiscard]] std::string differences(const ParameterValues& values, const ParameterValues& base);
+
+/// A JSON object of the values by name.
+[[nodiscard]] nlohmann::ordered_json values_json(const ParameterValues& values);
 
 /// A kernel as kernels/variants.py lists it.
 struct KernelEntry {
@@ -36,6 +42,8 @@ struct ParameterRange {
 
 /// The text of a file. Throws fovea::Error when it cannot be read, or is empty.
 [[nodiscard]] std::string read_source(const std::string& path);
+/// Writes a file, and makes its folder. Throws fovea::Error when it cannot be written.
+void write_source(const std::filesystem::path& path, const std::string& text);
 
 class KernelSources {
  public:
@@ -49,6 +57,13 @@ class KernelSources {
   [[nodiscard]] std::string digest() const;
   /// Text by path: "kernels/gemm/config.cuh".
   [[nodiscard]] const std::map<std::string, std::string>& files() const { return files_; }
+  /// Files of these kernels and all that they include: text by path.
+  [[nodiscard]] std::map<std::string, std::string> files_of(
+      std::span<const std::string> kernels) const;
+  /// Writes all files below a folder that from_folder() takes.
+  void write(const std::filesystem::path& folder) const;
+  /// The same with other texts of these files.
+  [[nodiscard]] KernelSources with_files(const std::map<std::string, std::string>& files) const;
   /// Replaces a file's text, or adds a file.
   void set_file(const std::string& path, std::string text) { files_[path] = std::move(text); }
 

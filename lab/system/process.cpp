@@ -360,6 +360,19 @@ TemporaryFile::~TemporaryFile() {
   unlink(path_.c_str());
 }
 
+TemporaryFolder::TemporaryFolder() {
+  std::string path = (std::filesystem::temp_directory_path() / "fovea-XXXXXX").string();
+  if (mkdtemp(path.data()) == nullptr) {
+    fail("{} cannot be made: {}", path, std::strerror(errno));
+  }
+  path_ = path;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
 Child::Child(const std::vector<std::string>& arguments, StopFlag stop) : stop_(stop), errors_({}) {
   Pipe to = make_pipe();
   Pipe from = make_pipe();
