@@ -49,6 +49,8 @@ class AnyPython(bdist_wheel):
         return ("py3", "none", super().get_tag()[2])
 
 
+shutil.copy(ROOT / "LICENSE", pathlib.Path(__file__).parent)  # setuptools takes licences of this folder alone
+
 setup(
     version=version(),
     scripts=["scripts/fovea"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import ctypes
 import datetime
 import numbers
@@ -9,7 +10,7 @@ import operator
 import os
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn, SupportsIndex, Union, overload
 
 import numpy as np
@@ -23,7 +24,6 @@ from fovea._images import ImageLike
 from fovea._library import SEARCH_HANDLER, library, text
 from fovea._match import Match, Nearest, Photo
 from fovea._query import Queries, Query, make_queries
-from fovea._waiting import interruptible
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -386,7 +386,7 @@ class Collection:
                 found.scores.ctypes.data,
             )
 
-        interruptible(work)
+        _interruptible(work)
         return found
 
     def _matches(self, queries: Queries, found: Nearest) -> Iterator[list[Match]]:
@@ -441,6 +441,21 @@ class _Sources(Sequence[str]):
         if not 0 <= number < len(self):
             raise IndexError(f"there is no row {operator.index(row)}: the collection has {len(self)}")
         return self._collection._source(number)[0]
+
+
+def _interruptible(work: Callable[[Callable[[], bool]], None]) -> None:
+    """work(is_stopped), whose engine asks is_stopped every now and then, and fails soon after it is true. In the main
+    thread, where Python handles signals, it runs in a thread of its own, and what a signal raises ends it."""
+    if threading.current_thread() is not threading.main_thread():
+        work(lambda: False)
+        return
+    stopped = threading.Event()
+    with concurrent.futures.ThreadPoolExecutor(1, "fovea.search") as thread:
+        call = thread.submit(work, stopped.is_set)
+        try:
+            call.result()
+        finally:
+            stopped.set()
 
 
 def _list_of(given: Any) -> list[Any]:

@@ -385,9 +385,7 @@ class Encoder:
         number = 0 if batch_size is None else integer(batch_size, "batch_size", 1)
         options = FeaturesOptions(feature_type(dtype), number, self._decode_threads, 0, *self._decode_limits)
         given = list(_images_of(images))
-        window = window_of_all(given)
-        if window is None:
-            window = Window.from_items(given)
+        window = window_of_all(given) or Window.from_items(given)
 
         def start(run: Run) -> ctypes.c_void_p:
             with self._using() as handle:

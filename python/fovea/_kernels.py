@@ -10,43 +10,41 @@ import torch
 import fovea.ops
 from fovea._arguments import integer
 from fovea._errors import Error
-from fovea._library import library, text
+from fovea._library import fields, library, text
 
 _TYPES = {torch.float16: 3, torch.bfloat16: 4, torch.float32: 5}  # fovea_type
 _CAUSAL_FIRST = 1  # fovea_causal
 
 
 class _Strides(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_int64) for name in ("batch", "head", "row")]
+    _fields_ = fields(ctypes.c_int64, "batch head row")
 
 
 class _AttentionArgs(ctypes.Structure):
     """Mirrors fovea_attention_args."""
 
     _fields_ = [
-        *((name, ctypes.c_void_p) for name in "qkvo"),
-        *((f"{name}_strides", _Strides) for name in "qkvo"),
-        *((name, ctypes.c_int64) for name in ("batch", "heads", "kv_heads", "queries", "keys", "head_dim")),
+        *fields(ctypes.c_void_p, "q k v o"),
+        *fields(_Strides, "q_strides k_strides v_strides o_strides"),
+        *fields(ctypes.c_int64, "batch heads kv_heads queries keys head_dim"),
         ("scale", ctypes.c_double),
-        *((name, ctypes.c_int32) for name in ("causal", "type", "level")),
-        *((name, ctypes.c_void_p) for name in ("cu_seqlens_q", "cu_seqlens_k")),
+        *fields(ctypes.c_int32, "causal type level"),
+        *fields(ctypes.c_void_p, "cu_seqlens_q cu_seqlens_k"),
     ]
 
 
 class _Place(ctypes.Structure):
     """Mirrors fovea_place."""
 
-    _fields_ = [("device", ctypes.c_int32), ("threads", ctypes.c_int32), ("stream", ctypes.c_void_p)]
+    _fields_ = [*fields(ctypes.c_int32, "device threads"), ("stream", ctypes.c_void_p)]
 
 
 class _Choice(ctypes.Structure):
     """Mirrors fovea_attention_choice."""
 
     _fields_ = [
-        ("level", ctypes.c_char_p),
-        ("kernel", ctypes.c_char * 64),
-        ("threads", ctypes.c_int32),
-        ("shared_bytes", ctypes.c_int64),
+        *(("level", ctypes.c_char_p), ("kernel", ctypes.c_char * 64)),
+        *(("threads", ctypes.c_int32), ("shared_bytes", ctypes.c_int64)),
     ]
 
 
@@ -55,17 +53,7 @@ class _Kernel(ctypes.Structure):
 
     _fields_ = [
         ("name", ctypes.c_char_p),
-        *(
-            (name, ctypes.c_int32)
-            for name in (
-                "arch",
-                "registers",
-                "shared_bytes",
-                "stack_bytes",
-                "spill_store_bytes",
-                "spill_load_bytes",
-            )
-        ),
+        *fields(ctypes.c_int32, "arch registers shared_bytes stack_bytes spill_store_bytes spill_load_bytes"),
     ]
 
 
@@ -106,16 +94,9 @@ def kernels() -> list[Kernel]:
     for index in range(library.fovea_kernel_count()):
         kernel = _Kernel()
         _call("fovea_kernel_get", ctypes.c_int32(index), ctypes.byref(kernel))
-        found.append(
-            Kernel(
-                text(kernel.name),
-                kernel.arch,
-                kernel.registers,
-                kernel.shared_bytes,
-                kernel.stack_bytes,
-                kernel.spill_store_bytes + kernel.spill_load_bytes,
-            )
-        )
+        spills = kernel.spill_store_bytes + kernel.spill_load_bytes
+        sizes = (kernel.registers, kernel.shared_bytes, kernel.stack_bytes, spills)
+        found.append(Kernel(text(kernel.name), kernel.arch, *sizes))
     return found
 
 

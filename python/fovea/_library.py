@@ -10,6 +10,7 @@ import os
 import pathlib
 import time
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -30,16 +31,22 @@ FILE, ENCODED, PIXELS = 0, 1, 2
 TEXT = np.dtype([("data", "u8"), ("size", "u8")])
 
 
+_text, _size, _pointer = ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p
+_int, _long, _ulong, _double = ctypes.c_int32, ctypes.c_int64, ctypes.c_uint64, ctypes.c_double
+_out = ctypes.POINTER
+
+
+def fields(kind: Any, names: str) -> list[tuple[str, Any]]:
+    """Fields of one type, by their names, for a ctypes.Structure."""
+    return [(name, kind) for name in names.split()]
+
+
 class EmbedOptions(ctypes.Structure):
     """Mirrors fovea_embed_options."""
 
     _fields_ = [
-        ("batch_size", ctypes.c_int32),
-        ("decode_threads", ctypes.c_int32),
-        ("normalize", ctypes.c_int32),
-        ("stop_at_failure", ctypes.c_int32),
-        ("decode_memory", ctypes.c_uint64),
-        ("max_pixels", ctypes.c_int64),
+        *fields(_int, "batch_size decode_threads normalize stop_at_failure"),
+        *(("decode_memory", _ulong), ("max_pixels", _long)),
     ]
 
 
@@ -47,50 +54,31 @@ class FeaturesOptions(ctypes.Structure):
     """Mirrors fovea_features_options."""
 
     _fields_ = [
-        ("type", ctypes.c_int32),
-        ("batch_size", ctypes.c_int32),
-        ("decode_threads", ctypes.c_int32),
-        ("reserved", ctypes.c_int32),
-        ("decode_memory", ctypes.c_uint64),
-        ("max_pixels", ctypes.c_int64),
+        *fields(_int, "type batch_size decode_threads reserved"),
+        *(("decode_memory", _ulong), ("max_pixels", _long)),
     ]
 
 
 class EmbedTextsOptions(ctypes.Structure):
     """Mirrors fovea_embed_texts_options."""
 
-    _fields_ = [("clean", ctypes.c_int32), ("normalize", ctypes.c_int32)]
+    _fields_ = fields(_int, "clean normalize")
 
 
 class Photo(ctypes.Structure):
     """Mirrors fovea_photo."""
 
     _fields_ = [
-        ("source", ctypes.c_char_p),
-        ("path", ctypes.c_char_p),
-        ("captured", ctypes.c_char_p),
-        ("error", ctypes.c_char_p),
-        ("output", ctypes.c_int64),
-        ("bytes", ctypes.c_int64),
-        ("modified", ctypes.c_int64),
-        ("has_modified", ctypes.c_int32),
-        ("width", ctypes.c_int32),
-        ("height", ctypes.c_int32),
-        ("is_member", ctypes.c_int32),
-        ("has_changed", ctypes.c_int32),
+        *fields(_text, "source path captured error"),
+        *fields(_long, "output bytes modified"),
+        *fields(_int, "has_modified width height is_member has_changed"),
     ]
 
 
 class PullProgress(ctypes.Structure):
     """Mirrors fovea_pull_progress."""
 
-    _fields_ = [
-        ("file", ctypes.c_char_p),
-        ("notice", ctypes.c_char_p),
-        ("bytes", ctypes.c_uint64),
-        ("total", ctypes.c_uint64),
-        ("received", ctypes.c_uint64),
-    ]
+    _fields_ = [*fields(_text, "file notice"), *fields(_ulong, "bytes total received")]
 
 
 PULL_HANDLER = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(PullProgress), ctypes.c_void_p)
@@ -105,10 +93,6 @@ def _load() -> ctypes.CDLL:
     except OSError as error:
         raise ImportError(f"Fovea's native library cannot be loaded: {error}") from error
 
-
-_text, _size, _pointer = ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p
-_int, _long, _double = ctypes.c_int32, ctypes.c_int64, ctypes.c_double
-_out = ctypes.POINTER
 
 _NOTE_HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 
@@ -132,10 +116,7 @@ _FUNCTIONS = {
     "fovea_encoder_precision": (_text, _pointer),
     "fovea_embed_start": (_STATUS, _pointer, _pointer, _size, _out(EmbedOptions), _pointer, _out(_pointer)),
     "fovea_embed_texts_start": (_STATUS, _pointer, _pointer, _size, _out(EmbedTextsOptions), _pointer, _out(_pointer)),
-    "fovea_embed_labels_start": (
-        *(_STATUS, _pointer, _pointer, _size, _pointer, _size),
-        *(_int, _pointer, _out(_pointer)),
-    ),
+    "fovea_embed_labels_start": (_STATUS, _pointer, _pointer, _size, _pointer, _size, _int, _pointer, _out(_pointer)),
     "fovea_encoder_patches": (_long, _pointer),
     "fovea_features_start": (
         *(_STATUS, _pointer, _pointer, _size, _text),
@@ -149,10 +130,7 @@ _FUNCTIONS = {
     "fovea_features_copy": (_STATUS, _pointer, _pointer, _size),
     "fovea_features_dlpack": (_STATUS, _pointer, _out(_pointer)),
     "fovea_features_free": (None, _pointer),
-    "fovea_heat": (
-        *(_STATUS, _pointer, _pointer, _pointer, _int),
-        *(_pointer, _size, _out(_long), _out(_long)),
-    ),
+    "fovea_heat": (_STATUS, _pointer, _pointer, _pointer, _int, _pointer, _size, _out(_long), _out(_long)),
     "fovea_embed_wait": (_STATUS, _pointer, _int, _out(_int)),
     "fovea_embed_done": (_size, _pointer),
     "fovea_embed_stop": (None, _pointer),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import ctypes
 import os
 import queue
@@ -11,7 +12,6 @@ from typing import Any, NamedTuple
 
 from fovea._arguments import name_text
 from fovea._bar import progress_bar
-from fovea._errors import Error
 from fovea._library import PULL_HANDLER, library, text
 
 
@@ -59,45 +59,32 @@ def pull(name: str, *, revision: str | None = None, progress: Progress = False) 
     """
     arguments = (name_text(name, "name"), name_text("main" if revision is None else revision, "revision"))
     with progress_bar(0, progress is True, "B", unit_scale=True) as bar:
-        work = _Pull(*arguments)
-        work.report_to(progress if callable(progress) else bar.show)
-    if work.error is not None:
-        raise work.error
-    return work.folder
+        return _pull(*arguments, progress if callable(progress) else bar.show)
 
 
-class _Pull(threading.Thread):
-    """A pull in a thread of its own: meanwhile the caller's thread handles Ctrl-C and calls functions of users."""
+def _pull(name: bytes, revision: bytes, tell: Callable[[PullProgress], Any]) -> str:
+    """A pull in a thread of its own: meanwhile this thread handles Ctrl-C and calls functions of users."""
+    news: queue.SimpleQueue[PullProgress | None] = queue.SimpleQueue()
+    stopped = threading.Event()
 
-    def __init__(self, name: bytes, revision: bytes) -> None:
-        super().__init__(name="fovea.pull")
-        self.folder = ""
-        self.error: Error | None = None
-        self._arguments = (name, revision)
-        self._news: queue.SimpleQueue[PullProgress | None] = queue.SimpleQueue()
-        self._stopped = False
-        self.start()
+    def on_progress(told: Any, _context: object) -> int:
+        now = told.contents
+        news.put(PullProgress(text(now.file), now.bytes, now.total, now.received, text(now.notice)))
+        return int(stopped.is_set())
 
-    def run(self) -> None:
+    def work() -> str:
         folder = ctypes.c_char_p()
         try:
-            library.fovea_pull(*self._arguments, PULL_HANDLER(self._on_progress), None, ctypes.byref(folder))
-            self.folder = os.fsdecode(folder.value or b"")
-        except Error as error:
-            self.error = error
+            library.fovea_pull(name, revision, PULL_HANDLER(on_progress), None, ctypes.byref(folder))
         finally:
-            self._news.put(None)
+            news.put(None)
+        return os.fsdecode(folder.value or b"")
 
-    def report_to(self, tell: Callable[[PullProgress], Any]) -> None:
-        """Calls `tell` with all progress until the thread has ended."""
+    with concurrent.futures.ThreadPoolExecutor(1, "fovea.pull") as thread:
+        call = thread.submit(work)
         try:
-            while (news := self._news.get()) is not None:
-                tell(news)
+            while (told := news.get()) is not None:
+                tell(told)
         finally:
-            self._stopped = True  # after an exception; the engine asks at least every second
-            self.join()
-
-    def _on_progress(self, told: Any, _context: object) -> int:
-        news = told.contents
-        self._news.put(PullProgress(text(news.file), news.bytes, news.total, news.received, text(news.notice)))
-        return int(self._stopped)
+            stopped.set()  # after an exception; the engine asks at least every second
+        return call.result()

@@ -132,12 +132,7 @@ def window_of_all(images: Sequence[Any]) -> Window | None:
     """One window for all images, when no pixels need to be copied for it; else None."""
     if _images.are_paths(images):
         return _WindowOfPaths(images)
-    if not all(map(_images.is_borrowed, images)):
-        return None
-    window = Window(0)
-    for image in images:
-        window.add(image)
-    return window
+    return Window.from_items(images) if all(map(_images.is_borrowed, images)) else None
 
 
 def windows_of(

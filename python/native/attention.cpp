@@ -1,7 +1,6 @@
 // Attention on torch's tensors: shapes and strides to the C interface.
 #include <cmath>
 #include <string>
-#include <utility>
 
 #include "python/native/operator.hpp"
 

@@ -1,7 +1,4 @@
 // LayerNorm on torch's tensors.
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "python/native/operator.hpp"
 

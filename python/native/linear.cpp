@@ -1,6 +1,5 @@
 // Linear layers on torch's tensors.
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "python/native/operator.hpp"

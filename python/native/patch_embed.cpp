@@ -1,6 +1,5 @@
 // The patch embedding on torch's tensors.
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "python/native/operator.hpp"
