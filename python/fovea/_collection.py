@@ -33,39 +33,6 @@ _LONG_BITS = 64
 _ROWS_PER_READ = 1 << 14
 
 
-def open(
-    outputs: Path | Sequence[Path],
-    *,
-    model: Path | None = None,
-    encoder: Encoder | None = None,
-    root: Path | None = None,
-    threads: SupportsIndex = 0,
-    device: Device = "cpu",
-) -> Collection:
-    """Opens what `fovea embed` wrote, to search in it.
-
-    Args:
-        outputs: the folder or the NAME.npy that `fovea embed -o` wrote, or several of them, which are searched as
-            one. They must be of the same model.
-        model: the model for words and for photos that are not in the outputs; None: the one that made the outputs.
-            It is loaded when it is first needed: on the CPU, in fp32; with device="cuda" on that GPU, in bf16.
-        encoder: an Encoder for this instead, which stays yours.
-        root: where relative names of photos start; None: in the folder where `fovea embed` ran.
-        threads: threads that compare; 0: one per CPU that this process may use.
-        device: where rows are compared: "cpu", "cuda", "cuda:N", "emu", "auto", or a torch.device. A GPU keeps all rows, in
-            8 bits a number, in its memory from the first search on, which suits collections that stay open; "auto"
-            takes one from the second search on, where there is one that has room. Results are the same, to the
-            last bit.
-
-    Raises:
-        Error: an output is absent, damaged or not whole, or of another model, and the message names the file; or the
-            device is unavailable.
-        TypeError, ValueError: an argument is of another type, there is no output, a number is negative, or a name
-            contains a NUL character.
-    """
-    return Collection(outputs, model=model, encoder=encoder, root=root, threads=threads, device=device)
-
-
 class Collection:
     """The embeddings of photos, and their names. Rows are counted through all outputs, in order; len() is their
     number. May be used from several threads; searches take turns."""
@@ -80,7 +47,27 @@ class Collection:
         threads: SupportsIndex = 0,
         device: Device = "cpu",
     ) -> None:
-        """Opens outputs; see `open`."""
+        """Opens what `fovea embed` wrote, to search in it.
+
+        Args:
+            outputs: the folder or the NAME.npy that `fovea embed -o` wrote, or several of them, which are searched as
+                one. They must be of the same model.
+            model: the model for words and for photos that are not in the outputs; None: the one that made the outputs.
+                It is loaded when it is first needed: on the CPU, in fp32; with device="cuda" on that GPU, in bf16.
+            encoder: an Encoder for this instead, which stays yours.
+            root: where relative names of photos start; None: in the folder where `fovea embed` ran.
+            threads: threads that compare; 0: one per CPU that this process may use.
+            device: where rows are compared: "cpu", "cuda", "cuda:N", "emu", "auto", or a torch.device. A GPU keeps
+                all rows, in 8 bits a number, in its memory from the first search on, which suits collections that stay
+                open; "auto" takes one from the second search on, where there is one that has room. Results are the
+                same, to the last bit.
+
+        Raises:
+            Error: an output is absent, damaged or not whole, or of another model, and the message names the file; or
+                the device is unavailable.
+            TypeError, ValueError: an argument is of another type, there is no output, a number is negative, or a name
+                contains a NUL character.
+        """
         several = [outputs] if isinstance(outputs, (str, os.PathLike)) else list(outputs)
         if not several:
             raise ValueError("outputs must hold at least one path")
@@ -227,8 +214,8 @@ class Collection:
             and probability.
 
         Raises:
-            Error: a photo cannot be read, the model cannot be loaded or has no text tower, a file of the collection has changed, the
-                Collection is closed.
+            Error: a photo cannot be read, the model cannot be loaded or has no text tower, a file of the collection has
+                changed, the Collection is closed.
             TypeError, ValueError: an argument is of another type or shape.
         """
         wanted = integer(k, "k", 1)
@@ -402,6 +389,9 @@ class Collection:
                 matches.append(Match(row, score, *self._source(row), logit, probability))
             yield matches
 
+
+#: The usual name for what makes a Collection.
+open = Collection
 
 _Photos = Union[SupportsIndex, ImageLike, npt.NDArray[np.floating[Any]], "list[Any]", "tuple[Any, ...]"]
 _Queries = Union[Query, "list[Any]", "tuple[Any, ...]"]

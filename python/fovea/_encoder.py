@@ -58,47 +58,6 @@ _ROWS_BYTES = 16 << 20
 _LONG_BITS = 64
 
 
-def load(
-    model: str | os.PathLike[str],
-    device: Device = "auto",
-    precision: Precision | TorchType = "auto",
-    *,
-    threads: SupportsIndex = 0,
-    decode_threads: SupportsIndex = 0,
-    decode_memory: SupportsIndex = 0,
-    max_pixels: SupportsIndex = 0,
-    first: Tower = "images",
-    calibration: str | os.PathLike[str] | None = None,
-) -> Encoder:
-    """Loads a SigLIP or SigLIP 2 model. It downloads nothing: `pull` does.
-
-    Args:
-        model: a folder in Hugging Face layout, or a name such as
-            "google/siglip2-base-patch16-224" that is in the local Hugging Face cache.
-        device: "auto", "cpu", "cuda" or "cuda:N", or a torch.device. "auto" takes a GPU when one is usable,
-            else the CPU; `Encoder.device` says which. "emu", and "emu:ARCH" of docs/emulator.md, run a GPU's kernels on
-            the CPU, far slower than either, and fail where a kernel does something wrong.
-        precision: "auto" is "bf16" where the device has instructions for it, else "fp32". A named
-            precision that the device lacks is an error that says what to use, and so is a calibrated one
-            ("int8", say) before `fovea calibrate` has prepared the model for it. torch.float32 and torch.bfloat16 name
-            "fp32" and "bf16".
-        threads: compute threads; 0: one per CPU that this process may use.
-        decode_threads: threads that decode and resize images; 0: one per CPU that this process may use.
-        decode_memory: bytes that the images being read and decoded may take together; 0: half of the memory,
-            at most what ordinary photos in all threads, or one image of the largest size, need.
-        max_pixels: an image of more pixels is an error of that image; 0: Pillow's limit, 178,956,970.
-        first: the half that is loaded now, "images" or "texts"; the other is loaded when it is first needed.
-        calibration: the folder of calibrations; None: FOVEA_CALIBRATION, else where `fovea calibrate` writes them.
-
-    Raises:
-        Error: the model, the device or the precision is unavailable; the message says why.
-        TypeError, ValueError: an argument is of another type, a number is negative, or a name contains a
-            NUL character.
-    """
-    decode = {"decode_threads": decode_threads, "decode_memory": decode_memory, "max_pixels": max_pixels}
-    return Encoder(model, device, precision, threads=threads, **decode, first=first, calibration=calibration)
-
-
 class Encoder:
     """A loaded model. May be used from several threads; the device computes one batch at a time."""
 
@@ -115,7 +74,31 @@ class Encoder:
         first: Tower = "images",
         calibration: str | os.PathLike[str] | None = None,
     ) -> None:
-        """Loads a model; see `load`."""
+        """Loads a SigLIP or SigLIP 2 model. It downloads nothing: `pull` does.
+
+        Args:
+            model: a folder in Hugging Face layout, or a name such as
+                "google/siglip2-base-patch16-224" that is in the local Hugging Face cache.
+            device: "auto", "cpu", "cuda" or "cuda:N", or a torch.device. "auto" takes a GPU when one is usable,
+                else the CPU; `Encoder.device` says which. "emu", and "emu:ARCH" of docs/emulator.md, run a GPU's
+                kernels on the CPU, far slower than either, and fail where a kernel does something wrong.
+            precision: "auto" is "bf16" where the device has instructions for it, else "fp32". A named
+                precision that the device lacks is an error that says what to use, and so is a calibrated one
+                ("int8", say) before `fovea calibrate` has prepared the model for it. torch.float32 and
+                torch.bfloat16 name "fp32" and "bf16".
+            threads: compute threads; 0: one per CPU that this process may use.
+            decode_threads: threads that decode and resize images; 0: one per CPU that this process may use.
+            decode_memory: bytes that the images being read and decoded may take together; 0: half of the memory,
+                at most what ordinary photos in all threads, or one image of the largest size, need.
+            max_pixels: an image of more pixels is an error of that image; 0: Pillow's limit, 178,956,970.
+            first: the half that is loaded now, "images" or "texts"; the other is loaded when it is first needed.
+            calibration: the folder of calibrations; None: FOVEA_CALIBRATION, else where `fovea calibrate` writes them.
+
+        Raises:
+            Error: the model, the device or the precision is unavailable; the message says why.
+            TypeError, ValueError: an argument is of another type, a number is negative, or a name contains a
+                NUL character.
+        """
         handle = ctypes.c_void_p()
         arguments = (
             path_text(model, "model"),
@@ -414,9 +397,7 @@ class Encoder:
         """
         if not isinstance(text, str):
             raise TypeError(f"text must be a string, not {type(text).__name__}")
-        window, texts = Window(0), WindowOfTexts(0)
-        window.add(image)
-        texts.add(text)
+        window, texts = Window.from_items([image]), WindowOfTexts.from_items([text])
         if 0 in window.unreadable:
             raise ImageError(0, window.source(0), window.unreadable[0])
         image_table, kept_image = window.table()
@@ -478,7 +459,7 @@ class Encoder:
                     error = failures.get(index)
                     if error is not None and on_error == "raise":
                         raise error
-                    # A copy, because whoever keeps a row would keep all of its run.
+                    # A copy, because a caller that keeps a row would keep all of its run.
                     source = run.window.source(which)
                     yield FailedImage(index, source, error) if error else EmbeddedImage(index, source, row.copy())
 
@@ -523,6 +504,10 @@ class Encoder:
         with self._using() as handle:
             run.start(handle, options)
         return run
+
+
+#: The usual name for what makes an Encoder.
+load = Encoder
 
 
 def _handle_failures(run: Run, on_error: OnError) -> None:

@@ -193,7 +193,7 @@ _DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 # The tensor: data, device (two numbers), ndim, dtype (four bytes), shape, strides, byte_offset.
 _Managed._fields_ = [("tensor", ctypes.c_byte * 48), ("owner", ctypes.c_void_p), ("deleter", _DELETER)]
 
-# Capsules that nobody has taken free their tensor when they go. The argument is no py_object: a reference to an object
+# Capsules that were not taken free their tensor when they go. The argument is no py_object: a reference to an object
 # that is being freed must not be counted.
 _DESTRUCTOR = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 _is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", ctypes.pythonapi))

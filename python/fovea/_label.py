@@ -115,11 +115,7 @@ def vectors_of(
     labels: Labels, dimension: int, clean: int, using: Callable[[], AbstractContextManager[ctypes.c_void_p]]
 ) -> Numbers:
     """The vectors of labels, of length 1, float64 [labels, dimension]. `using` lends the engine's encoder."""
-    names, templates = WindowOfTexts(0), WindowOfTexts(0)
-    for name in labels.names:
-        names.add(name)
-    for template in labels.templates:
-        templates.add(template)
+    names, templates = WindowOfTexts.from_items(labels.names), WindowOfTexts.from_items(labels.templates)
     run = Run(names, np.empty((len(names), dimension), np.float32))
     try:
         with using() as encoder:

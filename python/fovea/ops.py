@@ -210,7 +210,8 @@ def attention_varlen(
 _warned: set[str] = set()
 
 
-def _warn_once(message: str) -> None:
+def warn_once(message: str) -> None:
+    """Warns at the caller's caller, unless torch.compile traces the call."""
     if not torch.compiler.is_compiling() and message not in _warned:
         _warned.add(message)
         warnings.warn(message, stacklevel=3)
@@ -226,10 +227,10 @@ def _runs_products(name: str, x: torch.Tensor, *types: torch.dtype) -> bool:
     if not x.is_cuda:
         return True
     if x.dtype not in types:
-        _warn_once(f"fovea.ops.{name}: there is no kernel for {x.dtype} on GPUs; torch's operators run instead")
+        warn_once(f"fovea.ops.{name}: there is no kernel for {x.dtype} on GPUs; torch's operators run instead")
         return False
     if not _has_matrix_kernels(x.device.index):
-        _warn_once(f"fovea.ops.{name}: there is no kernel for this GPU; torch's operators run instead")
+        warn_once(f"fovea.ops.{name}: there is no kernel for this GPU; torch's operators run instead")
         return False
     return True
 
@@ -290,7 +291,7 @@ def layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: f
     float type. Statistics are float32. Raises RuntimeError when shapes or types do not match.
     """
     if x.is_cuda and x.dtype == torch.float16:
-        _warn_once("fovea.ops.layer_norm: there is no kernel for float16 on GPUs; torch's operator runs instead")
+        warn_once("fovea.ops.layer_norm: there is no kernel for float16 on GPUs; torch's operator runs instead")
         _refuse_gradients("layer_norm", x, weight, bias)
         return torch.nn.functional.layer_norm(x, weight.shape, weight.to(x.dtype), bias.to(x.dtype), eps)
     return torch.ops.fovea.layer_norm(x, weight, bias, eps)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
-
 import torch
 
 from fovea import _kernels
+from fovea.ops import warn_once
 
 __all__ = ["scaled_dot_product_attention"]
 
 _LARGEST_HEAD = 128
 _GPU_TYPES = (torch.float16, torch.bfloat16)
 _CPU_TYPES = (*_GPU_TYPES, torch.float32)
-
-_warned: set[str] = set()
 
 
 @torch.compiler.assume_constant_result
@@ -85,12 +82,7 @@ def scaled_dot_product_attention(
     reason = _reason_for_torch(query, key, value, attn_mask, dropout_p, scale, enable_gqa)
     if not reason:
         return torch.ops.fovea.attention(query, key, value, is_causal, scale)
-    if not torch.compiler.is_compiling() and reason not in _warned:
-        _warned.add(reason)
-        warnings.warn(
-            f"fovea.nn.functional.scaled_dot_product_attention does not support {reason}: torch computes it",
-            stacklevel=2,
-        )
+    warn_once(f"fovea.nn.functional.scaled_dot_product_attention does not support {reason}: torch computes it")
     return torch.nn.functional.scaled_dot_product_attention(
         query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
     )
