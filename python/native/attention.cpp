@@ -21,7 +21,7 @@ struct Axes {
 constexpr Axes kDenseAxes{.batch = 0, .head = 1, .row = 2, .dim = 3};
 constexpr Axes kVarlenAxes{.batch = -1, .head = 1, .row = 0, .dim = 2};
 
-/// A stride that nobody follows can be anything; kernels want it to look like the others.
+/// A stride that is not followed can be anything; kernels want it to look like the others.
 std::int64_t stride_of(const Tensor& tensor, int axis) {
   if (axis < 0 || tensor.size(axis) == 1) {
     return kVector;

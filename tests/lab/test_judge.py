@@ -73,7 +73,7 @@ WRONG = {
     "cached_output": "the result of the call before",
     "changed_input": "^it changed input 0$",
     "less_precision": "tf32 or float16 operands",
-    "never_written": "8800 are NaN, as the memory is where nobody writes",
+    "never_written": "8800 are NaN, as memory is that nothing has written",
     "late_thread": LATE,
     "raise SystemExit(0)": "seed 0: SystemExit",
     "import os; os.abort()": "seed 0: its process ended with SIGABRT",

@@ -187,7 +187,7 @@ class Answer:
         return {"outputs": self._write(self._kept[place][1], outputs)}
 
     def capture(self, seed: int) -> dict[str, Any]:
-        """Whether a CUDA graph of a call would miss work: that of streams which nobody waits for."""
+        """Whether a CUDA graph of a call would miss work: that of streams which are not waited for."""
         inputs = self._task.draw(seed)
         torch.cuda.synchronize()
         try:

@@ -135,7 +135,7 @@ class Child:
             self._readable.remove(self._log)
 
     def _how_it_ended(self) -> str:
-        """Says how the process ended, or that it goes on without its pipe."""
+        """Says how the process ended, or that it continues without its pipe."""
         for _ in range(100):
             pid, status = os.waitpid(self._pid, os.WNOHANG)
             if pid:

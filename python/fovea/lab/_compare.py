@@ -34,7 +34,7 @@ def can_judge(tensor: torch.Tensor) -> bool:
 
 
 def says_something(want: torch.Tensor, peer: torch.Tensor) -> bool:
-    """Whether Model has a finite value in both: what it has not, nobody can compare with."""
+    """Whether some value of Model is finite in both: without one there is nothing to compare with."""
     return bool((torch.isfinite(want.double()) & torch.isfinite(peer.double())).any())
 
 
@@ -148,7 +148,7 @@ def _in_words(got: torch.Tensor, want: torch.Tensor, peer: torch.Tensor, failure
     values = got.float()[wrong]
     nans, zeros = int(torch.isnan(values).sum()), int((values == 0).sum())
     if nans:
-        where += f"; {nans} are NaN, as the memory is where nobody writes, or as infinities bring"
+        where += f"; {nans} are NaN, as memory is that nothing has written, or as infinities give"
     if zeros > count // 2:
         where += f"; {zeros} are zero"
     return f"{where} ({failures[0]})"

@@ -29,7 +29,7 @@ class TaskError(Exception):
 
 
 def load_module(path: pathlib.Path) -> Any:
-    """The module of this file. What its code raises goes on to the caller."""
+    """The module of this file. What its code raises reaches the caller."""
     spec = importlib.util.spec_from_file_location(f"fovea_judged_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is no Python file")

@@ -209,7 +209,7 @@ class Judge:
         return reply, failures, figures
 
     def _try(self, what: str, seed: int, size: str, with_nan: bool, mode: str) -> bool:
-        """Whether it makes sense to go on."""
+        """Tries one kind of call. Returns whether others make sense."""
         expected = self._expect(seed, size, with_nan)
         compared = self._compared(what, "run", expected, seed=seed, size=size, with_nan=with_nan, mode=mode)
         if compared is None:
@@ -237,7 +237,7 @@ class Judge:
                 return
 
     def _time(self, seed: int) -> bool:
-        """Calls on the inputs of this seed and those after it, which none has had before. Whether to go on."""
+        """Calls on the inputs of this seed and those after it, which none has had before. Returns whether others make sense."""
         figures, between = self._time_models(seed)
         before = time.monotonic()
         reply = self._asked("timing", "time", seed=seed)
