@@ -58,18 +58,12 @@ def _require(holds: bool, name: str, what: str) -> None:
         raise RuntimeError(f"fovea::{name}: {what}")
 
 
-# Shapes without data, for torch.compile: the same checks and strides as in python/native.
+# Shapes without data, for torch.compile: the same checks and strides as in python/native. Arguments on which neither
+# depends have no names.
 
 
 @torch.library.register_fake("fovea::attention")
-def _(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    is_causal: bool = False,
-    scale: float | None = None,
-    level: int = 0,
-) -> torch.Tensor:
+def _(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *_: object, **_named: object) -> torch.Tensor:
     _refuse_gradients("attention", q, k, v)
     _require(q.dim() == k.dim() == v.dim() == 4, "attention", "q, k and v have 4 dimensions")
     _require(k.shape == v.shape, "attention", "k and v have one shape")
@@ -86,18 +80,7 @@ def _(
 
 
 @torch.library.register_fake("fovea::attention_varlen")
-def _(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    cu_seqlens_q: torch.Tensor,
-    cu_seqlens_k: torch.Tensor,
-    max_q: int,
-    max_k: int,
-    is_causal: bool = False,
-    scale: float | None = None,
-    level: int = 0,
-) -> torch.Tensor:
+def _(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *_: object, **_named: object) -> torch.Tensor:
     _refuse_gradients("attention_varlen", q, k, v)
     _require(q.dim() == k.dim() == v.dim() == 3, "attention_varlen", "q, k and v have 3 dimensions")
     _require(
