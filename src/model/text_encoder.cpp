@@ -3,13 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <functional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "core/convert.hpp"
 #include "core/error.hpp"
 #include "io/text.hpp"
 #include "model/forward.hpp"
@@ -21,24 +22,15 @@ namespace {
 /// Texts whose first residual stream is in memory at once, so that a long list takes no more.
 constexpr std::int64_t kTextsAtOnce = 1024;
 
-/// token + position, in the type of the stream.
+/// Stores token + position in the type of the stream, which is float64 in the reference alone.
 void store_sum(std::span<const float> token, std::span<const float> position, DType stream,
                std::uint8_t* to) {
-  const auto store = [&](const auto& convert) {
-    for (std::size_t i = 0; i < token.size(); ++i) {
-      const auto value = convert(token[i] + position[i]);
-      std::memcpy(to + i * sizeof(value), &value, sizeof(value));
-    }
-  };
-  switch (stream) {
-    case DType::kF32:
-      return store([](float value) { return value; });
-    case DType::kF64:
-      return store([](float value) { return double{value}; });
-    case DType::kBF16:
-      return store([](float value) { return to_bfloat16(value); });
-    default:
-      fail("texts cannot be embedded with a residual stream of {}", to_string(stream));
+  std::vector<float> sum(token.size());
+  std::ranges::transform(token, position, sum.begin(), std::plus{});
+  if (stream == DType::kF64) {
+    std::ranges::copy(sum, reinterpret_cast<double*>(to));
+  } else {
+    narrow(sum.data(), std::ssize(sum), stream, to);
   }
 }
 

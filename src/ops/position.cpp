@@ -7,16 +7,11 @@
 namespace fovea::ops {
 
 AxisWeights::AxisWeights(std::int64_t table, std::int64_t positions)
-    : stride_(0),
-      first_(static_cast<std::size_t>(positions)),
-      count_(static_cast<std::size_t>(positions)) {
+    : rows_(static_cast<std::size_t>(positions)) {
   const double scale = static_cast<double>(table) / static_cast<double>(positions);
   const double support = std::max(scale, 1.0);
-  stride_ = static_cast<std::size_t>(
-      std::min<double>(std::ceil(2 * support) + 1, static_cast<double>(table)));
-  weights_.resize(first_.size() * stride_);
   std::vector<double> found;
-  for (std::size_t position = 0; position < first_.size(); ++position) {
+  for (std::size_t position = 0; position < rows_.size(); ++position) {
     const double centre = (static_cast<double>(position) + 0.5) * scale - 0.5;
     found.clear();
     double sum = 0;
@@ -24,16 +19,15 @@ AxisWeights::AxisWeights(std::int64_t table, std::int64_t positions)
       const double weight = 1 - std::abs(static_cast<double>(row) - centre) / support;
       if (weight > 0) {
         if (found.empty()) {
-          first_[position] = row;
+          rows_[position].first = row;
         }
         found.push_back(weight);
         sum += weight;
       }
     }
-    count_[position] = found.size();
-    std::ranges::transform(found,
-                           weights_.begin() + static_cast<std::ptrdiff_t>(position * stride_),
-                           [&](double weight) { return static_cast<float>(weight / sum); });
+    for (const double weight : found) {
+      rows_[position].weights.push_back(static_cast<float>(weight / sum));
+    }
   }
 }
 

@@ -17,20 +17,22 @@ class AxisWeights {
  public:
   AxisWeights(std::int64_t table, std::int64_t positions);
 
-  [[nodiscard]] std::int64_t first(std::int64_t position) const {
-    return first_[static_cast<std::size_t>(position)];
-  }
+  [[nodiscard]] std::int64_t first(std::int64_t position) const { return at(position).first; }
   /// The weights of the rows from the first on.
   [[nodiscard]] std::span<const float> weights(std::int64_t position) const {
-    return std::span(weights_).subspan(static_cast<std::size_t>(position) * stride_,
-                                       count_[static_cast<std::size_t>(position)]);
+    return at(position).weights;
   }
 
  private:
-  std::size_t stride_;  // the most weights that a position has
-  std::vector<std::int64_t> first_;
-  std::vector<std::size_t> count_;
-  std::vector<float> weights_;
+  struct Rows {
+    std::int64_t first = 0;
+    std::vector<float> weights;
+  };
+  [[nodiscard]] const Rows& at(std::int64_t position) const {
+    return rows_[static_cast<std::size_t>(position)];
+  }
+
+  std::vector<Rows> rows_;  // of each position
 };
 
 /// The table (side, side, width), resized to an image's patches.

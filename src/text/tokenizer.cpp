@@ -45,23 +45,16 @@ Source read_source(const std::filesystem::path& folder) {
     Vocabulary vocabulary = parse(io::read_small_file(path, kMaxVocabularyBytes), file);
     return Source{.file = std::move(file), .vocabulary = std::move(vocabulary)};
   };
-  if (auto gemma = read("tokenizer.model", read_model_proto)) {
-    if (gemma->is_first()) {
-      fail(
-          "{}: expected the BPE vocabulary of SigLIP 2, found a unigram one; that of SigLIP is "
-          "called spiece.model",
-          gemma->file);
+  for (const bool is_first : {false, true}) {
+    if (auto found = read(is_first ? "spiece.model" : "tokenizer.model", read_model_proto)) {
+      if (found->is_first() != is_first) {
+        fail("{}: expected the {}; that of {}", found->file,
+             is_first ? "unigram vocabulary of SigLIP, found a BPE one"
+                      : "BPE vocabulary of SigLIP 2, found a unigram one",
+             is_first ? "SigLIP 2 is called tokenizer.model" : "SigLIP is called spiece.model");
+      }
+      return *std::move(found);
     }
-    return *std::move(gemma);
-  }
-  if (auto first = read("spiece.model", read_model_proto)) {
-    if (!first->is_first()) {
-      fail(
-          "{}: expected the unigram vocabulary of SigLIP, found a BPE one; that of SigLIP 2 is "
-          "called tokenizer.model",
-          first->file);
-    }
-    return *std::move(first);
   }
   if (auto json = read("tokenizer.json", read_tokenizer_json)) {
     return *std::move(json);
