@@ -15,6 +15,7 @@
 
 #include "core/device_name.hpp"
 #include "core/precision_names.hpp"
+#include "core/text.hpp"
 #include "core/wording.hpp"
 #include "io/nearest.hpp"
 
@@ -33,13 +34,6 @@ CLI::Option* checked(CLI::Option* option, const std::string& range,
                      std::function<std::string(std::string&)> check) {
   return option->transform(
       CLI::Validator(std::move(check), range.empty() ? "" : kRangeMark + range, "range"));
-}
-
-std::string lower_case(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char letter) {
-    return static_cast<char>(std::tolower(letter));
-  });
-  return text;
 }
 
 std::string range_in_words(Whole range) {

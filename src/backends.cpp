@@ -1,7 +1,6 @@
 // The composition root: turns device names into backends.
 #include "backends.hpp"
 
-#include <charconv>
 #include <cstdlib>
 #include <optional>
 #include <string_view>
@@ -9,6 +8,7 @@
 
 #include "core/device_name.hpp"
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "cpu/isa.hpp"
 #include "gpu/device/device.hpp"
@@ -21,12 +21,8 @@ namespace {
 
 /// The number in the text, when all of it is a number that is not negative.
 std::optional<int> whole_number(std::string_view text) {
-  int number = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size() || number < 0) {
-    return std::nullopt;
-  }
-  return number;
+  const std::optional<int> number = parse_number<int>(text);
+  return number && *number >= 0 ? number : std::nullopt;
 }
 
 DeviceName named(const std::string& device) {

@@ -2,7 +2,7 @@
 #include "api/features.hpp"
 
 #include <algorithm>
-#include <charconv>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -11,6 +11,7 @@
 #include "api/encoder_impl.hpp"
 #include "api/image_source.hpp"
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "io/text.hpp"
 #include "pipeline/input_stream.hpp"
 #include "pipeline/output.hpp"
@@ -68,13 +69,12 @@ FeatureLayer parse_feature_layer(std::string_view name) {
   if (name == kPooledName) {
     return FeatureLayer::pooled();
   }
-  int index = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);
-  if (error != std::errc{} || end != name.data() + name.size()) {
+  const std::optional<int> index = parse_number<int>(name);
+  if (!index) {
     fail("unknown features \"{}\"; expected {}, {}, {}, or the number of a layer", io::escape(name),
          kLastName, kPenultimateName, kPooledName);
   }
-  return {index};
+  return {*index};
 }
 
 std::string to_string(const FeatureLayer& layer) {

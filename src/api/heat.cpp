@@ -13,6 +13,7 @@
 #include "api/image_source.hpp"
 #include "core/error.hpp"
 #include "core/length.hpp"
+#include "core/text.hpp"
 #include "image/decode.hpp"
 #include "image/png_writer.hpp"
 #include "io/atomic_file.hpp"
@@ -148,8 +149,7 @@ void write_heat(const ImageInput& image, const HeatMap& map, const std::filesyst
   image::Image photo =
       image.kind == ImageInput::Kind::kFile ? io::with_path(image.path, read) : read();
   search::draw_heat(map, photo.width, photo.height, photo.pixels.span());
-  const std::vector<std::byte> bytes = image::encode_png(photo);
-  io::write_file_atomically(png, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  io::write_file_atomically(png, as_text(image::encode_png(photo)));
 }
 
 }  // namespace fovea

@@ -15,6 +15,7 @@
 #include "api/read_photos.hpp"
 #include "backends.hpp"
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "core/thread_pool.hpp"
 #include "fovea/encoder.hpp"
 #include "fovea/heat.hpp"
@@ -255,7 +256,7 @@ std::string source_bytes(const std::string& source) {
 
 std::string file_url(const Photo& photo) {
   const fs::path file = photo.is_member ? fs::path(archive_of(photo.file)) : photo.file;
-  return "file://" + search::percent_encode(fs::absolute(file).lexically_normal().native());
+  return "file://" + percent_encode(fs::absolute(file).lexically_normal().native(), "/");
 }
 
 std::int64_t write_page(const fs::path& path, const Page& page, int threads, Encoder* encoder) {

@@ -146,10 +146,7 @@ std::string StoredRows::lines(std::size_t row, std::size_t count) const {
   const StoredPart& part = parts_[part_of(row)];
   const std::size_t end = row + count;
   const std::uint64_t to = end < part.first + part.count ? rows_[end].line_at : part.lines_end;
-  std::string text;
-  file(part.line_file).read(rows_[row].line_at, to, {}, [&](std::span<const std::byte> piece) {
-    text.append(reinterpret_cast<const char*>(piece.data()), piece.size());
-  });
+  std::string text = file(part.line_file).text(rows_[row].line_at, to, {});
   if (!text.ends_with('\n')) {
     text += '\n';
   }

@@ -1,13 +1,12 @@
 // The names of devices.
 #include "core/device_name.hpp"
 
-#include <charconv>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "core/wording.hpp"
 
 namespace fovea {
@@ -38,13 +37,11 @@ std::optional<DeviceName> parse_device(std::string_view name, gpu::Archs archs) 
   if (!name.starts_with(kNumbered)) {
     return std::nullopt;
   }
-  int number = -1;
-  const char* const last = name.data() + name.size();
-  const auto [end, error] = std::from_chars(name.data() + kNumbered.size(), last, number);
-  if (error != std::errc{} || end != last || number < 0) {
+  const std::optional<int> number = parse_number<int>(name.substr(kNumbered.size()));
+  if (!number || *number < 0) {
     return std::nullopt;
   }
-  return DeviceName{DeviceKind::kCuda, number};
+  return DeviceName{DeviceKind::kCuda, *number};
 }
 
 std::vector<std::string> emulated_targets(gpu::Archs archs) {

@@ -3,19 +3,18 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
-#include <charconv>
 #include <chrono>
 #include <exception>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include <curl/curl.h>
 
 #include "core/released.hpp"
+#include "core/text.hpp"
 #include "core/wording.hpp"
 #include "hub/cache.hpp"
 #include "io/text.hpp"
@@ -40,24 +39,16 @@ constexpr std::size_t kMostErrorBytes = std::size_t{64} << 10;
 // The whole seconds in the environment, else `fallback`.
 long seconds_from(const char* name, long fallback) {
   const std::string text = environment(name);
-  long seconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
   constexpr long kMost = 86400;
   if (text.empty()) {
     return fallback;
   }
-  if (error != std::errc() || end != text.data() + text.size() || seconds < 1 || seconds > kMost) {
+  const std::optional<long> seconds = parse_number<long>(text);
+  if (!seconds || *seconds < 1 || *seconds > kMost) {
     fail("{} is \"{}\"; expected a whole number of seconds from 1 to {}", name, io::escape(text),
          kMost);
   }
-  return seconds;
-}
-
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return lower;
+  return *seconds;
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -230,10 +221,8 @@ std::string HttpResponse::header(const std::string& name) const {
 }
 
 std::int64_t HttpResponse::content_length() const {
-  const std::string text = header("content-length");
-  std::int64_t length = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
-  return error == std::errc() && end == text.data() + text.size() && length >= 0 ? length : -1;
+  const auto length = parse_number<std::int64_t>(header("content-length"));
+  return length && *length >= 0 ? *length : -1;
 }
 
 std::string origin_of(const std::string& url) {
@@ -354,7 +343,7 @@ HttpResponse HttpClient::get_text(const std::string& url, std::size_t longest, s
     if (bytes.size() > longest - text.size()) {
       fail("{}: the reply is longer than {} bytes, so it is not one of a hub", shown(url), longest);
     }
-    text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    text += as_text(bytes);
   });
 }
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -17,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "hub/cache.hpp"
 #include "hub/digest.hpp"
 #include "hub/download.hpp"
@@ -62,18 +62,6 @@ std::string find_token() {
 // What texts are cut into tokens with, as far as a model has it.
 constexpr std::array kTokenizerFiles{"tokenizer.model", "spiece.model", "tokenizer.json",
                                      "tokenizer_config.json"};
-
-std::string percent_encode(std::string_view text) {
-  constexpr std::string_view kPlain =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
-  std::string encoded;
-  for (const char c : text) {
-    encoded += kPlain.find(c) != std::string_view::npos
-                   ? std::string(1, c)
-                   : fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return encoded;
-}
 
 void make_folders(const fs::path& folder) {
   std::error_code error;
@@ -195,8 +183,7 @@ class Pull {
     if (response.header("x-repo-commit") != commit_) {
       fail(
           "{}: the reply is for commit \"{}\", not {}. It is not from a hub, or the model changed: "
-          "check "
-          "HF_ENDPOINT, or run the pull again",
+          "check HF_ENDPOINT, or run the pull again",
           file.url, io::escape(response.header("x-repo-commit")), commit_);
     }
     // Large files lie elsewhere: the hub describes them in headers of its own.
@@ -212,14 +199,15 @@ class Pull {
           "cannot be verified",
           file.url, io::escape(file.etag));
     }
-    std::string size = response.header("x-linked-size");
-    if (size.empty() && response.redirect.empty()) {
-      size = response.header("content-length");
+    std::string text = response.header("x-linked-size");
+    if (text.empty() && response.redirect.empty()) {
+      text = response.header("content-length");
     }
-    const auto [end, error] = std::from_chars(size.data(), size.data() + size.size(), file.size);
-    if (size.empty() || error != std::errc() || end != size.data() + size.size()) {
-      fail("{}: the hub does not state the file's size (\"{}\")", file.url, io::escape(size));
+    const auto size = parse_number<std::uint64_t>(text);
+    if (!size) {
+      fail("{}: the hub does not state the file's size (\"{}\")", file.url, io::escape(text));
     }
+    file.size = *size;
     if (name.ends_with(".json") && file.size > io::kMaxJsonBytes) {
       fail("{}: {} of {} bytes is too large for this file (at most {})", options_.id, name,
            file.size, io::kMaxJsonBytes);
@@ -262,8 +250,7 @@ class Pull {
     if (!error && space.available < needed) {
       fail(
           "{}: {} has {} bytes free, and {} more are needed: make room or set HF_HUB_CACHE to "
-          "another "
-          "disk",
+          "another disk",
           options_.id, io::escape(cache_root_.native()), space.available, needed - space.available);
     }
   }

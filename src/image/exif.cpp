@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/text.hpp"
+
 namespace fovea::image {
 namespace {
 
@@ -18,10 +20,6 @@ using std::string_view_literals::operator""sv;
 
 constexpr std::uint32_t kOrientationTag = 0x0112;
 constexpr std::uint32_t kXmpTag = 700;
-
-std::string_view text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 class TagReader {
  public:
@@ -248,7 +246,7 @@ std::string date_in(std::string_view tiff) {
 }  // namespace
 
 std::optional<int> exif_orientation(std::span<const std::byte> exif) {
-  std::string_view bytes = text_of(exif);
+  std::string_view bytes = as_text(exif);
   for (int prefix = 0; prefix < 2 && bytes.starts_with("Exif\0\0"sv); ++prefix) {
     bytes.remove_prefix(6);
   }
@@ -266,7 +264,7 @@ std::optional<int> exif_orientation(std::span<const std::byte> exif) {
 }
 
 std::optional<int> tiff_orientation(std::span<const std::byte> file) {
-  const std::string_view bytes = text_of(file);
+  const std::string_view bytes = as_text(file);
   const bool big = bytes.starts_with("II\x2b\0"sv) || bytes.starts_with("MM\0\x2b"sv);
   const TagReader reader(bytes, bytes.starts_with('I'), big);
   if (const auto value = orientation_in(reader)) {
@@ -281,7 +279,7 @@ std::optional<int> tiff_orientation(std::span<const std::byte> file) {
 
 std::optional<int> camera_orientation(std::span<const std::byte> file) {
   constexpr std::size_t kLooked = std::size_t{1} << 20;
-  const std::string_view bytes = text_of(file);
+  const std::string_view bytes = as_text(file);
   if (bytes.starts_with("II") || bytes.starts_with("MM")) {  // ORF and RW2 have other versions
     return orientation_in(TagReader(bytes, bytes[0] == 'I'));
   }
@@ -296,7 +294,7 @@ std::optional<int> camera_orientation(std::span<const std::byte> file) {
 std::string capture_date(std::span<const std::byte> part) {
   // No mark before the data is common to all containers: "Exif" names other things in HEIC, too.
   constexpr int kMostTried = 64;
-  const std::string_view bytes = text_of(part);
+  const std::string_view bytes = as_text(part);
   std::string date;
   int tried = 0;
   for (std::size_t position = 0; position < bytes.size() && tried < kMostTried && date.empty();
@@ -311,7 +309,7 @@ std::string capture_date(std::span<const std::byte> part) {
 
 std::optional<int> xmp_orientation(std::span<const std::byte> xmp) {
   constexpr std::string_view kName = "tiff:Orientation";
-  const std::string_view text = text_of(xmp);
+  const std::string_view text = as_text(xmp);
   for (std::size_t position = text.find(kName); position != std::string_view::npos;
        position = text.find(kName, position + 1)) {
     std::string_view rest = text.substr(position + kName.size());

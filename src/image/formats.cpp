@@ -3,7 +3,6 @@
 #include "image/formats.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -12,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "image/tiff_directory.hpp"
 
 namespace fovea::image {
@@ -144,14 +144,6 @@ std::optional<Format> recognise_brands(std::string_view file) {
        major == "qt  " ? "MOV" : (major.starts_with("M4A") ? "M4A" : "MP4"), kExport);
 }
 
-std::string lower_case(std::string_view text) {
-  std::string lowered(text);
-  for (char& letter : lowered) {
-    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  }
-  return lowered;
-}
-
 /// Throws when the file begins with text: no control characters but white space, and letters of
 /// ASCII for the greater part.
 void refuse_text(std::string_view file) {
@@ -183,7 +175,7 @@ Format recognise(std::span<const std::byte> bytes) {
   if (bytes.empty()) {
     fail("empty: 0 bytes, not an image");
   }
-  const std::string_view file(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string_view file = as_text(bytes);
   for (const Signature& signature : kFormats) {
     if (file.starts_with(signature.start) && starts_at(file, 8, signature.from_8)) {
       return signature.format == Format::kTiff && is_camera_raw(bytes) ? Format::kRaw

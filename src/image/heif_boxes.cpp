@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "image/codecs.hpp"
 #include "image/heif_codes.hpp"
 
@@ -36,10 +37,7 @@ class BoxReader {
     }
     return value;
   }
-  std::string_view name() {
-    const Bytes taken = take(4);
-    return {reinterpret_cast<const char*>(taken.data()), taken.size()};
-  }
+  std::string_view name() { return as_text(take(4)); }
 
  private:
   Bytes bytes_;
@@ -356,9 +354,7 @@ class HeifReader {
         continue;
       }
       const Box& box = properties_[index - 1];
-      const std::string_view content(reinterpret_cast<const char*>(box.content.data()),
-                                     box.content.size());
-      if (box.type == type && content.starts_with(start)) {
+      if (box.type == type && as_text(box.content).starts_with(start)) {
         return &box;
       }
     }

@@ -16,6 +16,7 @@
 #include <jpeglib.h>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "image/cmyk.hpp"
 #include "image/codecs.hpp"
 #include "image/decode.hpp"
@@ -126,10 +127,6 @@ void skip_input_data(j_decompress_ptr codec, long count) {
   codec->src->bytes_in_buffer -= skipped;
 }
 
-std::string_view text_of_jpeg(Bytes bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 constexpr std::uint8_t kApp1 = 0xe1;
 constexpr std::uint8_t kStartOfImage = 0xd8;
 constexpr std::uint8_t kEndOfImage = 0xd9;
@@ -139,15 +136,15 @@ constexpr std::uint8_t kStartOfScan = 0xda;
 /// the file's order, until it returns false.
 template <typename Visit>
 void for_each_segment(Bytes bytes, StopFlag stop, Visit visit) {
-  const std::string_view file = text_of_jpeg(bytes);
+  const std::string_view file = as_text(bytes);
   const auto byte = [file](std::size_t position) {
     return static_cast<std::uint8_t>(file[position]);
   };
   std::size_t position = 2;
   for (;;) {
     stop.poll();
-    position = file.find(
-        '\xff', position);  // like libjpeg, skip bytes between markers, those of scans, too
+    // Skips bytes between markers, those of scans, too, like libjpeg.
+    position = file.find('\xff', position);
     position = file.find_first_not_of('\xff', position);
     if (position == std::string_view::npos) {
       return;

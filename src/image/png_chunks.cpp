@@ -15,6 +15,7 @@
 #include <zlib.h>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "core/utf8.hpp"
 #include "image/exif.hpp"
 
@@ -431,7 +432,7 @@ class PngChunks {
 }  // namespace
 
 Orientation read_png_chunks(std::span<const std::byte> bytes, StopFlag stop) {
-  return PngChunks({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, stop).read();
+  return PngChunks(as_text(bytes), stop).read();
 }
 
 }  // namespace fovea::image

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "image/exif.hpp"
 #include "image/tiff_directory.hpp"
 
@@ -63,8 +64,7 @@ struct JpegHeader {
 
 class JpegSearch {
  public:
-  explicit JpegSearch(Bytes file)
-      : file_(reinterpret_cast<const char*>(file.data()), file.size()) {}
+  explicit JpegSearch(Bytes file) : file_(as_text(file)) {}
 
   /// The place of the next start of a JPEG, or npos.
   [[nodiscard]] std::size_t next_start(std::size_t position, StopFlag stop) const {

@@ -13,6 +13,7 @@
 
 #include "core/error.hpp"
 #include "core/released.hpp"
+#include "core/text.hpp"
 #include "image/codecs.hpp"
 #include "image/exif.hpp"
 #include "image/webp_tables.hpp"
@@ -62,7 +63,7 @@ RiffChunk next_chunk(Bytes& bytes) {
   for (std::size_t byte = kChunkHeader; byte-- > kChunkHeader / 2;) {
     size = size << 8 | std::to_integer<std::size_t>(bytes[byte]);
   }
-  const RiffChunk chunk{{reinterpret_cast<const char*>(bytes.data()), 4},
+  const RiffChunk chunk{as_text(bytes.first(4)),
                         bytes.subspan(kChunkHeader, std::min(size, bytes.size() - kChunkHeader))};
   bytes = bytes.subspan(std::min(bytes.size(), kChunkHeader + size + size % 2));
   return chunk;

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "io/system_error.hpp"
 #include "io/text.hpp"
 
@@ -180,7 +181,7 @@ std::string npy_header(std::string_view descr, const Shape& shape, int row_digit
 }
 
 NpyHead parse_npy_head(std::span<const std::byte> head, std::uint64_t file_bytes) {
-  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  const std::string_view text = as_text(head);
   if (text.size() < 10 || !text.starts_with(kMagic)) {
     fail("npy: not a NumPy array: the file does not start with \\x93NUMPY");
   }
@@ -218,8 +219,7 @@ NpyInfo parse_npy(std::span<const std::byte> head, std::uint64_t file_bytes) {
   if (info.data_offset % size_of(info.dtype) != 0) {
     fail(
         "npy: the data starts at byte {}, which is not a multiple of the {} bytes of its {}; save "
-        "it "
-        "again with numpy.save",
+        "it again with numpy.save",
         info.data_offset, size_of(info.dtype), to_string(info.dtype));
   }
   const std::uint64_t have = file_bytes - info.data_offset;

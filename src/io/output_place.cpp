@@ -3,8 +3,8 @@
 
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "io/atomic_file.hpp"
 #include "io/system_error.hpp"
 #include "io/text.hpp"
@@ -65,15 +66,12 @@ fs::path real_folder_of(const fs::path& path) {
 /// The open file of this process that a name such as /proc/<process>/fd/3 stands for, or -1: it is
 /// no regular file, and can be opened anew.
 int named_stream(const fs::path& name, const struct stat& there) {
-  const std::string text = name.filename().native();
-  int fd = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), fd);
-  const bool is_number = error == std::errc() && end == text.data() + text.size();
-  if (is_number && is_open_as(fd, there)) {
-    if (!is_writable(fd)) {
+  const auto fd = parse_number<int>(name.filename().native());
+  if (fd && is_open_as(*fd, there)) {
+    if (!is_writable(*fd)) {
       fail("{}: is open for reading alone; the output needs another place", escape(name.native()));
     }
-    return fd;
+    return *fd;
   }
   if (S_ISREG(there.st_mode)) {
     fail("{}: is an open file of another process; name the file itself", escape(name.native()));

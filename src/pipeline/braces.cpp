@@ -2,25 +2,17 @@
 #include "pipeline/braces.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "io/text.hpp"
 
 namespace fovea::pipeline {
 namespace {
 
 constexpr std::uint64_t kMaxNames = 1'000'000'000;
-
-bool parse_number(std::string_view text, std::uint64_t& value) {
-  if (text.empty() || text.size() > 18) {  // 18 digits cannot overflow
-    return false;
-  }
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} && end == text.data() + text.size();
-}
 
 }  // namespace
 
@@ -31,9 +23,14 @@ bool BracePattern::parse_range(std::string_view body, Range& range) {
   }
   const std::string_view first = body.substr(0, dots);
   const std::string_view last = body.substr(dots + 2);
-  if (!parse_number(first, range.first) || !parse_number(last, range.last)) {
+  constexpr std::size_t kMostDigits = 18;  // which cannot overflow
+  const auto least = parse_number<std::uint64_t>(first);
+  const auto greatest = parse_number<std::uint64_t>(last);
+  if (!least || !greatest || std::max(first.size(), last.size()) > kMostDigits) {
     return false;
   }
+  range.first = *least;
+  range.last = *greatest;
   const auto padded = [](std::string_view text) { return text.size() > 1 && text.front() == '0'; };
   range.width = padded(first) || padded(last) ? std::max(first.size(), last.size()) : 0;
   return true;

@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <string>
 #include <unordered_map>
+
+#include "core/text.hpp"
 
 namespace fovea::pipeline {
 namespace {
@@ -78,14 +79,6 @@ KindByName by_name(const KindRow (&table)[rows], char separator) {
 std::string_view find(const KindByName& kinds, const std::string& name) {
   const auto found = kinds.find(name);
   return found == kinds.end() ? "" : found->second;
-}
-
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), [](char c) {
-    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  });
-  return lower;
 }
 
 }  // namespace

@@ -1,11 +1,12 @@
 // Reads strictly from nlohmann-json, whose get<> converts.
 #include "pipeline/json_fields.hpp"
 
-#include <charconv>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 
 namespace fovea::pipeline {
 
@@ -51,12 +52,11 @@ const std::string& read_text(const nlohmann::json& object, const char* key) {
 
 std::uint64_t read_hash(const nlohmann::json& object, const char* key) {
   const std::string& text = read_text(object, key);
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  if (error != std::errc{} || end != text.data() + text.size() || text != format_hash(value)) {
+  const auto value = parse_number<std::uint64_t>(text, 16);
+  if (!value || text != format_hash(*value)) {
     fail("\"{}\" is not a hash of 16 hexadecimal digits", key);
   }
-  return value;
+  return *value;
 }
 
 std::string format_hash(std::uint64_t value) {

@@ -318,10 +318,7 @@ std::string problem_of_data(const io::Folder& folder, const OutputLayout& layout
            file.rows);
     Expected expected{.skipped = layout.header_bytes(), .bytes = data.size(), .sum = file.data_sum};
     if (layout.has_index()) {
-      std::string header;
-      data.read(0, layout.header_bytes(), stop, [&](std::span<const std::byte> piece) {
-        header.append(reinterpret_cast<const char*>(piece.data()), piece.size());
-      });
+      const std::string header = data.text(0, layout.header_bytes(), stop);
       demand(header == layout.header(file.rows), "{}: its header does not match {} rows",
              data.shown(), file.rows);
     } else {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "io/text.hpp"
 
 namespace fovea::pipeline {
@@ -74,7 +75,7 @@ void StoredFile::each_line(
   std::string begun;  // the first part of a line that continues in the next piece
   std::uint64_t number = 1;
   read(0, to, stop, [&](std::span<const std::byte> piece) {
-    std::string_view rest(reinterpret_cast<const char*>(piece.data()), piece.size());
+    std::string_view rest = as_text(piece);
     for (std::size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
       begun += rest.substr(0, end);
       take(begun, number++);
@@ -95,10 +96,12 @@ std::string StoredFile::text(std::uint64_t limit) const {
   if (size() > limit) {
     fail("{}: holds {} bytes, but at most {} are expected", shown_, size(), limit);
   }
+  return text(0, size(), {});
+}
+
+std::string StoredFile::text(std::uint64_t begin, std::uint64_t end, StopFlag stop) const {
   std::string text;
-  read(0, size(), {}, [&](std::span<const std::byte> piece) {
-    text.append(reinterpret_cast<const char*>(piece.data()), piece.size());
-  });
+  read(begin, end, stop, [&](std::span<const std::byte> piece) { text += as_text(piece); });
   return text;
 }
 

@@ -54,6 +54,8 @@ class StoredFile {
 
   /// A short file as a text. A file longer than `limit` bytes is an error.
   [[nodiscard]] std::string text(std::uint64_t limit) const;
+  /// Bytes [begin, end) as a text.
+  [[nodiscard]] std::string text(std::uint64_t begin, std::uint64_t end, StopFlag stop) const;
 
  private:
   StoredFile(io::OpenedFile opened, const std::filesystem::path& path);

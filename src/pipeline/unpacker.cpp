@@ -13,6 +13,7 @@
 
 #include "core/error.hpp"
 #include "core/released.hpp"
+#include "core/text.hpp"
 
 namespace fovea::pipeline {
 namespace {
@@ -148,7 +149,7 @@ class Zstd final : public Unpacker {
 }  // namespace
 
 std::unique_ptr<Unpacker> unpacker_of(std::span<const std::byte> begin) {
-  const std::string_view bytes(reinterpret_cast<const char*>(begin.data()), begin.size());
+  const std::string_view bytes = as_text(begin);
   if (bytes.starts_with("\x1f\x8b"sv)) {
     return std::make_unique<Gzip>();
   }

@@ -5,11 +5,13 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "io/html.hpp"
 #include "search/page_style.hpp"
 
@@ -189,7 +191,7 @@ class Renderer {
     const fs::path relative = file.lexically_relative(folder_);
     const bool is_below = !relative.empty() && *relative.begin() != "..";
     html_ += fmt::format("<a href=\"{}{}\">", is_below ? "./" : "file://",
-                         percent_encode(is_below ? relative.native() : file.native()));
+                         percent_encode(is_below ? relative.native() : file.native(), "/"));
   }
 
   void close_link(const Photo& photo) { html_ += has_link(photo) ? "</a>" : ""; }
@@ -216,20 +218,6 @@ class Renderer {
 };
 
 }  // namespace
-
-std::string percent_encode(std::string_view path) {
-  constexpr std::string_view kPlain =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/";
-  std::string url;
-  for (const char c : path) {
-    if (kPlain.find(c) != std::string_view::npos) {
-      url += c;
-    } else {
-      url += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-    }
-  }
-  return url;
-}
 
 std::vector<fs::path> pictures_of(const Page& page) {
   std::set<fs::path> files;

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <map>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,9 +12,6 @@
 #include "search/thumbnail.hpp"
 
 namespace fovea::search {
-
-/// A path as part of a URL: every byte but letters, digits, "/" and "-._~" becomes "%HH".
-[[nodiscard]] std::string percent_encode(std::string_view path);
 
 /// The files of which the page shows pictures, each once. The end of a long section is a list.
 [[nodiscard]] std::vector<std::filesystem::path> pictures_of(const Page& page);

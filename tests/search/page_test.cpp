@@ -73,10 +73,6 @@ TEST(Thumbnail, IsShrunkToItsLongestSide) {
   EXPECT_NE(make_thumbnail({}, 288).error, "");
 }
 
-TEST(PageLinks, ArePercentEncoded) {
-  EXPECT_EQ(percent_encode("/a b/%41\"#?\xff\xc3\xa9.jpg"), "/a%20b/%2541%22%23%3F%FF%C3%A9.jpg");
-}
-
 PagePicture picture(const std::string& source, std::optional<double> score = {}) {
   PagePicture picture;
   picture.photo.source = source;

@@ -21,6 +21,7 @@
 
 #include "core/device_name.hpp"
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "core/wording.hpp"
 #include "fovea_emulator/device.hpp"
 #include "fovea_emulator/error.hpp"
@@ -31,8 +32,8 @@ namespace fovea::gpu {
 namespace {
 
 constexpr std::size_t kMemoryBytes = std::size_t{4} << 30;
-/// As few as there can be while clusters of two still run beside each other: the smallest grids
-/// then have more tiles than blocks, and blocks that stay take several.
+/// The fewest on which clusters of two still run beside each other: the smallest grids then have
+/// more tiles than blocks, and blocks that stay take several.
 constexpr int kSms = 4;
 constexpr std::size_t kL2Bytes = std::size_t{1} << 20;
 
@@ -99,7 +100,7 @@ class EmuEvent final : public Event {
   explicit EmuEvent(EmuDevice& device) : device_(device) {}
   void record(Stream& stream) override;
   void synchronize() override;
-  /// Nothing runs but for those who wait: who asks does.
+  /// Runs what comes before it, because nothing runs but for a call that waits.
   [[nodiscard]] bool done() override {
     synchronize();
     return true;
@@ -143,11 +144,7 @@ class EmuDevice final : public Device {
   }
   void free(DevicePtr address) noexcept override {
     const std::lock_guard lock(mutex_);
-    try {
-      run_until([] { return false; });
-    } catch (...) {
-      failed_ = std::current_exception();  // the next call that waits throws it
-    }
+    run_all();
     if (const auto found = allocations_.find(address); found != allocations_.end()) {
       emulator_.free(address);
       used_ -= found->second;
@@ -167,11 +164,7 @@ class EmuDevice final : public Device {
   }
   void free_pinned(void* address) noexcept override {
     const std::lock_guard lock(mutex_);
-    try {
-      run_until([] { return false; });
-    } catch (...) {
-      failed_ = std::current_exception();
-    }
+    run_all();
     pinned_.erase(static_cast<const std::byte*>(address));
   }
 
@@ -227,7 +220,7 @@ class EmuDevice final : public Device {
   }
 
   [[nodiscard]] Module load(std::span<const std::byte> image) override {
-    const std::string_view bytes(reinterpret_cast<const char*>(image.data()), image.size());
+    const std::string_view bytes = as_text(image);
     const std::string_view text = bytes.substr(0, bytes.find('\0'));
     const std::lock_guard lock(mutex_);
     modules_.push_back(told([&] {
@@ -299,7 +292,7 @@ class EmuDevice final : public Device {
   }
 
   void begin_order(std::uint64_t seed, emu::TraceFunction trace) {
-    wait_until([] { return false; });
+    synchronize();
     const std::lock_guard lock(mutex_);
     options_.seed = seed;
     runs_ = 0;
@@ -363,17 +356,25 @@ class EmuDevice final : public Device {
     }
   }
 
-  /// The grids of the first piece's stream up to what else it has to do: those may overlap. What
-  /// other streams have to do between them does not depend on them, or the stream would not have
-  /// gone on, nor they on it, or it would have waited.
+  /// Runs what waits; the next call that waits throws what failed.
+  void run_all() noexcept {
+    try {
+      run_until([] { return false; });
+    } catch (...) {
+      failed_ = std::current_exception();
+    }
+  }
+
+  /// The grids of the first piece's stream up to its next other work: those may overlap. The work
+  /// of other streams between them neither depends on them nor they on it, or streams would wait.
   std::vector<emu::Launch> take_grids() {
     const int stream = queue_.front().stream;
     std::vector<emu::Launch> grids;
     Queue rest;
-    bool goes_on = true;
+    bool is_next = true;  // nothing but grids has come of the stream
     for (Work& work : queue_) {
-      goes_on = goes_on && (work.stream != stream || work.launch.has_value());
-      if (goes_on && work.stream == stream && work.launch.has_value()) {
+      is_next = is_next && (work.stream != stream || work.launch.has_value());
+      if (is_next && work.stream == stream && work.launch.has_value()) {
         grids.push_back(*std::move(work.launch));
       } else {
         rest.push_back(std::move(work));
@@ -384,8 +385,7 @@ class EmuDevice final : public Device {
   }
 
   void run_grids(const std::vector<emu::Launch>& grids) {
-    // Results are judged, and begin as poison; what is stored beside them, nobody has to have
-    // written.
+    // Results are judged, and begin as poison; what is stored beside them may be unwritten.
     emu::RunOptions options{.seed = next_seed(),
                             .check_stored_values = false,
                             .most_steps = options_.most_steps,
