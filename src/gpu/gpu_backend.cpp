@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "core/divide_up.hpp"
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
 #include "core/wording.hpp"
@@ -33,7 +34,7 @@ constexpr std::int64_t kSliceTokens = 512 * 196;
 constexpr std::int64_t kFirstSlicePart = 4;
 /// Slices of a multiple of this many images have rows that tiles of 128 divide.
 constexpr std::int64_t kImageMultiple = 32;
-/// From here on a slice takes long enough, some milliseconds, to sleep until it is done.
+/// Images from which a slice takes long enough, some milliseconds, to sleep until it is done.
 constexpr std::int64_t kLongSlice = 64;
 /// Several slices of common models: one is copied while the other computes.
 constexpr std::int64_t kPreferredBatch = 512;
@@ -160,7 +161,7 @@ class GpuBackend final : public ops::Backend {
                       weights);
   }
 
-  /// Of an emulated device no memory is the caller's.
+  /// Whether results stay on the device: no memory of an emulated one is the caller's.
   [[nodiscard]] bool stays(const ops::Batch& batch) const {
     return batch.output_stays && !device_->info().is_emulated;
   }
@@ -170,7 +171,6 @@ class GpuBackend final : public ops::Backend {
                                                   const Network& network);
   [[nodiscard]] std::size_t measure_scratch(const ops::Batch& batch, std::int64_t images,
                                             const Network& network);
-  [[nodiscard]] ops::Slice slice_of(const Slot& slot, std::int64_t images) const;
   void launch(const ops::Network& identity, std::size_t slot, const ops::Slice& slice,
               const Network& network);
   void call(const ops::Slice& slice, const Network& network, Stopwatch* stopwatch);
@@ -202,8 +202,8 @@ class GpuBackend final : public ops::Backend {
   std::size_t measured_scratch_ = 0;
   std::int64_t limit_ = 0;  // images of a slice, once memory has run out
   std::string note_;
-  /// Of a network's slices of so many images in a slot, and so many rows where images differ; null
-  /// after their first run.
+  /// Graphs of a network's slices of so many images in a slot, and so many rows where images
+  /// differ; null after their first run.
   LeastRecent<std::tuple<ops::Network, std::int64_t, std::int64_t, std::size_t>,
               std::unique_ptr<Graph>>
       graphs_{kMostGraphs};
@@ -213,14 +213,14 @@ class GpuBackend final : public ops::Backend {
 };
 
 std::int64_t GpuBackend::most_images(const ops::Batch& batch) const {
-  std::int64_t most = options_.slice_images;
-  if (most <= 0) {
+  std::int64_t limit = options_.slice_images;
+  if (limit <= 0) {
     const std::size_t each =
         std::max<std::size_t>(1, batch.output.size() / static_cast<std::size_t>(batch.images));
-    most = std::clamp<std::int64_t>(static_cast<std::int64_t>(kMostOutputBytes / each), 1,
-                                    std::max<std::int64_t>(1, kSliceTokens / batch.tokens));
+    limit = std::clamp<std::int64_t>(static_cast<std::int64_t>(kMostOutputBytes / each), 1,
+                                     std::max<std::int64_t>(1, kSliceTokens / batch.tokens));
   }
-  return limit_ > 0 ? std::min(most, limit_) : most;
+  return limit_ > 0 ? std::min(limit, limit_) : limit;
 }
 
 std::size_t GpuBackend::measure_scratch(const ops::Batch& batch, std::int64_t images,
@@ -276,14 +276,6 @@ std::vector<std::int64_t> GpuBackend::reserve(const ops::Batch& batch, const ops
   }
 }
 
-ops::Slice GpuBackend::slice_of(const Slot& slot, std::int64_t images) const {
-  return {.first = 0,
-          .images = images,
-          .input = reinterpret_cast<const std::uint8_t*>(slot.input.address()),
-          .output = reinterpret_cast<std::byte*>(slot.output.address()),
-          .workspace = reinterpret_cast<std::byte*>(memory_.workspace.address())};
-}
-
 void GpuBackend::call(const ops::Slice& slice, const Network& network, Stopwatch* stopwatch) {
   GpuExecutor executor({*device_, kernels_, planner_, cublas_, notes_}, compute_.get(),
                        {.address = memory_.scratch.address(), .bytes = memory_.scratch.bytes()},
@@ -333,14 +325,14 @@ void GpuBackend::launch(const ops::Network& identity, std::size_t slot, const op
 }
 
 void GpuBackend::copy(std::span<const std::byte> from, std::span<std::byte> to) {
-  const std::size_t parts = (from.size() + kCopyPart - 1) / kCopyPart;
+  const std::size_t parts = divide_up(from.size(), kCopyPart);
   if (parts <= 1) {
     std::memcpy(to.data(), from.data(), from.size());
     return;
   }
   pool_.parallel_for(parts, [&](std::size_t part, int /*worker*/) {
-    const std::size_t at = part * kCopyPart;
-    std::memcpy(to.data() + at, from.data() + at, std::min(kCopyPart, from.size() - at));
+    const std::size_t first = part * kCopyPart;
+    std::memcpy(to.data() + first, from.data() + first, std::min(kCopyPart, from.size() - first));
   });
 }
 
@@ -348,7 +340,11 @@ void GpuBackend::begin(std::size_t index, const ops::Batch& batch, const ops::Ba
                        std::int64_t first, std::int64_t images, bool alone,
                        const Network& network) {
   Slot& slot = memory_.slots[index];
-  ops::Slice slice = slice_of(slot, images);
+  ops::Slice slice{.first = 0,
+                   .images = images,
+                   .input = reinterpret_cast<const std::uint8_t*>(slot.input.address()),
+                   .output = reinterpret_cast<std::byte*>(slot.output.address()),
+                   .workspace = reinterpret_cast<std::byte*>(memory_.workspace.address())};
   const auto input = std::as_bytes(rows.input(first, images));
   const auto output = batch.output.subspan(static_cast<std::size_t>(first) * memory_.output_bytes,
                                            static_cast<std::size_t>(images) * memory_.output_bytes);
@@ -446,20 +442,20 @@ void GpuBackend::run(const ops::Batch& batch, const Network& network) {
 
 }  // namespace
 
-std::vector<std::int64_t> plan_slices(std::int64_t images, std::int64_t most) {
+std::vector<std::int64_t> plan_slices(std::int64_t images, std::int64_t largest) {
   std::vector<std::int64_t> slices;
   if (images <= 0) {
     return slices;
   }
-  const std::int64_t first = most / kFirstSlicePart / kImageMultiple * kImageMultiple;
-  if (first > 0 && images > most / 2) {
+  const std::int64_t first = largest / kFirstSlicePart / kImageMultiple * kImageMultiple;
+  if (first > 0 && images > largest / 2) {
     slices.push_back(first);
     images -= first;
   }
-  const std::int64_t count = (images + most - 1) / most;
-  std::int64_t each = (images + count - 1) / count;
-  const std::int64_t rounded = (each + kImageMultiple - 1) / kImageMultiple * kImageMultiple;
-  if (count > 1 && rounded <= most) {
+  const std::int64_t count = divide_up(images, largest);
+  std::int64_t each = divide_up(images, count);
+  const std::int64_t rounded = divide_up(each, kImageMultiple) * kImageMultiple;
+  if (count > 1 && rounded <= largest) {
     each = rounded;
   }
   for (; images > 0; images -= each) {
@@ -479,7 +475,7 @@ Support has_kernels_for(const DeviceInfo& device) {
         "{}, or build it with nvcc on the PATH (scripts/setup installs it otherwise)",
         device.name, option_words("device", "cpu"))};
   }
-  // Of the oldest architecture; later ones have all that is needed, if only as PTX.
+  // A kernel of the oldest architecture; later ones have all that is needed, if only as PTX.
   if (is_built_for(KernelId::pool_mean, device.arch())) {
     return {};
   }

@@ -34,8 +34,8 @@ void check_forced_kernel();
 [[nodiscard]] std::unique_ptr<ops::Backend> make_gpu_backend(std::unique_ptr<Device> device,
                                                              const GpuOptions& options);
 
-/// The sizes of the slices that `images` are cut into, in order: none larger than `most`, all but
-/// the first of several and the last of the same size.
-[[nodiscard]] std::vector<std::int64_t> plan_slices(std::int64_t images, std::int64_t most);
+/// The sizes of the slices that `images` are cut into, in order: none larger than `largest`, all
+/// but the first of several and the last of the same size.
+[[nodiscard]] std::vector<std::int64_t> plan_slices(std::int64_t images, std::int64_t largest);
 
 }  // namespace fovea::gpu

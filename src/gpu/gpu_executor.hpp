@@ -24,8 +24,8 @@ class CublasGemm {
  public:
   CublasGemm(Device& device, Notes& notes) : device_(device), notes_(notes) {}
 
-  /// As gemm_launch, for bf16 operands, where `why` there is no kernel. Opens the library on first
-  /// use.
+  /// Runs what gemm_launch would, for bf16 operands, where `why` there is no kernel. Opens the
+  /// library on first use.
   void run(const GemmProblem& problem, const GemmOperands& operands, DevicePtr bias_bf16,
            const std::string& why, KernelCache& kernels, Stream& stream);
 
@@ -54,8 +54,8 @@ class Stopwatch {
   std::vector<Mark> marks_;  // the start, then ends
 };
 
-/// Device memory that operators use for themselves; sized by a executor that only measures, for the
-/// largest slice: an operator must not ask for more when there are fewer images.
+/// Device memory that operators use for themselves; sized by an executor that only measures, for
+/// the largest slice: an operator must not ask for more when there are fewer images.
 struct Scratch {
   DevicePtr address = 0;
   std::size_t bytes = 0;
@@ -72,7 +72,7 @@ struct ExecutorContext {
 
 class GpuExecutor final : public ops::Executor {
  public:
-  /// Without a stream the executor only measures the scratch that the network needs.
+  /// `stream` is null where the executor only measures the scratch that the network needs.
   GpuExecutor(const ExecutorContext& context, Stream* stream, Scratch scratch, Stopwatch* stopwatch)
       : context_(context), stream_(stream), scratch_(scratch), stopwatch_(stopwatch) {}
 
@@ -82,8 +82,7 @@ class GpuExecutor final : public ops::Executor {
 
   [[nodiscard]] Device& device() const { return context_.device; }
   [[nodiscard]] Planner& planner() const { return context_.planner; }
-  /// To be called by each operator before it launches anything: false, with the bytes noted, when
-  /// the executor only measures.
+  /// Notes the bytes, before an operator launches anything; false when the executor only measures.
   [[nodiscard]] bool take_scratch(std::size_t bytes);
   [[nodiscard]] DevicePtr scratch() const { return scratch_.address; }
 

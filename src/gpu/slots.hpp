@@ -10,7 +10,7 @@
 
 namespace fovea::gpu {
 
-/// Of what ops::ImageShapes tells of so many images.
+/// Bytes of what ops::ImageShapes tells of so many images.
 [[nodiscard]] constexpr std::size_t shape_bytes(std::int64_t images) {
   return static_cast<std::size_t>(3 * images + 1) * sizeof(std::int32_t);
 }
@@ -20,8 +20,8 @@ struct Slot {
   PinnedBuffer staged_input;
   PinnedBuffer staged_output;
   PinnedBuffer staged_shapes;
-  DeviceBuffer
-      shapes;  // of images of different sizes: int32 starts (images + 1), grids (images, 2)
+  /// Where images differ in size: int32 starts (images + 1), grids (images, 2).
+  DeviceBuffer shapes;
   DeviceBuffer input;
   DeviceBuffer output;
   std::unique_ptr<Event> uploaded;

@@ -92,7 +92,7 @@ TEST(GateRecord, OfAFileChangesTheChoice) {
   EXPECT_NE(why([] { (void)gate_record(ampere("GPU C")); }).find("cannot be read"),
             std::string::npos);
   setenv("FOVEA_GATE_RECORD", "none", 1);
-  EXPECT_EQ(level_of(choose_attention(problem, ampere("GPU D")).plan), AttentionLevel::kMma);
+  EXPECT_EQ(level_of(attention_plan(problem, ampere("GPU D"))), AttentionLevel::kMma);
   unsetenv("FOVEA_GATE_RECORD");
   std::filesystem::remove(path);
 }

@@ -429,10 +429,6 @@ class CudaDevice final : public Device {
   std::vector<driver::Module> modules_;
 };
 
-}  // namespace
-
-namespace {
-
 /// Starts the driver; its version.
 int start_driver() {
   const driver::Result started = api().init(0);

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <utility>
 
+#include <fmt/format.h>
 #include <zstd.h>
 
 #include "core/error.hpp"
@@ -67,6 +68,12 @@ bool is_built_for(KernelId kernel, int arch) {
   return std::ranges::any_of(info_of(kernel).targets, [=](const Target& target) {
     return target.arch > 0 && runs_on(target, arch);
   });
+}
+
+Support has_kernel(KernelId kernel, const DeviceInfo& device) {
+  return is_built_for(kernel, device.arch())
+             ? Support{}
+             : Support{fmt::format("no kernel for {} (sm_{})", device.name, device.arch())};
 }
 
 const KernelImage* find_kernel_image(KernelId kernel, int arch) {

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/support.hpp"
+#include "gpu/device/device.hpp"
 #include "kernels/kernel_list.hpp"
 
 namespace fovea::gpu {
@@ -61,6 +63,8 @@ void add_kernel_images(std::span<const KernelImage> images);
 
 /// Whether kernels/variants.py has it compiled to what runs on devices of this architecture.
 [[nodiscard]] bool is_built_for(KernelId kernel, int arch);
+/// The same of the architecture of a device.
+[[nodiscard]] Support has_kernel(KernelId kernel, const DeviceInfo& device);
 
 /// The image of the kernel for devices of this architecture: machine code where there is some, else
 /// PTX, else null.

@@ -24,9 +24,9 @@ class KernelFault : public Error {
   std::vector<emu::Finding> findings_;
 };
 
-/// From its next grid on the device's blocks and warps take turns by this seed, as if no grid had
-/// run before. `trace`, if there is one, is told of what they do. Throws Error unless the device is
-/// an emulated one.
+/// Lets the device's blocks and warps take turns by this seed from its next grid on, as if no grid
+/// had run before. `trace`, if there is one, is told of what they do. Throws Error unless the
+/// device is an emulated one.
 void begin_order(Device& device, std::uint64_t seed, emu::TraceFunction trace = {});
 
 }  // namespace fovea::gpu

@@ -81,11 +81,7 @@ struct AttentionChoice {
                                                const DeviceInfo& device,
                                                std::optional<AttentionLevel> level,
                                                const GateRecord& record);
-/// By what is on record of the device.
-[[nodiscard]] AttentionChoice choose_attention(const ops::AttentionProblem& problem,
-                                               const DeviceInfo& device,
-                                               std::optional<AttentionLevel> level = std::nullopt);
-/// Its plan alone.
+/// The plan alone, by the device's own record.
 [[nodiscard]] AttentionPlan attention_plan(const ops::AttentionProblem& problem,
                                            const DeviceInfo& device,
                                            std::optional<AttentionLevel> level = std::nullopt);

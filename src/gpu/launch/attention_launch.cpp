@@ -49,7 +49,7 @@ TensorMap encode(Device& device, const AttentionProblem& problem, DevicePtr addr
   return device.encode(desc);
 }
 
-/// For a kernel of heads `columns` wide.
+/// The maps of a kernel of heads `columns` wide.
 attention::OperandMaps encode_operand(Device& device, const AttentionProblem& problem,
                                       DevicePtr address, const AttentionStrides& strides,
                                       std::int64_t rows, std::int64_t heads, std::int64_t box_rows,
@@ -97,16 +97,16 @@ Launch sm90_launch(const attention::Sm90Params& params, const DeviceInfo& device
 
 Launch launch_of(Device& device, const AttentionProblem& problem, const AttentionOperands& operands,
                  const SinglePassTuning& kernel) {
-  const std::int64_t both = problem.batch * problem.heads;
+  const std::int64_t all_heads = problem.batch * problem.heads;
   const std::int64_t tiles = divide_up(problem.queries, kTileRows);
   // A whole head an item, so that its keys are read once; one tile when heads are too few to go
   // round.
-  const bool whole = both >= device.info().sm_count;
+  const bool whole = all_heads >= device.info().sm_count;
   attention::Sm90Params params =
       sm90_params(device, problem, operands, attention::key_rows(kernel.kv_tile), kernel.head_dim);
   params.parts = static_cast<std::int32_t>(whole ? 1 : tiles);
   params.tiles = static_cast<std::int32_t>(whole ? tiles : 1);
-  params.items = static_cast<std::int32_t>(both * params.parts);
+  params.items = static_cast<std::int32_t>(all_heads * params.parts);
   params.heads_together = 1;
   params.last_image = static_cast<std::int32_t>(problem.batch) - 1;
   return sm90_launch(params, device.info());
@@ -114,11 +114,11 @@ Launch launch_of(Device& device, const AttentionProblem& problem, const Attentio
 
 /// Heads whose keys and values fill at most two thirds of the L2 cache, and that divide all.
 std::int64_t heads_in_l2(const AttentionProblem& problem, const DeviceInfo& device) {
-  const std::int64_t both = problem.batch * problem.heads;
+  const std::int64_t all_heads = problem.batch * problem.heads;
   const std::int64_t bytes = problem.keys * problem.head_dim * 4;
-  std::int64_t count =
-      std::clamp<std::int64_t>(static_cast<std::int64_t>(device.l2_bytes) * 2 / 3 / bytes, 1, both);
-  while (both % count != 0) {
+  std::int64_t count = std::clamp<std::int64_t>(
+      static_cast<std::int64_t>(device.l2_bytes) * 2 / 3 / bytes, 1, all_heads);
+  while (all_heads % count != 0) {
     --count;
   }
   return count;

@@ -148,7 +148,7 @@ Support runs_by_wgmma(const AttentionProblem& problem, const DeviceInfo& device)
   return {};
 }
 
-/// Of the designs with warpgroups.
+/// The CTA of a design with warpgroups.
 template <typename Tuning>
 CtaSize cta_of(const Tuning& tuning) {
   return {attention::threads_of(tuning.consumers), attention::shared_bytes(tuning)};
@@ -177,7 +177,7 @@ Support fits_a_cta(const Tuning& tuning, const DeviceInfo& device) {
   return {};
 }
 
-/// Of the designs with warpgroups, whose registers `consumer_registers` shares out.
+/// What the designs with warpgroups can do, whose registers `consumer_registers` shares out.
 template <typename Tuning>
 Support ring_advances(const Tuning& tuning, int least_key_slots, const DeviceInfo& device) {
   if (tuning.consumers < 2 || tuning.consumers > 4) {
@@ -188,6 +188,11 @@ Support ring_advances(const Tuning& tuning, int least_key_slots, const DeviceInf
     return {fmt::format("a ring of {} tiles of keys and {} of queries cannot advance",
                         tuning.key_slots, tuning.tile_slots)};
   }
+  return fits_a_cta(tuning, device);
+}
+
+template <typename Tuning>
+Support tuning_can_be_made(const Tuning& tuning, const DeviceInfo& device) {
   return fits_a_cta(tuning, device);
 }
 
@@ -203,19 +208,11 @@ Support tuning_can_be_made(const OnlineTuning& tuning, const DeviceInfo& device)
   return ring_advances(tuning, 3, device);
 }
 
-Support tuning_can_be_made(const MmaTuning& tuning, const DeviceInfo& device) {
-  return fits_a_cta(tuning, device);
-}
-
 Support tuning_can_be_made(const attention::MmaSmallTuning& tuning, const DeviceInfo& device) {
   if (tuning.kv_tile % tuning.score_keys != 0) {
     return {fmt::format("parts of {} keys do not divide a block of {}", tuning.score_keys,
                         tuning.kv_tile)};
   }
-  return fits_a_cta(tuning, device);
-}
-
-Support tuning_can_be_made(const attention::ScalarTuning& tuning, const DeviceInfo& device) {
   return fits_a_cta(tuning, device);
 }
 
@@ -400,14 +397,9 @@ AttentionChoice choose_attention(const AttentionProblem& problem, const DeviceIn
   return choice;
 }
 
-AttentionChoice choose_attention(const AttentionProblem& problem, const DeviceInfo& device,
-                                 std::optional<AttentionLevel> level) {
-  return choose_attention(problem, device, level, gate_record(device));
-}
-
 AttentionPlan attention_plan(const AttentionProblem& problem, const DeviceInfo& device,
                              std::optional<AttentionLevel> level) {
-  return choose_attention(problem, device, level).plan;
+  return choose_attention(problem, device, level, gate_record(device)).plan;
 }
 
 }  // namespace fovea::gpu

@@ -38,7 +38,7 @@ std::string missed_of(const Json& level) {
   return missed.empty() ? "its gates" : fmt::format("{}", fmt::join(missed, "; "));
 }
 
-/// Of attention a level is chosen, of everything else a kernel.
+/// The level, which is chosen of attention, or the kernel, of everything else.
 std::string name_of(const Json& level) {
   const auto kernel = level.at("kernel").get<std::string>();
   const auto name = level.at("level").get<std::string>();

@@ -294,7 +294,7 @@ std::vector<GemmPlan> gemm_plans(const GemmProblem& problem, const DeviceInfo& d
     std::size_t place = 0;  // decides between equals
     GemmPlan plan;
   };
-  std::vector<Ranked> found;
+  std::vector<Ranked> ranked;
   for (const GemmVariant& variant : kGemmVariants) {
     GemmPlan plan = plan_of(variant.kernel, variant.tuning);
     const GemmDesignTraits& design = traits_of(plan.design);
@@ -304,14 +304,12 @@ std::vector<GemmPlan> gemm_plans(const GemmProblem& problem, const DeviceInfo& d
       continue;
     }
     plan.grid = grid_of(problem, plan, device);
-    found.push_back({design.expected_clocks(problem, plan, device), found.size(), plan});
+    ranked.push_back({design.expected_clocks(problem, plan, device), ranked.size(), plan});
   }
-  std::ranges::sort(found, {}, [](const Ranked& one) { return std::pair(one.clocks, one.place); });
-  std::vector<GemmPlan> plans;
-  plans.reserve(found.size());
-  for (const Ranked& one : found) {
-    plans.push_back(one.plan);
-  }
+  std::ranges::sort(ranked, {},
+                    [](const Ranked& plan) { return std::pair(plan.clocks, plan.place); });
+  std::vector<GemmPlan> plans(ranked.size());
+  std::ranges::transform(ranked, plans.begin(), &Ranked::plan);
   return plans;
 }
 

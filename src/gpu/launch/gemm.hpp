@@ -101,7 +101,7 @@ struct GemmChoice {
 /// none.
 [[nodiscard]] GemmChoice choose_gemm(const GemmProblem& problem, const DeviceInfo& device,
                                      const GateRecord& record);
-/// By what is on record of the device.
+/// The same, by the device's own record.
 [[nodiscard]] GemmChoice choose_gemm(const GemmProblem& problem, const DeviceInfo& device);
 /// The plan of a kernel that is compiled with this tuning, for which `kernel` stands; or why there
 /// is none: what its design cannot do, or more shared memory than a CTA has.

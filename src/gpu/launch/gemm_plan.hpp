@@ -43,7 +43,7 @@ struct GemmDesignTraits {
   std::string (*describe)(const GemmPlan& plan) = nullptr;
 };
 
-/// Of Hopper, and of Blackwell's data-centre GPUs.
+/// Designs of Hopper, and of Blackwell's data-centre GPUs.
 [[nodiscard]] std::span<const GemmDesignTraits> designs_of_sm90();
 [[nodiscard]] std::span<const GemmDesignTraits> designs_of_sm100();
 

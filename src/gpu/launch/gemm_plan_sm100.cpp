@@ -57,11 +57,11 @@ bool always(const GemmProblem& /*problem*/, const GemmPlan& /*plan*/) {
   return true;
 }
 
-/// By the GPU's rates, none of which was measured here: the tensor cores of an SM take 128 rows,
-/// one column and a block of K in 2 clocks.
+/// Follows the GPU's rates, none of which was measured here: the tensor cores of an SM take 128
+/// rows, one column and a block of K in 2 clocks.
 double clocks_of_pair(const GemmProblem& problem, const GemmPlan& plan, const DeviceInfo& device) {
   constexpr double kFill = 64;  // bytes a clock from L2 to each SM
-  // Of filling, that is added: of plans that products bound, the one that fills less is chosen.
+  // The part of filling that is added: of plans that products bound, the one that fills less wins.
   constexpr double kShare = 0.05;
   constexpr double kLatency = 2500;     // of the first fill and the last store, as on Hopper
   constexpr double kEpilogueRate = 10;  // clocks for a column, of eight warps on four schedulers
@@ -94,7 +94,7 @@ TileBox box_of_pair(const GemmProblem& problem, const GemmPlan& plan) {
   return {.tokens = plan.rows()};
 }
 
-/// Of the scales of a matrix (rows, k), in boxes of `atoms` of them.
+/// The map of the scales of a matrix (rows, k), in boxes of `atoms` of them.
 TensorMap encode_scales(Device& device, DevicePtr address, std::int64_t rows, std::int64_t k,
                         int atoms) {
   constexpr std::uint64_t kHalf = gemm::kAtomBytes / 2;  // a box has no more than 256 elements

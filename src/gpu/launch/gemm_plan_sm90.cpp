@@ -78,7 +78,7 @@ double clocks_on_sm90(const GemmProblem& problem, const GemmPlan& plan, const De
     const double products = blocks * kStalls * tensor;
     return std::ceil(waves) * std::max(products, (products + kEpilogue) / 2) + kEpilogue;
   }
-  // With both operands passing through shared memory the tensor cores wait a fifth of the time.
+  // The tensor cores wait a fifth of the time when both operands pass through shared memory.
   constexpr double kStalls = 1.27;
   // What a wide tile still has to read queues up: of the residual (128, 256) takes 9,400 clocks, of
   // the position table 5,900, and (128, 128) 2,500.

@@ -48,7 +48,7 @@ template <typename Params>
 class KernelCache {
  public:
   explicit KernelCache(Device& device) : device_(device) {}
-  /// With other machine code for some kernels, which must outlive the cache.
+  /// `instead` is other machine code for some kernels, and must outlive the cache.
   KernelCache(Device& device, std::vector<const KernelImage*> instead)
       : device_(device), instead_(std::move(instead)) {}
 

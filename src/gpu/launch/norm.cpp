@@ -68,12 +68,6 @@ Support holds_width(std::int64_t width) {
                                    width, std::rbegin(kShapes)->chunks * kChunk)};
 }
 
-Support has_kernel(KernelId kernel, const DeviceInfo& device) {
-  return is_built_for(kernel, device.arch())
-             ? Support{}
-             : Support{fmt::format("no kernel for {} (sm_{})", device.name, device.arch())};
-}
-
 LaunchConfig grid_of(std::int64_t rows, const DeviceInfo& device, int blocks_per_sm) {
   return resident_grid(rows, kWarps, norm::kThreads, blocks_per_sm, device);
 }

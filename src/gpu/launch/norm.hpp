@@ -11,8 +11,8 @@
 
 namespace fovea::gpu {
 
-/// Of bf16 or f32, to bf16, f32, or i8 with row scales of max |row| / 127; of bf16 to MXFP8, where
-/// tensor cores take it.
+/// Norms of bf16 or f32, to bf16, f32, or i8 with row scales of max |row| / 127; of bf16 to MXFP8,
+/// where tensor cores take it.
 [[nodiscard]] Support can_run(const ops::LayerNormProblem& problem, const DeviceInfo& device);
 [[nodiscard]] Launch layer_norm_launch(Device& device, const ops::LayerNormProblem& problem,
                                        const ops::LayerNormOperands& operands);

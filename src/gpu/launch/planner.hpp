@@ -14,11 +14,11 @@
 
 namespace fovea::gpu {
 
-/// What was made for keys; of more than `most` the one that was not asked for longest goes.
+/// Values by their keys; beyond the capacity the one that was not asked for longest goes.
 template <typename Key, typename Value>
 class LeastRecent {
  public:
-  explicit LeastRecent(std::size_t most) : most_(most) {}
+  explicit LeastRecent(std::size_t capacity) : capacity_(capacity) {}
 
   /// What is kept for the key, or else what `make` returns.
   template <typename Make>
@@ -29,7 +29,7 @@ class LeastRecent {
     }
     entries_.emplace_front(key, make());
     places_.emplace(key, entries_.begin());
-    if (entries_.size() > most_) {
+    if (entries_.size() > capacity_) {
       places_.erase(entries_.back().first);
       entries_.pop_back();
     }
@@ -43,7 +43,7 @@ class LeastRecent {
 
  private:
   using Entries = std::list<std::pair<Key, Value>>;
-  std::size_t most_;
+  std::size_t capacity_;
   Entries entries_;  // the last that was asked for first
   std::map<Key, typename Entries::iterator> places_;
 };

@@ -36,9 +36,9 @@ struct Layout {
   explicit Layout(const PoolProblem& problem) {
     const auto take = [this](std::int64_t elements, std::size_t size) {
       constexpr std::size_t kAlignment = 256;
-      const std::size_t at = bytes;
+      const std::size_t offset = bytes;
       bytes += divide_up(static_cast<std::size_t>(elements) * size, kAlignment) * kAlignment;
-      return at;
+      return offset;
     };
     const std::int64_t rows = problem.rows();
     scores = take(rows * pool::kMaxHeads, sizeof(float));
@@ -72,8 +72,6 @@ Launch linear_launch(const pool::LinearParams& params) {
   Launch launch{.kernel = KernelId::pool_linear_skinny,
                 .config = {.grid = {blocks(params.columns, 8), blocks(params.rows, 16), 1},
                            .block = {pool::kThreads, 1, 1},
-                           .cluster = {},
-                           .dynamic_shared_bytes = 0,
                            .dependent = true},
                 .params = to_bytes(params)};
   if (params.rows > kSkinnyRows) {
@@ -108,12 +106,12 @@ Support can_run(const PoolProblem& problem, const DeviceInfo& device) {
   if (problem.head_dim() % 8 != 0 || problem.mlp % 8 != 0) {
     return {"the heads' and the MLP's sizes must be multiples of 8"};
   }
-  const std::int64_t most =
+  const std::int64_t most_tokens =
       (static_cast<std::int64_t>(device.shared_bytes_per_block) - pool::mean_shared_bytes(0)) /
       (2 * pool::kMaxHeads) / pool::kMeanTokens * pool::kMeanTokens;
-  if (problem.tokens > most) {
+  if (problem.tokens > most_tokens) {
     return {fmt::format("{} tokens per image exceed what the shared memory of {} holds: {}",
-                        problem.tokens, device.name, std::max<std::int64_t>(most, 0))};
+                        problem.tokens, device.name, std::max<std::int64_t>(most_tokens, 0))};
   }
   constexpr std::int64_t kMostImages = 65535;  // the grid's second dimension
   return problem.images > kMostImages ? Support{fmt::format("more than {} images", kMostImages)}
@@ -157,8 +155,6 @@ std::vector<Launch> pool_launches(Device& device, const PoolProblem& problem,
            problem.hidden <= kNarrowHidden ? KernelId::pool_scores_3 : KernelId::pool_scores_6,
        .config = {.grid = {blocks(rows, pool::kScoreRows), 1, 1},
                   .block = {pool::kThreads, 1, 1},
-                  .cluster = {},
-                  .dynamic_shared_bytes = 0,
                   .dependent = true},
        .params = to_bytes(pool::ScoreParams{.x = pointer<const std::uint16_t>(operands.x),
                                             .keys = pointer<const std::uint16_t>(operands.keys),
@@ -174,7 +170,6 @@ std::vector<Launch> pool_launches(Device& device, const PoolProblem& problem,
        .config = {.grid = {blocks(problem.hidden, pool::kMeanColumns),
                            static_cast<std::uint32_t>(problem.images), 1},
                   .block = {pool::kMeanThreads, 1, 1},
-                  .cluster = {},
                   .dynamic_shared_bytes = static_cast<std::size_t>(pool::mean_shared_bytes(tokens)),
                   .dependent = true},
        .params = to_bytes(pool::MeanParams{

@@ -32,7 +32,7 @@ struct PoolOperands {
   PoolLinear value, out, fc1, fc2;
 };
 
-/// Of bf16 tokens whose layer norm is folded into the weights: its weight into the keys and the
+/// Pools bf16 tokens whose layer norm is folded into the weights: its weight into the keys and the
 /// columns of `value`, its bias into that of `value`.
 [[nodiscard]] Support can_run(const ops::PoolProblem& problem, const DeviceInfo& device);
 

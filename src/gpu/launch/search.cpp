@@ -16,7 +16,7 @@ namespace {
 using row_search::kBlockBytes;
 using row_search::kTileRows;
 
-// From the fewest queries to the most; the last of them are for any number.
+// Plans from the fewest queries to the most; the last of them is for any number.
 constexpr ScanPlan kScanPlans[] = {{.kernel = KernelId::search_scan_8_fine,
                                     .fine = true,
                                     .queries = 8,
@@ -84,12 +84,12 @@ std::vector<std::int8_t> pack_queries(std::span<const std::int16_t> codes, std::
   const std::int64_t of_panel = fine ? kFineQueries : kPanelLines;
   std::vector<std::int8_t> packed(
       static_cast<std::size_t>(divide_up(count, of_panel) * blocks * row_search::kPanelBytes));
-  // Where byte `at` of the first line is: four lanes have 16 bytes of a block each, eight of them
+  // Where each byte of the first line is: four lanes have 16 bytes of a block each, eight of them
   // for the first of two products.
   std::vector<std::size_t> places(static_cast<std::size_t>(stride));
-  for (std::size_t at = 0; at < places.size(); ++at) {
-    places[at] = at / kBlockBytes * row_search::kPanelBytes + at % 16 / 8 * kProductBytes +
-                 at % kBlockBytes / 16 * kLaneBytes + at % 8 / 4 * 8 + at % 4;
+  for (std::size_t byte = 0; byte < places.size(); ++byte) {
+    places[byte] = byte / kBlockBytes * row_search::kPanelBytes + byte % 16 / 8 * kProductBytes +
+                   byte % kBlockBytes / 16 * kLaneBytes + byte % 8 / 4 * 8 + byte % 4;
   }
   for (std::int64_t query = 0; query < count; ++query) {
     // Eight lines have lanes of their own, and the other eight the words between theirs.
@@ -100,14 +100,14 @@ std::vector<std::int8_t> pack_queries(std::span<const std::int16_t> codes, std::
     const std::int16_t* const from = codes.data() + query * stride;
     std::int8_t* const line = line_at(query % of_panel);
     std::int8_t* const second = fine ? line_at(query % of_panel + kFineQueries) : nullptr;
-    for (std::size_t at = 0; at < places.size(); ++at) {
-      const int code = from[at];
+    for (std::size_t byte = 0; byte < places.size(); ++byte) {
+      const int code = from[byte];
       if (fine) {
         const int low = ((code + kHigh / 2) & (kHigh - 1)) - kHigh / 2;
-        line[places[at]] = static_cast<std::int8_t>((code - low) / kHigh);
-        second[places[at]] = static_cast<std::int8_t>(low);
+        line[places[byte]] = static_cast<std::int8_t>((code - low) / kHigh);
+        second[places[byte]] = static_cast<std::int8_t>(low);
       } else {
-        line[places[at]] = static_cast<std::int8_t>(code);
+        line[places[byte]] = static_cast<std::int8_t>(code);
       }
     }
   }
@@ -128,9 +128,7 @@ Support can_run(const SearchProblem& problem, const DeviceInfo& device) {
     return {fmt::format("codes of {} bytes are too long for the shared memory of {}, {} bytes",
                         problem.stride, device.name, device.shared_bytes_per_block)};
   }
-  return is_built_for(kScanPlans[0].kernel, device.arch())
-             ? Support{}
-             : Support{fmt::format("no kernel for {} (sm_{})", device.name, device.arch())};
+  return has_kernel(kScanPlans[0].kernel, device);
 }
 
 ScanPlan plan_scan(const SearchProblem& problem, const DeviceInfo& device) {
@@ -164,7 +162,7 @@ Launch scan_launch(const DeviceInfo& device, const ScanPlan& plan, const SearchR
       .blocks = static_cast<std::int32_t>(blocks_of(rows.stride)),
       .query_count = static_cast<std::int32_t>(queries),
       .groups = static_cast<std::int32_t>(groups)};
-  // As many CTAs as the device holds at once, the same number for each group.
+  // The CTAs that the device holds at once, the same number for each group.
   const std::int64_t held = std::max<std::int64_t>(1, device.sm_count * plan.ctas_per_sm / groups);
   const std::int64_t workers =
       std::min(held, divide_up(search_tiles(rows.count), row_search::kWarps));
@@ -187,9 +185,7 @@ Support can_run(const PickProblem& problem, const DeviceInfo& device) {
       problem.capacity < 1 || problem.skip < 0) {
     return {"cannot list " + to_string(problem)};
   }
-  return is_built_for(KernelId::search_pick, device.arch())
-             ? Support{}
-             : Support{fmt::format("no kernel for {} (sm_{})", device.name, device.arch())};
+  return has_kernel(KernelId::search_pick, device);
 }
 
 Launch pick_launch(const DeviceInfo& device, const PickProblem& problem, DevicePtr best,
