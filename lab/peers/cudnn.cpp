@@ -25,24 +25,12 @@ Api open_api() {
   // PyTorch's is what a reader compares with, and mostly newer than the system's.
   const auto library =
       gpu::Library::open("cuDNN", "FOVEA_CUDNN", kNames, kPackages, gpu::LookFirst::kPython);
-  Api api{};
-  library.bind(api.version, "cudnnGetVersion");
-  if (api.version() < kOldest) {
-    fail("{} is cuDNN {}: {} or newer is needed", library.path(), version_text(api.version()),
+  std::size_t (*const version)() = library.function("cudnnGetVersion");
+  if (version() < kOldest) {
+    fail("{} is cuDNN {}: {} or newer is needed", library.path(), version_text(version()),
          version_text(kOldest));
   }
-  library.bind(api.error_string, "cudnnGetErrorString");
-  library.bind(api.last_error, "cudnnGetLastErrorString");
-  library.bind(api.create, "cudnnCreate");
-  library.bind(api.destroy, "cudnnDestroy");
-  library.bind(api.set_stream, "cudnnSetStream");
-  library.bind(api.create_descriptor, "cudnnBackendCreateDescriptor");
-  library.bind(api.destroy_descriptor, "cudnnBackendDestroyDescriptor");
-  library.bind(api.finalize, "cudnnBackendFinalize");
-  library.bind(api.set_attribute, "cudnnBackendSetAttribute");
-  library.bind(api.get_attribute, "cudnnBackendGetAttribute");
-  library.bind(api.execute, "cudnnBackendExecute");
-  return api;
+  return {library};
 }
 
 std::string version_text(std::size_t number) {

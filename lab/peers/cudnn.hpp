@@ -109,20 +109,24 @@ enum class Reduction : int { kSum = 0, kMax = 3 };
 enum class HeuristicsMode : int { kA = 3 };
 
 struct Api {
-  std::size_t (*version)();
-  const char* (*error_string)(int status);
-  void (*last_error)(char* message, std::size_t bytes);
-  int (*create)(Handle*);
-  int (*destroy)(Handle);
-  int (*set_stream)(Handle, void* stream);
-  int (*create_descriptor)(int type, Handle*);
-  int (*destroy_descriptor)(Handle);
-  int (*finalize)(Handle descriptor);
+  gpu::Library library;
+  std::size_t (*version)() = library.function("cudnnGetVersion");
+  const char* (*error_string)(int status) = library.function("cudnnGetErrorString");
+  void (*last_error)(char* message,
+                     std::size_t bytes) = library.function("cudnnGetLastErrorString");
+  int (*create)(Handle*) = library.function("cudnnCreate");
+  int (*destroy)(Handle) = library.function("cudnnDestroy");
+  int (*set_stream)(Handle, void* stream) = library.function("cudnnSetStream");
+  int (*create_descriptor)(int type, Handle*) = library.function("cudnnBackendCreateDescriptor");
+  int (*destroy_descriptor)(Handle) = library.function("cudnnBackendDestroyDescriptor");
+  int (*finalize)(Handle descriptor) = library.function("cudnnBackendFinalize");
   int (*set_attribute)(Handle descriptor, int attribute, int type, std::int64_t count,
-                       const void* values);
+                       const void* values) = library.function("cudnnBackendSetAttribute");
   int (*get_attribute)(Handle descriptor, int attribute, int type, std::int64_t wanted,
-                       std::int64_t* count, void* values);
-  int (*execute)(Handle, Handle plan, Handle variant_pack);
+                       std::int64_t* count,
+                       void* values) = library.function("cudnnBackendGetAttribute");
+  int (*execute)(Handle, Handle plan,
+                 Handle variant_pack) = library.function("cudnnBackendExecute");
 };
 
 /// Looks for libcudnn 9: the file that FOVEA_CUDNN names, else Python's package, the loader's own

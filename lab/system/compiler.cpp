@@ -122,16 +122,7 @@ gpu::Library open_nvrtc() {
 /// NVIDIA's run-time compiler. Its functions return 0 for success.
 class Nvrtc {
  public:
-  Nvrtc() : library_(open_nvrtc()), headers_(cuda_headers(library_.path())) {
-    library_.bind(version_, "nvrtcVersion");
-    library_.bind(create_, "nvrtcCreateProgram");
-    library_.bind(destroy_, "nvrtcDestroyProgram");
-    library_.bind(compile_, "nvrtcCompileProgram");
-    library_.bind(log_size_, "nvrtcGetProgramLogSize");
-    library_.bind(log_, "nvrtcGetProgramLog");
-    library_.bind(cubin_size_, "nvrtcGetCUBINSize");
-    library_.bind(cubin_, "nvrtcGetCUBIN");
-  }
+  Nvrtc() : library_(open_nvrtc()), headers_(cuda_headers(library_.path())) {}
 
   [[nodiscard]] std::string name() const {
     return fmt::format("NVRTC {}.{}", version_number() / 100, version_number() % 100);
@@ -208,15 +199,15 @@ class Nvrtc {
 
   gpu::Library library_;
   std::string headers_;
-  int (*version_)(int*, int*) = nullptr;
+  int (*version_)(int*, int*) = library_.function("nvrtcVersion");
   int (*create_)(void**, const char*, const char*, int, const char* const*,
-                 const char* const*) = nullptr;
-  int (*destroy_)(void**) = nullptr;
-  int (*compile_)(void*, int, const char* const*) = nullptr;
-  int (*log_size_)(void*, std::size_t*) = nullptr;
-  int (*log_)(void*, char*) = nullptr;
-  int (*cubin_size_)(void*, std::size_t*) = nullptr;
-  int (*cubin_)(void*, char*) = nullptr;
+                 const char* const*) = library_.function("nvrtcCreateProgram");
+  int (*destroy_)(void**) = library_.function("nvrtcDestroyProgram");
+  int (*compile_)(void*, int, const char* const*) = library_.function("nvrtcCompileProgram");
+  int (*log_size_)(void*, std::size_t*) = library_.function("nvrtcGetProgramLogSize");
+  int (*log_)(void*, char*) = library_.function("nvrtcGetProgramLog");
+  int (*cubin_size_)(void*, std::size_t*) = library_.function("nvrtcGetCUBINSize");
+  int (*cubin_)(void*, char*) = library_.function("nvrtcGetCUBIN");
 };
 
 /// NVRTC when it can be opened; else the reason in `why`.

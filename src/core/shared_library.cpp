@@ -28,16 +28,16 @@ SharedLibrary SharedLibrary::open(const char* variable, std::span<const char* co
   return library;
 }
 
-void* SharedLibrary::symbol_if_there(const char* name) const {
-  return dlsym(handle_, name);
+LibraryFunction SharedLibrary::function_if_there(const char* name) const {
+  return LibraryFunction(dlsym(handle_, name));
 }
 
-void* SharedLibrary::symbol(const char* name) const {
-  void* const found = symbol_if_there(name);
-  if (found == nullptr) {
+LibraryFunction SharedLibrary::function(const char* name) const {
+  void* const address = dlsym(handle_, name);
+  if (address == nullptr) {
     fail("{} has no function {}: it is too old", name_, name);
   }
-  return found;
+  return LibraryFunction(address);
 }
 
 }  // namespace fovea

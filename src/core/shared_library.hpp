@@ -6,6 +6,19 @@
 
 namespace fovea {
 
+/// The address of a library's function, for a pointer to functions of any type.
+class LibraryFunction {
+ public:
+  explicit LibraryFunction(void* address) : address_(address) {}
+  template <typename Function>
+  operator Function*() const {
+    return reinterpret_cast<Function*>(address_);
+  }
+
+ private:
+  void* address_;
+};
+
 /// Stays open until the program ends, because libraries keep threads and state of their own.
 class SharedLibrary {
  public:
@@ -18,20 +31,11 @@ class SharedLibrary {
   [[nodiscard]] const std::string& reason() const { return reason_; }
 
   /// Throws fovea::Error when the library lacks the function.
-  template <typename Function>
-  void bind(Function*& function, const char* name) const {
-    function = reinterpret_cast<Function*>(symbol(name));
-  }
-  /// Leaves null what the library lacks.
-  template <typename Function>
-  void bind_if_there(Function*& function, const char* name) const {
-    function = reinterpret_cast<Function*>(symbol_if_there(name));
-  }
+  [[nodiscard]] LibraryFunction function(const char* name) const;
+  /// Null when the library lacks it.
+  [[nodiscard]] LibraryFunction function_if_there(const char* name) const;
 
  private:
-  [[nodiscard]] void* symbol(const char* name) const;
-  [[nodiscard]] void* symbol_if_there(const char* name) const;
-
   void* handle_ = nullptr;
   std::string name_;
   std::string reason_;

@@ -74,69 +74,52 @@ constexpr int kFormatAv1 = 4;
 /// The functions that are used.
 struct Libheif {
   SharedLibrary library;
-  HeifError (*init)(void*) = nullptr;
-  HeifContext* (*context_alloc)() = nullptr;
-  void (*context_free)(HeifContext*) = nullptr;
-  HeifError (*read)(HeifContext*, const void*, std::size_t, const void*) = nullptr;
-  HeifError (*primary)(HeifContext*, HeifHandle**) = nullptr;
-  void (*handle_release)(const HeifHandle*) = nullptr;
-  int (*handle_width)(const HeifHandle*) = nullptr;
-  int (*handle_height)(const HeifHandle*) = nullptr;
-  int (*handle_bits)(const HeifHandle*) = nullptr;
-  int (*handle_has_alpha)(const HeifHandle*) = nullptr;
-  int (*handle_is_premultiplied)(const HeifHandle*) = nullptr;
-  HeifOptions* (*options_alloc)() = nullptr;
-  void (*options_free)(HeifOptions*) = nullptr;
-  HeifError (*decode)(const HeifHandle*, HeifImage**, int, int, const HeifOptions*) = nullptr;
-  void (*image_release)(const HeifImage*) = nullptr;
-  int (*image_width)(const HeifImage*, int) = nullptr;
-  int (*image_height)(const HeifImage*, int) = nullptr;
-  const std::uint8_t* (*plane)(const HeifImage*, int, int*) = nullptr;
-  int (*blocks)(const HeifHandle*, const char*, std::uint32_t*, int) = nullptr;
-  const char* (*block_content)(const HeifHandle*, std::uint32_t) = nullptr;
-  std::size_t (*block_size)(const HeifHandle*, std::uint32_t) = nullptr;
-  HeifError (*block)(const HeifHandle*, std::uint32_t, void*) = nullptr;
-  int (*have_decoder)(int) = nullptr;
+  HeifError (*init)(void*) = library.function("heif_init");
+  HeifContext* (*context_alloc)() = library.function("heif_context_alloc");
+  void (*context_free)(HeifContext*) = library.function("heif_context_free");
+  HeifError (*read)(HeifContext*, const void*, std::size_t,
+                    const void*) = library.function("heif_context_read_from_memory_without_copy");
+  HeifError (*primary)(HeifContext*,
+                       HeifHandle**) = library.function("heif_context_get_primary_image_handle");
+  void (*handle_release)(const HeifHandle*) = library.function("heif_image_handle_release");
+  int (*handle_width)(const HeifHandle*) = library.function("heif_image_handle_get_width");
+  int (*handle_height)(const HeifHandle*) = library.function("heif_image_handle_get_height");
+  int (*handle_bits)(const HeifHandle*) =
+      library.function("heif_image_handle_get_luma_bits_per_pixel");
+  int (*handle_has_alpha)(const HeifHandle*) =
+      library.function("heif_image_handle_has_alpha_channel");
+  int (*handle_is_premultiplied)(const HeifHandle*) =
+      library.function("heif_image_handle_is_premultiplied_alpha");
+  HeifOptions* (*options_alloc)() = library.function("heif_decoding_options_alloc");
+  void (*options_free)(HeifOptions*) = library.function("heif_decoding_options_free");
+  HeifError (*decode)(const HeifHandle*, HeifImage**, int, int,
+                      const HeifOptions*) = library.function("heif_decode_image");
+  void (*image_release)(const HeifImage*) = library.function("heif_image_release");
+  int (*image_width)(const HeifImage*, int) = library.function("heif_image_get_width");
+  int (*image_height)(const HeifImage*, int) = library.function("heif_image_get_height");
+  const std::uint8_t* (*plane)(const HeifImage*, int,
+                               int*) = library.function("heif_image_get_plane_readonly");
+  int (*blocks)(const HeifHandle*, const char*, std::uint32_t*,
+                int) = library.function("heif_image_handle_get_list_of_metadata_block_IDs");
+  const char* (*block_content)(const HeifHandle*, std::uint32_t) =
+      library.function("heif_image_handle_get_metadata_content_type");
+  std::size_t (*block_size)(const HeifHandle*, std::uint32_t) =
+      library.function("heif_image_handle_get_metadata_size");
+  HeifError (*block)(const HeifHandle*, std::uint32_t,
+                     void*) = library.function("heif_image_handle_get_metadata");
+  int (*have_decoder)(int) = library.function("heif_have_decoder_for_format");
   // Not in every version:
-  void (*set_threads)(HeifContext*, int) = nullptr;
-  HeifLimits* (*limits)(const HeifContext*) = nullptr;
-  int (*decoders)(int, const HeifDecoder**, int) = nullptr;
-  const char* (*decoder_name)(const HeifDecoder*) = nullptr;
+  void (*set_threads)(HeifContext*,
+                      int) = library.function_if_there("heif_context_set_max_decoding_threads");
+  HeifLimits* (*limits)(const HeifContext*) =
+      library.function_if_there("heif_context_get_security_limits");
+  int (*decoders)(int, const HeifDecoder**,
+                  int) = library.function_if_there("heif_get_decoder_descriptors");
+  const char* (*decoder_name)(const HeifDecoder*) =
+      library.function_if_there("heif_decoder_descriptor_get_id_name");
   bool has_aom = false;
 
-  Libheif() {
-    constexpr const char* kNames[] = {"libheif.so.1"};
-    library = SharedLibrary::open("FOVEA_LIBHEIF", kNames);
-    if (!library.is_open()) {
-      return;
-    }
-    library.bind(init, "heif_init");
-    library.bind(context_alloc, "heif_context_alloc");
-    library.bind(context_free, "heif_context_free");
-    library.bind(read, "heif_context_read_from_memory_without_copy");
-    library.bind(primary, "heif_context_get_primary_image_handle");
-    library.bind(handle_release, "heif_image_handle_release");
-    library.bind(handle_width, "heif_image_handle_get_width");
-    library.bind(handle_height, "heif_image_handle_get_height");
-    library.bind(handle_bits, "heif_image_handle_get_luma_bits_per_pixel");
-    library.bind(handle_has_alpha, "heif_image_handle_has_alpha_channel");
-    library.bind(handle_is_premultiplied, "heif_image_handle_is_premultiplied_alpha");
-    library.bind(options_alloc, "heif_decoding_options_alloc");
-    library.bind(options_free, "heif_decoding_options_free");
-    library.bind(decode, "heif_decode_image");
-    library.bind(image_release, "heif_image_release");
-    library.bind(image_width, "heif_image_get_width");
-    library.bind(image_height, "heif_image_get_height");
-    library.bind(plane, "heif_image_get_plane_readonly");
-    library.bind(blocks, "heif_image_handle_get_list_of_metadata_block_IDs");
-    library.bind(block_content, "heif_image_handle_get_metadata_content_type");
-    library.bind(block_size, "heif_image_handle_get_metadata_size");
-    library.bind(block, "heif_image_handle_get_metadata");
-    library.bind(have_decoder, "heif_have_decoder_for_format");
-    library.bind_if_there(set_threads, "heif_context_set_max_decoding_threads");
-    library.bind_if_there(limits, "heif_context_get_security_limits");
-    library.bind_if_there(decoders, "heif_get_decoder_descriptors");
-    library.bind_if_there(decoder_name, "heif_decoder_descriptor_get_id_name");
+  explicit Libheif(const SharedLibrary& opened) : library(opened) {
     // Loads the plugins, once for all threads; undone by no one.
     if (const HeifError error = init(nullptr); error.code != 0) {
       fail("libheif cannot be started: {}", error.message);
@@ -158,12 +141,14 @@ struct Libheif {
 };
 
 const Libheif& libheif(HeifCodec codec) {
-  static const Libheif opened;
+  constexpr const char* kNames[] = {"libheif.so.1"};
+  static const SharedLibrary library = SharedLibrary::open("FOVEA_LIBHEIF", kNames);
   const std::string_view name = heif_name(codec);
-  if (!opened.library.is_open()) {
+  if (!library.is_open()) {
     fail("{} needs libheif, which cannot be opened ({}); apt-get install libheif1", name,
-         opened.library.reason());
+         library.reason());
   }
+  static const Libheif opened(library);
   const bool is_hevc = codec == HeifCodec::kHevc;
   if (opened.have_decoder(is_hevc ? kFormatHevc : kFormatAv1) == 0) {
     fail("{} needs a decoder for {}, which the installed libheif lacks; apt-get install {}", name,

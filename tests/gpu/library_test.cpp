@@ -42,10 +42,9 @@ class LibraryTest : public testing::Test {
 TEST_F(LibraryTest, IsFoundByNameAndHasItsFunctions) {
   Library library;
   ASSERT_EQ(open("libm.so.6", &library), "");
-  double (*cosine)(double) = nullptr;
-  library.bind(cosine, "cos");
+  double (*const cosine)(double) = library.function("cos");
   EXPECT_EQ(cosine(0.0), 1.0);
-  EXPECT_THROW(library.bind(cosine, "no_such_function"), Error);
+  EXPECT_THROW((void)library.function("no_such_function"), Error);
 }
 
 TEST_F(LibraryTest, SaysWhereItLookedAndWhatToSet) {

@@ -52,24 +52,29 @@ struct HeuristicResult {
 
 using Handle = void*;
 struct LtApi {
-  std::size_t (*version)();
-  int (*create)(Handle*);
-  int (*destroy)(Handle);
-  int (*desc_create)(Handle*, int compute_type, int scale_type);
-  int (*desc_destroy)(Handle);
-  int (*desc_set)(Handle, int attribute, const void* value, std::size_t bytes);
+  Library library;
+  std::size_t (*version)() = library.function("cublasLtGetVersion");
+  int (*create)(Handle*) = library.function("cublasLtCreate");
+  int (*destroy)(Handle) = library.function("cublasLtDestroy");
+  int (*desc_create)(Handle*, int compute_type,
+                     int scale_type) = library.function("cublasLtMatmulDescCreate");
+  int (*desc_destroy)(Handle) = library.function("cublasLtMatmulDescDestroy");
+  int (*desc_set)(Handle, int attribute, const void* value,
+                  std::size_t bytes) = library.function("cublasLtMatmulDescSetAttribute");
   int (*layout_create)(Handle*, int type, std::uint64_t rows, std::uint64_t columns,
-                       std::int64_t leading);
-  int (*layout_destroy)(Handle);
-  int (*preference_create)(Handle*);
-  int (*preference_destroy)(Handle);
-  int (*preference_set)(Handle, int attribute, const void* value, std::size_t bytes);
+                       std::int64_t leading) = library.function("cublasLtMatrixLayoutCreate");
+  int (*layout_destroy)(Handle) = library.function("cublasLtMatrixLayoutDestroy");
+  int (*preference_create)(Handle*) = library.function("cublasLtMatmulPreferenceCreate");
+  int (*preference_destroy)(Handle) = library.function("cublasLtMatmulPreferenceDestroy");
+  int (*preference_set)(Handle, int attribute, const void* value, std::size_t bytes) =
+      library.function("cublasLtMatmulPreferenceSetAttribute");
   int (*heuristic)(Handle, Handle desc, Handle a, Handle b, Handle c, Handle d, Handle preference,
-                   int wanted, void* results, int* found);
+                   int wanted, void* results,
+                   int* found) = library.function("cublasLtMatmulAlgoGetHeuristic");
   int (*matmul)(Handle, Handle desc, const void* alpha, const void* a, Handle layout_a,
                 const void* b, Handle layout_b, const void* beta, const void* c, Handle layout_c,
                 void* d, Handle layout_d, const void* algorithm, void* workspace,
-                std::size_t workspace_bytes, void* stream);
+                std::size_t workspace_bytes, void* stream) = library.function("cublasLtMatmul");
 };
 
 constexpr int kWantedAlgorithms = 8;
@@ -283,29 +288,10 @@ class LtPlan final : public MatmulPlan {
   std::size_t current_ = 0;
 };
 
-LtApi bind_lt_api() {
-  const Library library = open_cublaslt_library();
-  LtApi api{};
-  library.bind(api.version, "cublasLtGetVersion");
-  library.bind(api.create, "cublasLtCreate");
-  library.bind(api.destroy, "cublasLtDestroy");
-  library.bind(api.desc_create, "cublasLtMatmulDescCreate");
-  library.bind(api.desc_destroy, "cublasLtMatmulDescDestroy");
-  library.bind(api.desc_set, "cublasLtMatmulDescSetAttribute");
-  library.bind(api.layout_create, "cublasLtMatrixLayoutCreate");
-  library.bind(api.layout_destroy, "cublasLtMatrixLayoutDestroy");
-  library.bind(api.preference_create, "cublasLtMatmulPreferenceCreate");
-  library.bind(api.preference_destroy, "cublasLtMatmulPreferenceDestroy");
-  library.bind(api.preference_set, "cublasLtMatmulPreferenceSetAttribute");
-  library.bind(api.heuristic, "cublasLtMatmulAlgoGetHeuristic");
-  library.bind(api.matmul, "cublasLtMatmul");
-  return api;
-}
-
 class LoadedCublasLt final : public CublasLt {
  public:
   explicit LoadedCublasLt(Device& device)
-      : api_(bind_lt_api()), device_(device), workspace_(device, kWorkspace) {
+      : api_{open_cublaslt_library()}, device_(device), workspace_(device, kWorkspace) {
     check_lt(api_.create(&handle_), "starting");
   }
   ~LoadedCublasLt() override { api_.destroy(handle_); }

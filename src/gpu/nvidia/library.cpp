@@ -132,12 +132,12 @@ Library Library::open(std::string_view what, const char* variable,
       what, variable);
 }
 
-void* Library::symbol(const char* name) const {
-  void* const found = dlsym(handle_, name);
-  if (found == nullptr) {
+LibraryFunction Library::function(const char* name) const {
+  void* const address = dlsym(handle_, name);
+  if (address == nullptr) {
     fail("{} has no {}: it is too old", path_, name);
   }
-  return found;
+  return LibraryFunction(address);
 }
 
 }  // namespace fovea::gpu

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/shared_library.hpp"
+
 namespace fovea::gpu {
 
 /// Where a library is looked for first, when several are installed.
@@ -24,15 +26,10 @@ class Library {
                       LookFirst first = LookFirst::kSystem);
 
   /// Throws fovea::Error when the library lacks it.
-  template <typename Function>
-  void bind(Function*& function, const char* name) const {
-    function = reinterpret_cast<Function*>(symbol(name));
-  }
+  [[nodiscard]] LibraryFunction function(const char* name) const;
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
-  [[nodiscard]] void* symbol(const char* name) const;
-
   void* handle_ = nullptr;
   std::string path_;
 };
