@@ -34,11 +34,10 @@ void demand_output(const io::Folder& folder) {
 }
 
 std::optional<Manifest> read_manifest(const io::Folder& folder, CheckReport& report) {
-  constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 20;
   std::optional<Manifest> manifest;
   const std::string problem = finding_of([&] {
     const pipeline::StoredFile file(folder, pipeline::kManifestFile);
-    const std::string text = file.text(kMaxBytes);
+    const std::string text = file.text(pipeline::kMostManifestBytes);
     const std::string reason = finding_of([&] { manifest = pipeline::parse_manifest(text); });
     if (!reason.empty()) {
       fail("{}: {}", file.shown(), reason);

@@ -55,7 +55,7 @@ class MergedOutput {
         lock_(pipeline::lock_shared(*folder_)),
         manifest_(read_manifest()) {
     (void)pipeline::prove(*folder_, manifest_, nullptr, stop);
-    rows_.emplace(folder_, manifest_, stop);
+    rows_ = std::make_unique<const StoredRows>(folder_, manifest_, stop);
     const pipeline::StoredFile errors(*folder_, pipeline::kErrorsFile);
     errors.each_line(errors.size(), stop, [&](std::string_view line, std::uint64_t /*number*/) {
       failures_.push_back({pipeline::parse_error_source(line), std::string(line) + "\n"});
@@ -66,11 +66,9 @@ class MergedOutput {
   [[nodiscard]] const io::Folder& folder() const { return *folder_; }
   [[nodiscard]] const JobIdentity& identity() const { return manifest_.identity; }
   [[nodiscard]] const pipeline::JobState& state() const { return manifest_.state; }
-  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): read first
   [[nodiscard]] const StoredRows& rows() const { return *rows_; }
   [[nodiscard]] const std::vector<Failure>& failures() const { return failures_; }
   [[nodiscard]] Key key_of_failure(const Failure& failure) const {
-    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): read first
     return key_of(absolute_name(rows_->working_folder(), failure.source));
   }
 
@@ -95,9 +93,8 @@ class MergedOutput {
 
  private:
   [[nodiscard]] pipeline::Manifest read_manifest() const {
-    constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 20;
     const pipeline::StoredFile file(*folder_, pipeline::kManifestFile);
-    const std::string text = file.text(kMaxBytes);
+    const std::string text = file.text(pipeline::kMostManifestBytes);
     pipeline::Manifest manifest;
     if (const std::string problem =
             pipeline::finding_of([&] { manifest = pipeline::parse_manifest(text); });
@@ -120,7 +117,7 @@ class MergedOutput {
   std::shared_ptr<const io::Folder> folder_;
   io::OpenedFile lock_;
   pipeline::Manifest manifest_;
-  std::optional<StoredRows> rows_;
+  std::unique_ptr<const StoredRows> rows_;
   std::vector<Failure> failures_;
 };
 

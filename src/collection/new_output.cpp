@@ -14,7 +14,8 @@ NewOutput::NewOutput(pipeline::FolderOutput& output, const pipeline::JobIdentity
       replacement_(output.folder()),
       layout_(identity),
       manifest_{.identity = identity, .state = {}},
-      errors_(std::in_place, replacement_.folder(), pipeline::kErrorsFile, 0, io::Digest()) {}
+      errors_(std::make_unique<pipeline::SummedFile>(replacement_.folder(), pipeline::kErrorsFile,
+                                                     0, io::Digest())) {}
 
 ShardBuilder NewOutput::begin_file() const {
   return {replacement_.folder(), layout_, files(), stop_};
@@ -26,7 +27,6 @@ void NewOutput::add(ShardBuilder& file) {
 }
 
 void NewOutput::add_errors(std::span<const std::byte> lines) {
-  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): open until seal()
   errors_->write(lines);
   manifest_.state.failed +=
       static_cast<std::uint64_t>(std::ranges::count(lines, static_cast<std::byte>('\n')));
@@ -34,11 +34,8 @@ void NewOutput::add_errors(std::span<const std::byte> lines) {
 
 const pipeline::JobState& NewOutput::seal(std::uint64_t names, std::uint64_t lost_range) {
   pipeline::JobState& state = manifest_.state;
-  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): open until seal()
   state.errors_bytes = errors_->size();
-  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): open until seal()
   state.errors_sum = errors_->sum();
-  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): open until seal()
   errors_->commit();
   errors_.reset();
   state.shards = files();

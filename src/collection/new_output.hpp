@@ -46,7 +46,7 @@ class NewOutput {
   pipeline::Manifest manifest_;
   std::vector<pipeline::FileRecord> records_;
   bool has_new_files_ = false;
-  std::optional<pipeline::SummedFile> errors_;
+  std::unique_ptr<pipeline::SummedFile> errors_;  // until seal()
 };
 
 }  // namespace fovea::collection

@@ -92,8 +92,7 @@ bool Reconciler::take(const pipeline::Item& item) {
   } else if (has_base && file && !base_[entry.base].has_stamp()) {
     fail(
         "{}: the index does not say which size and date the file had, because an earlier version "
-        "of "
-        "Fovea wrote it, so it is unknown whether it has changed; {} embeds all such files anew",
+        "of Fovea wrote it, so it is unknown whether it has changed; {} embeds all such files anew",
         io::escape(item.name), option_words("checksum"));
   } else if (const auto staged = staged_row(photo, file)) {
     entry.row = *staged;
@@ -170,8 +169,7 @@ void Reconciler::end(const std::vector<std::string>& empty_folders) {
     if (!loses_names_.empty()) {
       fail(
           "{}; so it is unknown which photos are gone, and nothing was changed: mend it, or leave "
-          "it "
-          "out",
+          "it out",
           loses_names_);
     }
     if (empty.empty() && failed_.empty()) {

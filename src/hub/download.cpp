@@ -217,8 +217,7 @@ void with_retries(int retries, const DownloadReport& report, const std::function
       if (failures > retries) {
         fail(
             "{}. The pull gave up after {} attempts; check the network and HF_ENDPOINT, then run "
-            "it "
-            "again",
+            "it again",
             error.what(), failures);
       }
       wait_before_retry(failures, error.what(), report);

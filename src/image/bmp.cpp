@@ -179,8 +179,7 @@ class BmpReader {
         (bits_ == 24 && rgb == Masks{0xff0000, 0xff00, 0xff, 0})) {
       return;
     }
-    const auto* known = std::find_if(std::begin(kKnownMasks32), std::end(kKnownMasks32),
-                                     [this](const KnownMasks& k) { return k.masks == masks_; });
+    const auto* known = std::ranges::find(kKnownMasks32, masks_, &KnownMasks::masks);
     if (bits_ != 32 || known == std::end(kKnownMasks32)) {
       fail("BMP: {}-bit pixels with masks {:08x} {:08x} {:08x} {:08x} are not supported", bits_,
            masks_.red, masks_.green, masks_.blue, masks_.alpha);

@@ -218,8 +218,7 @@ class TiffReader {
     if (tiles > limit / block_.pixels()) {
       fail(
           "TIFF: {} tiles of {}x{} pixels for an image of {}x{} are more than four times its "
-          "pixels, "
-          "which is the limit",
+          "pixels, which is the limit",
           tiles, block_.width, block_.height, layout_.width, layout_.height);
     }
   }

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "core/error.hpp"
 #include "core/wording.hpp"
@@ -20,14 +20,6 @@ namespace fovea::pipeline {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string join(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) {
-    text += (text.empty() ? "" : ", ") + part;
-  }
-  return text;
-}
 
 }  // namespace
 
@@ -56,7 +48,7 @@ FolderOutput::FolderOutput(std::shared_ptr<const io::Folder> folder, const JobId
   const std::vector<std::string> different = differences(there->identity, identity);
   if (!different.empty()) {
     fail("{}: holds the output of another job: {}; choose another output or pass {}", shown(),
-         join(different), option_words("overwrite"));
+         fmt::join(different, ", "), option_words("overwrite"));
   }
   manifest_.state = there->state;
   manifest_.last_update = there->last_update;
@@ -94,15 +86,13 @@ std::string FolderOutput::shown(const std::string& name) const {
 }
 
 std::optional<Manifest> FolderOutput::read_there() const {
-  constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 20;
   if (folder_->has(kManifestFile)) {
     try {
-      return parse_manifest(StoredFile(*folder_, kManifestFile).text(kMaxBytes));
+      return parse_manifest(StoredFile(*folder_, kManifestFile).text(kMostManifestBytes));
     } catch (const Error& error) {
       rethrow_unless_finding(error);
       fail("{}: {}; try `fovea check {} --repair`, choose another output or pass {}",
-           shown(kManifestFile), error.what(), io::escape(folder_->path().native()),
-           option_words("overwrite"));
+           shown(kManifestFile), error.what(), shown(), option_words("overwrite"));
     }
   }
   const std::vector<std::string> names = folder_->list();
@@ -112,10 +102,8 @@ std::optional<Manifest> FolderOutput::read_there() const {
   if (other != names.end()) {
     fail(
         "{}: holds {} but no manifest.json, so it cannot be resumed; try `fovea check {} "
-        "--repair`, "
-        "choose another output or pass {}",
-        io::escape(folder_->path().native()), io::escape(*other),
-        io::escape(folder_->path().native()), option_words("overwrite"));
+        "--repair`, choose another output or pass {}",
+        shown(), io::escape(*other), shown(), option_words("overwrite"));
   }
   return std::nullopt;
 }
@@ -157,9 +145,8 @@ void FolderOutput::begin_retry() {
   if (manifest_.version < kFirstSummedVersion) {
     fail(
         "{}: was finished by an earlier version of Fovea, which kept no checksums; let that "
-        "version "
-        "try the failed inputs again, or pass {}",
-        io::escape(folder_->path().native()), option_words("overwrite"));
+        "version try the failed inputs again, or pass {}",
+        shown(), option_words("overwrite"));
   }
   manifest_.version = kManifestVersion;
   JobState& state = manifest_.state;
@@ -330,13 +317,11 @@ void FolderOutput::append(const Batch& batch, std::span<const std::byte> rows) {
 // The lengths and sums of the files that are being written.
 void FolderOutput::measure_files() {
   JobState& state = manifest_.state;
-  const bool has_index = shard_ && shard_->index();
+  const SummedFile* const index = shard_ ? shard_->index() : nullptr;
   state.open_bytes = shard_ ? shard_->data().size() : 0;
   state.data_sum = shard_ ? shard_->data().sum() : 0;
-  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): asked above
-  state.index_bytes = has_index ? shard_->index()->size() : 0;
-  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): asked above
-  state.index_sum = has_index ? shard_->index()->sum() : 0;
+  state.index_bytes = index != nullptr ? index->size() : 0;
+  state.index_sum = index != nullptr ? index->sum() : 0;
   state.errors_bytes = errors_->size();
   state.errors_sum = errors_->sum();
   state.journal_bytes = journal_->size();

@@ -72,11 +72,14 @@ class FolderSource final : public Source {
   }
 
   bool find_next(Item& item, StopFlag stop) {
-    while (!stack_.empty()) {
+    for (;;) {
       stop.poll();
       if (!failure_.error.empty()) {
         item = std::exchange(failure_, Item{});
         return true;
+      }
+      if (stack_.empty()) {
+        return false;
       }
       Level& level = stack_.back();
       if (level.listing.done()) {
@@ -97,11 +100,6 @@ class FolderSource final : public Source {
       item.name = std::move(path);
       return true;
     }
-    if (!failure_.error.empty()) {  // the outermost folder could not be opened
-      item = std::exchange(failure_, Item{});
-      return true;
-    }
-    return false;
   }
 
   using FolderId = std::pair<dev_t, ino_t>;

@@ -27,9 +27,8 @@ std::shared_ptr<const io::Folder> announced(const io::Folder& output) {
 }
 
 Manifest read_new_manifest(const io::Folder& folder) {
-  constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 20;
   const StoredFile file(folder, kManifestFile);
-  const std::string text = file.text(kMaxBytes);
+  const std::string text = file.text(kMostManifestBytes);
   try {
     return parse_manifest(text);
   } catch (const Error& error) {

@@ -64,8 +64,8 @@ class ShardFile {
   FileRecord commit(std::uint64_t rows);
 
   [[nodiscard]] const SummedFile& data() const { return data_; }
-  /// The index; nullopt where rows are text.
-  [[nodiscard]] const std::optional<SummedFile>& index() const { return index_; }
+  /// The index; null where rows are text.
+  [[nodiscard]] const SummedFile* index() const { return index_ ? &*index_ : nullptr; }
 
  private:
   OutputLayout layout_;
