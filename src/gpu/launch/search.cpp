@@ -14,7 +14,6 @@ namespace fovea::gpu {
 namespace {
 
 using row_search::kBlockBytes;
-using row_search::kTileRows;
 
 // Plans from the fewest queries to the most; the last of them is for any number.
 constexpr ScanPlan kScanPlans[] = {{.kernel = KernelId::search_scan_8_fine,
@@ -61,15 +60,16 @@ row_search::Rows rows_of(const SearchRows& rows) {
 }  // namespace
 
 std::int64_t search_tiles(std::int64_t rows) {
-  return divide_up(rows, kTileRows);
+  return divide_up(rows, row_search::kTileRows);
 }
 
 std::int64_t search_code_bytes(std::int64_t rows, std::int64_t stride) {
-  return search_tiles(rows) * kTileRows * stride + row_search::kBytesBeyond;
+  return search_tiles(rows) * row_search::kTileRows * stride + row_search::kBytesBeyond;
 }
 
 std::int64_t search_term_bytes(std::int64_t rows) {
-  return search_tiles(rows) * kTileRows * static_cast<std::int64_t>(sizeof(row_search::RowTerms));
+  return search_tiles(rows) * row_search::kTileRows *
+         static_cast<std::int64_t>(sizeof(row_search::RowTerms));
 }
 
 std::vector<std::int8_t> pack_queries(std::span<const std::int16_t> codes, std::int64_t stride,
