@@ -11,6 +11,7 @@
 #include <zstd.h>
 
 #include "core/error.hpp"
+#include "gpu/device/device.hpp"
 
 namespace fovea::gpu {
 namespace {

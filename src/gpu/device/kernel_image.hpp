@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "core/support.hpp"
-#include "gpu/device/device.hpp"
 #include "kernels/kernel_list.hpp"
 
 namespace fovea::gpu {
+
+struct DeviceInfo;
 
 /// A part of a text that is compressed with zstd; nothing: 0 bytes.
 struct PackedPart {
