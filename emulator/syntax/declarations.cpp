@@ -106,7 +106,7 @@ std::size_t DeclarationReader::read_type(std::size_t& alignment) {
     if (token.text == ".align") {
       said = expect_up_to(kMostAlignment);
       if (!std::has_single_bit(said)) {
-        fail(token, "an alignment that is no power of two");
+        fail(token, "the alignment is not a power of two");
       }
     } else if (const auto bits = bits_of_type(token.text); bits && *bits >= 8) {
       const auto bytes = static_cast<std::size_t>(*bits) / 8;

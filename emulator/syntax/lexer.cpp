@@ -54,7 +54,7 @@ void Lexer::skip_space() {
       place_ += 2;
       while (!(at(0) == '*' && at(1) == '/')) {
         if (place_ >= text_.size()) {
-          throw Error(fmt::format("line {}: a comment that does not end", opened));
+          throw Error(fmt::format("line {}: unterminated comment", opened));
         }
         line_ += at(0) == '\n' ? 1 : 0;
         ++place_;
@@ -158,7 +158,7 @@ Token Lexer::scan() {
     ++place_;
     while (at(0) != '"') {
       if (place_ >= text_.size() || at(0) == '\n') {
-        throw Error(fmt::format("line {}: a string that does not end", line_));
+        throw Error(fmt::format("line {}: unterminated string", line_));
       }
       ++place_;
     }

@@ -22,7 +22,7 @@ class Parser : DeclarationReader {
       read_module_item();
     }
     if (module_.version_major == 0 || module_.target.empty()) {
-      throw Error("this is no PTX: it has no .version or no .target");
+      throw Error("this is not PTX: .version or .target is missing");
     }
     module_.memory_bytes = taken_memory();
     return std::move(module_);
@@ -101,7 +101,7 @@ class Parser : DeclarationReader {
     place_ = SourcePlace{};
     for (int depth = 1; depth > 0;) {
       if (depth > kMostBlocksDeep) {
-        fail(lexer_.peek(), fmt::format("more than {} blocks in each other", kMostBlocksDeep));
+        fail(lexer_.peek(), fmt::format("more than {} nested blocks", kMostBlocksDeep));
       }
       depth += read_statement();
     }
@@ -146,7 +146,7 @@ class Parser : DeclarationReader {
       Scope& scope = scopes_[static_cast<std::size_t>(scope_)];
       const auto next = static_cast<int>(function_.instructions.size());
       if (!scope.labels.emplace(token.text, next).second) {
-        fail(token, "a label that there is already");
+        fail(token, "duplicate label");
       }
     } else {
       read_instruction(Instruction{}, token);
@@ -164,7 +164,7 @@ class Parser : DeclarationReader {
     } else if (token.text == ".shared" || token.text == ".local") {
       for (Variable& variable : read_variables(token.text)) {
         if (!variable_names_.insert(variable.name).second) {
-          fail(token, fmt::format("a second variable {}", variable.name));
+          fail(token, fmt::format("duplicate variable {}", variable.name));
         }
         function_.variables.push_back(std::move(variable));
       }
@@ -199,7 +199,7 @@ class Parser : DeclarationReader {
     take_memory(kRegisterBytes + name.size());
     const auto index = static_cast<int>(function_.registers.size());
     if (!scopes_[static_cast<std::size_t>(scope_)].registers.emplace(name, index).second) {
-      fail(token, fmt::format("a second register {}", name));
+      fail(token, fmt::format("duplicate register {}", name));
     }
     function_.registers.push_back({.name = std::move(name), .bits = bits});
   }
@@ -237,7 +237,7 @@ class Parser : DeclarationReader {
   Operand read_simple_operand(int depth) {
     const Token token = lexer_.take();
     if (depth > kMostOperandsDeep) {
-      fail(token, fmt::format("more than {} operands in each other", kMostOperandsDeep));
+      fail(token, fmt::format("more than {} nested operands", kMostOperandsDeep));
     }
     take_memory(kOperandBytes);
     Operand operand;
@@ -265,7 +265,7 @@ class Parser : DeclarationReader {
       } else if (operand.kind == OperandKind::kFloat) {
         operand.bits ^= std::uint64_t{1} << 63U;
       } else {
-        fail(token, "a minus before what is no number");
+        fail(token, "a minus sign before an operand that is not a number");
       }
     } else if (token.kind == TokenKind::kInteger || token.kind == TokenKind::kFloat ||
                token.kind == TokenKind::kSingle) {

@@ -40,7 +40,7 @@ std::string TokenReader::expect_word() {
 std::uint64_t TokenReader::expect_integer() {
   const Token token = lexer_.take();
   if (token.kind != TokenKind::kInteger) {
-    fail(token, "expected a whole number");
+    fail(token, "expected an integer");
   }
   return token.bits;
 }
@@ -55,7 +55,7 @@ std::uint64_t TokenReader::expect_up_to(std::uint64_t limit) {
   const Token token = lexer_.peek();
   const std::uint64_t value = expect_integer();
   if (value > limit) {
-    fail(token, fmt::format("expected a whole number of at most {}", limit));
+    fail(token, fmt::format("expected an integer of at most {}", limit));
   }
   return value;
 }

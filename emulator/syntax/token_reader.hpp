@@ -26,7 +26,7 @@ class TokenReader {
   std::string expect_word();
   std::uint64_t expect_integer();
   std::uint64_t expect_up_to(std::uint64_t limit);
-  /// Takes a whole number, after a minus or none.
+  /// Takes an integer, after a minus or none.
   std::int64_t expect_signed();
   /// Takes all tokens up to and with the sign.
   void skip_to(char sign);

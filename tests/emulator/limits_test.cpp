@@ -92,11 +92,11 @@ TEST(LimitsTest, TextInItselfIsBounded) {
   constexpr std::size_t kMany = 50'000;
   const auto many = [](char sign) { return std::string(kMany, sign); };
   for (const char sign : {'-', '!', '[', '{'}) {
-    EXPECT_NE(said_of(kernel("mov.u32 %r2, " + many(sign) + "1;")).find("in each other"),
+    EXPECT_NE(said_of(kernel("mov.u32 %r2, " + many(sign) + "1;")).find("nested operands"),
               std::string::npos)
         << sign;
   }
-  EXPECT_NE(said_of(kernel(many('{') + many('}'))).find("blocks in each other"), std::string::npos);
+  EXPECT_NE(said_of(kernel(many('{') + many('}'))).find("nested blocks"), std::string::npos);
   EXPECT_EQ(said_of(kernel("{ { mov.u32 %r2, -1; } }")), "");
 }
 
