@@ -100,9 +100,7 @@ void check_tensor_access(Warp& warp, const Op& op, Lanes lanes, Block& block,
     return;
   }
   races::TensorShadow& shadow = block.tensor.shadow;
-  const auto conflict =
-      is_write ? shadow.write(view, range.lane, range.lanes, range.column, range.columns)
-               : shadow.read(view, range.lane, range.lanes, range.column, range.columns);
+  const auto conflict = is_write ? shadow.write(view, range) : shadow.read(view, range);
   if (conflict.has_value()) {
     stop_at_conflict(warp, op, lanes, *conflict, is_write, tensor_place_text(block, *conflict));
   }

@@ -37,23 +37,6 @@ bool read_comes_before(const View& view, const Access& earlier) {
                                       : view.ended->contains(earlier.party);
 }
 
-std::optional<Conflict> check_writes(const View& view, const Access* writes, std::size_t count,
-                                     unsigned shift, std::uint64_t offset) {
-  Access last;
-  for (std::size_t i = 0; i < count; ++i) {
-    const Access& earlier = writes[i];
-    if (earlier == last || earlier.party == kNobody) {
-      continue;
-    }
-    last = earlier;
-    if (const auto kind = against_global_write(view, earlier)) {
-      return Conflict{
-          .kind = *kind, .other = earlier, .is_other_write = true, .offset = offset + (i << shift)};
-    }
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 // Splits cells. Each of the finer ones has a list of reads of its own.
@@ -145,12 +128,13 @@ void GlobalShadow::for_each_part(std::uint64_t offset, std::size_t bytes, Use&& 
 std::optional<Conflict> GlobalShadow::read(const View& view, std::uint64_t offset,
                                            std::size_t bytes) {
   std::optional<Conflict> conflict;
+  const auto against = [&](const Access& earlier) { return against_global_write(view, earlier); };
   for_each_part(offset, bytes,
                 [&](Page& page, std::size_t first, std::size_t count, std::uint64_t start) {
                   const std::size_t cells = kPageBytes >> page.shift;
                   if (!page.writes.is_empty()) {
-                    conflict = check_writes(view, page.writes.get(cells) + first, count, page.shift,
-                                            start + (first << page.shift));
+                    conflict = check_writes({page.writes.get(cells) + first, count}, page.shift,
+                                            start + (first << page.shift), against);
                   }
                   Reads* const reads = page.reads.get(cells) + first;
                   for (std::size_t i = 0; i < count; ++i) {
@@ -164,12 +148,13 @@ std::optional<Conflict> GlobalShadow::read(const View& view, std::uint64_t offse
 std::optional<Conflict> GlobalShadow::write(const View& view, std::uint64_t offset,
                                             std::size_t bytes) {
   std::optional<Conflict> conflict;
+  const auto against = [&](const Access& earlier) { return against_global_write(view, earlier); };
   for_each_part(offset, bytes,
                 [&](Page& page, std::size_t first, std::size_t count, std::uint64_t start) {
                   const std::size_t cells = kPageBytes >> page.shift;
                   Access* const writes = page.writes.get(cells) + first;
                   start += first << page.shift;
-                  conflict = check_writes(view, writes, count, page.shift, start);
+                  conflict = check_writes({writes, count}, page.shift, start, against);
                   std::fill_n(writes, count, view.access);
                   if (page.reads.is_empty()) {
                     return !conflict.has_value();

@@ -169,7 +169,6 @@ class ClusterRaces {
     [[nodiscard]] View view() const { return {.before = &before, .before_as_written = &before}; }
   };
   [[nodiscard]] BlockEnd end_of_block(std::uint32_t rank, bool with_stores) const;
-  [[nodiscard]] Actor rank_of(Actor warp) const { return (warp - 1) / warps_; }
 
   /// Acquires the end of the previous grid, with all that had ended before it for sure.
   void wait_for_grid(Actor warp);

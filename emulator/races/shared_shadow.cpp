@@ -22,36 +22,15 @@ SharedShadow::Mark* SharedShadow::Page::marks_of(Party party) {
   return reader.marks.get(cells());
 }
 
-namespace {
-
-// Checks the last writes. Neighbouring cells mostly have the same one, which is checked once.
-std::optional<Conflict> check_writes(const View& view, const Access* writes, std::size_t count,
-                                     unsigned shift, std::uint64_t offset) {
-  Access last;
-  for (std::size_t i = 0; i < count; ++i) {
-    const Access& earlier = writes[i];
-    if (earlier == last || earlier.party == kNobody) {
-      continue;
-    }
-    last = earlier;
-    if (const auto kind = against_write(view, earlier)) {
-      return Conflict{
-          .kind = *kind, .other = earlier, .is_other_write = true, .offset = offset + (i << shift)};
-    }
-  }
-  return std::nullopt;
-}
-
-}  // namespace
-
 std::optional<Conflict> SharedShadow::read(const View& view, std::uint64_t offset,
                                            std::size_t bytes) {
   std::optional<Conflict> conflict;
+  const auto against = [&](const Access& earlier) { return against_write(view, earlier); };
   for_each_page(pages_, offset, bytes, &refine,
                 [&](Page& page, std::size_t first, std::size_t count, std::uint64_t start) {
                   if (!page.writes.is_empty()) {
-                    conflict = check_writes(view, page.writes.get(page.cells()) + first, count,
-                                            page.shift, start + (first << page.shift));
+                    conflict = check_writes({page.writes.get(page.cells()) + first, count},
+                                            page.shift, start + (first << page.shift), against);
                   }
                   std::fill_n(page.marks_of(view.access.party) + first, count,
                               Mark{.epoch = view.access.epoch, .what = view.access.what});
@@ -63,12 +42,13 @@ std::optional<Conflict> SharedShadow::read(const View& view, std::uint64_t offse
 std::optional<Conflict> SharedShadow::write(const View& view, std::uint64_t offset,
                                             std::size_t bytes) {
   std::optional<Conflict> conflict;
+  const auto against = [&](const Access& earlier) { return against_write(view, earlier); };
   for_each_page(
       pages_, offset, bytes, &refine,
       [&](Page& page, std::size_t first, std::size_t count, std::uint64_t start) {
         Access* const writes = page.writes.get(page.cells()) + first;
         start += first << page.shift;
-        conflict = check_writes(view, writes, count, page.shift, start);
+        conflict = check_writes({writes, count}, page.shift, start, against);
         std::fill_n(writes, count, view.access);
         for (Reader& reader : page.readers) {
           Mark* const marks = reader.marks.get(page.cells()) + first;

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "emulator/program/tensor_address.hpp"
-
 namespace emu::races {
 namespace {
 
@@ -39,15 +37,14 @@ std::optional<ConflictKind> against(const TensorView& view, const Access& earlie
 }  // namespace
 
 template <typename Use>
-std::optional<Conflict> TensorShadow::for_each_cell(std::size_t lane, std::size_t lanes,
-                                                    std::size_t column, std::size_t columns,
-                                                    Use&& use) {
+std::optional<Conflict> TensorShadow::for_each_cell(const TensorRange& range, Use&& use) {
   if (cells_.empty()) {
     cells_.resize(kTensorLanes / kLanes * kTensorColumns);
   }
   std::optional<Conflict> conflict;
-  for (std::size_t row = lane / kLanes; row * kLanes < lane + lanes; ++row) {
-    for (std::size_t place = column; place < column + columns; ++place) {
+  const std::size_t end = range.column + range.columns;
+  for (std::size_t row = range.lane / kLanes; row * kLanes < range.lane + range.lanes; ++row) {
+    for (std::size_t place = range.column; place < end; ++place) {
       Cell& cell = cells_[row * kTensorColumns + place];
       if (std::optional<Conflict> conflict_here = use(cell);
           conflict_here.has_value() && !conflict.has_value()) {
@@ -59,10 +56,8 @@ std::optional<Conflict> TensorShadow::for_each_cell(std::size_t lane, std::size_
   return conflict;
 }
 
-std::optional<Conflict> TensorShadow::read(const TensorView& view, std::size_t lane,
-                                           std::size_t lanes, std::size_t column,
-                                           std::size_t columns) {
-  return for_each_cell(lane, lanes, column, columns, [&](Cell& cell) -> std::optional<Conflict> {
+std::optional<Conflict> TensorShadow::read(const TensorView& view, const TensorRange& range) {
+  return for_each_cell(range, [&](Cell& cell) -> std::optional<Conflict> {
     const auto earlier_read = std::ranges::find_if(
         cell.reads, [&](const Mark& mark) { return mark.access.party == view.access.party; });
     Mark& mark = earlier_read != cell.reads.end() ? *earlier_read : cell.reads.emplace_back();
@@ -86,10 +81,8 @@ std::optional<Conflict> TensorShadow::against_all(const TensorView& view, const 
   return std::nullopt;
 }
 
-std::optional<Conflict> TensorShadow::write(const TensorView& view, std::size_t lane,
-                                            std::size_t lanes, std::size_t column,
-                                            std::size_t columns) {
-  return for_each_cell(lane, lanes, column, columns, [&](Cell& cell) {
+std::optional<Conflict> TensorShadow::write(const TensorView& view, const TensorRange& range) {
+  return for_each_cell(range, [&](Cell& cell) {
     const std::optional<Conflict> conflict = against_all(view, cell);
     cell.write = {.access = view.access, .form = view.form};
     cell.reads.clear();
@@ -99,7 +92,7 @@ std::optional<Conflict> TensorShadow::write(const TensorView& view, std::size_t 
 
 std::optional<Conflict> TensorShadow::find(const TensorView& view, std::size_t column,
                                            std::size_t columns) {
-  return for_each_cell(0, kTensorLanes, column, columns,
+  return for_each_cell({.lanes = kTensorLanes, .column = column, .columns = columns},
                        [&](const Cell& cell) { return against_all(view, cell); });
 }
 

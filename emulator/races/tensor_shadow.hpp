@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "emulator/program/tensor_address.hpp"
 #include "emulator/races/access.hpp"
 
 namespace emu::races {
@@ -37,10 +38,8 @@ class TensorShadow {
 
   // Record accesses to rectangles and return what they conflict with, if anything.
   // Conflict::offset is an address in tensor memory.
-  std::optional<Conflict> read(const TensorView& view, std::size_t lane, std::size_t lanes,
-                               std::size_t column, std::size_t columns);
-  std::optional<Conflict> write(const TensorView& view, std::size_t lane, std::size_t lanes,
-                                std::size_t column, std::size_t columns);
+  std::optional<Conflict> read(const TensorView& view, const TensorRange& range);
+  std::optional<Conflict> write(const TensorView& view, const TensorRange& range);
   /// Finds what a write of these columns would conflict with; nothing is recorded.
   std::optional<Conflict> find(const TensorView& view, std::size_t column, std::size_t columns);
   /// Forgets all accesses to these columns.
@@ -58,8 +57,7 @@ class TensorShadow {
 
   static std::optional<Conflict> against_all(const TensorView& view, const Cell& cell);
   template <typename Use>
-  std::optional<Conflict> for_each_cell(std::size_t lane, std::size_t lanes, std::size_t column,
-                                        std::size_t columns, Use&& use);
+  std::optional<Conflict> for_each_cell(const TensorRange& range, Use&& use);
 
   std::vector<Cell> cells_;
 };

@@ -23,14 +23,14 @@ class TensorRacesTest : public ::testing::Test {
   }
 
   Found load(Actor warp, std::size_t lane = 0) {
-    return kind_of(shadow_.read(cluster_.tensor_move(warp, 1, true), lane, 32, 0, 8));
+    return kind_of(shadow_.read(cluster_.tensor_move(warp, 1, true), {0, lane, 32, 0, 8}));
   }
   Found store(Actor warp, std::size_t lane = 0) {
-    return kind_of(shadow_.write(cluster_.tensor_move(warp, 2, false), lane, 32, 0, 8));
+    return kind_of(shadow_.write(cluster_.tensor_move(warp, 2, false), {0, lane, 32, 0, 8}));
   }
   Found issue(Actor warp, std::uint64_t form = kForm, int lane = 0) {
     const auto issued = cluster_.issue_tensor(warp, lane);
-    return kind_of(shadow_.write(cluster_.tensor_view(warp, 3, issued, form), 0, 128, 0, 8));
+    return kind_of(shadow_.write(cluster_.tensor_view(warp, 3, issued, form), {0, 0, 128, 0, 8}));
   }
   // What the products before it have done is done.
   void commit(Actor warp, int lane = 0) {
@@ -266,7 +266,7 @@ TEST_F(TensorRacesTest, CellsHaveLanesOfTheirOwn) {
   EXPECT_EQ(store(2, 32), kClean);
   EXPECT_EQ(load(3, 64), kClean);
   EXPECT_EQ(load(3, 32), ConflictKind::kUnordered);
-  const auto conflict = shadow_.read(cluster_.tensor_move(4, 5, true), 32, 16, 3, 1);
+  const auto conflict = shadow_.read(cluster_.tensor_move(4, 5, true), {0, 32, 16, 3, 1});
   ASSERT_TRUE(conflict.has_value());
   EXPECT_EQ(conflict->offset, 32U << 16U | 3U);
   EXPECT_EQ(warp_of(conflict->other), 2U);
