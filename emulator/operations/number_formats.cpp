@@ -30,29 +30,6 @@ constexpr Format kBF16{8, 7, true};
 constexpr Format kE4M3{4, 3, false};
 constexpr Format kE5M2{5, 2, true};
 
-template <Format kFormat>
-float value_of(std::uint32_t bits) {
-  const std::uint32_t fraction = bits & ((1U << kFormat.fraction_bits) - 1);
-  const std::uint32_t ones = (1U << kFormat.exponent_bits) - 1;
-  const std::uint32_t exponent = bits >> kFormat.fraction_bits & ones;
-  const bool is_negative = (bits >> (kFormat.fraction_bits + kFormat.exponent_bits) & 1U) != 0;
-  float value = 0;
-  if (kFormat.has_infinity && exponent == ones) {
-    value = fraction == 0 ? std::numeric_limits<float>::infinity()
-                          : std::numeric_limits<float>::quiet_NaN();
-  } else if (!kFormat.has_infinity && exponent == ones &&
-             fraction == (1U << kFormat.fraction_bits) - 1) {
-    value = std::numeric_limits<float>::quiet_NaN();
-  } else if (exponent == 0) {
-    value =
-        std::ldexp(static_cast<float>(fraction), kFormat.least_exponent() - kFormat.fraction_bits);
-  } else {
-    value = std::ldexp(static_cast<float>(fraction | (1U << kFormat.fraction_bits)),
-                       static_cast<int>(exponent) - kFormat.bias() - kFormat.fraction_bits);
-  }
-  return is_negative ? -value : value;
-}
-
 // Bits without the sign of a finite or infinite number of at least 0.
 template <Format kFormat>
 std::uint32_t magnitude_bits(double value, bool is_saturating) {
@@ -113,10 +90,14 @@ float bf16_value(std::uint16_t bits) {
   return std::bit_cast<float>(std::uint32_t{bits} << 16U);
 }
 float e4m3_value(std::uint8_t bits) {
-  return value_of<kE4M3>(bits);
+  const std::uint32_t magnitude = bits & 0x7FU;
+  const float value = magnitude == 0x7F
+                          ? std::numeric_limits<float>::quiet_NaN()
+                          : std::bit_cast<float>(magnitude << 20U) * 0x1p120F;  // the other bias
+  return (bits & 0x80U) != 0 ? -value : value;
 }
 float e5m2_value(std::uint8_t bits) {
-  return value_of<kE5M2>(bits);
+  return f16_value(static_cast<std::uint16_t>(bits << 8U));  // the upper half of binary16
 }
 
 float ue8m0_value(std::uint8_t bits) {

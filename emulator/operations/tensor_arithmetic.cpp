@@ -12,28 +12,24 @@
 namespace emu {
 namespace {
 
-// What the highest exponent means.
-enum class Highest : std::uint8_t { kInfinity, kNanAtTheEnd, kNumbers };
-
-template <int kExponentBits, int kFractionBits, Highest kHighest>
-Parts parts_of(std::uint32_t bits) {
-  constexpr std::uint32_t kOnes = (1U << kExponentBits) - 1;
-  constexpr int kBias = (1 << (kExponentBits - 1)) - 1;
-  const std::uint32_t fraction = bits & ((1U << kFractionBits) - 1);
-  const std::uint32_t exponent = bits >> kFractionBits & kOnes;
-  const bool is_negative = (bits >> (kExponentBits + kFractionBits) & 1U) != 0;
+Parts parts_of_format(const Format& format, std::uint32_t bits) {
+  const std::uint32_t ones = (1U << format.exponent_bits) - 1;
+  const int bias = (1 << (format.exponent_bits - 1)) - 1;
+  const std::uint32_t fraction = bits & ((1U << format.fraction_bits) - 1);
+  const std::uint32_t exponent = bits >> format.fraction_bits & ones;
+  const bool is_negative = (bits >> (format.exponent_bits + format.fraction_bits) & 1U) != 0;
   Parts parts;
-  if (exponent == kOnes && kHighest == Highest::kInfinity) {
+  if (exponent == ones && format.has_infinity) {
     parts.is_nan = fraction != 0;
     parts.is_infinite = fraction == 0;
     parts.significand = 1;
-  } else if (exponent == kOnes && fraction == (1U << kFractionBits) - 1) {
-    parts.is_nan = kHighest == Highest::kNanAtTheEnd;
+  } else if (exponent == ones && fraction == (1U << format.fraction_bits) - 1) {
+    parts.is_nan = format.has_nan_at_the_end;
   }
   if (!parts.is_nan && !parts.is_infinite) {
-    parts.significand = exponent == 0 ? fraction : fraction | (1U << kFractionBits);
-    parts.top = std::max(static_cast<int>(exponent), 1) - kBias;
-    parts.exponent = parts.top - kFractionBits;
+    parts.significand = exponent == 0 ? fraction : fraction | (1U << format.fraction_bits);
+    parts.top = std::max(static_cast<int>(exponent), 1) - bias;
+    parts.exponent = parts.top - format.fraction_bits;
   }
   if (is_negative) {
     parts.significand = -parts.significand;
@@ -122,36 +118,16 @@ FusedSum exact_sum(std::span<const Parts> a, std::span<const Parts> b, const Par
 }  // namespace
 
 Parts parts_of_f16(std::uint16_t bits) {
-  return parts_of<5, 10, Highest::kInfinity>(bits);
+  return parts_of_format(format_of(Element::kF16), bits);
 }
 Parts parts_of_bf16(std::uint16_t bits) {
-  return parts_of<8, 7, Highest::kInfinity>(bits);
+  return parts_of_format(format_of(Element::kBF16), bits);
 }
 Parts parts_of_f32(float value) {
-  return parts_of<8, 23, Highest::kInfinity>(std::bit_cast<std::uint32_t>(value));
+  return parts_of_format({8, 23, true, false}, std::bit_cast<std::uint32_t>(value));
 }
-
 Parts parts_of(Element element, std::uint16_t bits) {
-  switch (element) {
-    case Element::kF16:
-      return parts_of_f16(bits);
-    case Element::kBF16:
-      return parts_of_bf16(bits);
-    case Element::kE4M3:
-      return parts_of<4, 3, Highest::kNanAtTheEnd>(bits);
-    case Element::kE5M2:
-      return parts_of<5, 2, Highest::kInfinity>(bits);
-    case Element::kE2M3:
-      return parts_of<2, 3, Highest::kNumbers>(bits);
-    case Element::kE3M2:
-      return parts_of<3, 2, Highest::kNumbers>(bits);
-    case Element::kE2M1:
-      return parts_of<2, 1, Highest::kNumbers>(bits);
-    case Element::kS8:
-    case Element::kU8:
-      break;
-  }
-  return {};
+  return parts_of_format(format_of(element), bits);
 }
 
 float fused_sum(std::span<const Parts> a, std::span<const Parts> b, float c, Precision precision) {

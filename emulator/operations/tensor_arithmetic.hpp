@@ -1,6 +1,7 @@
 // What tensor cores compute of floats: sums of products that are cut off, not rounded.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -9,27 +10,41 @@ namespace emu {
 
 /// What matrices are made of. Elements of 4 and 6 bits are the low bits of a byte.
 enum class Element : std::uint8_t { kF16, kBF16, kE4M3, kE5M2, kS8, kU8, kE2M3, kE3M2, kE2M1 };
+constexpr std::size_t kElementCount = 9;
 
 constexpr std::size_t bytes_of(Element element) {
   return element <= Element::kBF16 ? 2 : 1;
 }
-/// Bits of an element in shared memory.
-constexpr std::size_t bits_of(Element element) {
-  switch (element) {
-    case Element::kF16:
-    case Element::kBF16:
-      return 16;
-    case Element::kE2M3:
-    case Element::kE3M2:
-      return 6;
-    case Element::kE2M1:
-      return 4;
-    default:
-      return 8;
-  }
-}
 constexpr bool is_float(Element element) {
   return element != Element::kS8 && element != Element::kU8;
+}
+
+/// A format of one sign bit, exponent bits and fraction bits.
+struct Format {
+  int exponent_bits;
+  int fraction_bits;
+  bool has_infinity;        // and NaN: what the highest exponent is for
+  bool has_nan_at_the_end;  // the greatest number's place has NaN
+};
+/// Format of an element of floats.
+constexpr Format format_of(Element element) {
+  constexpr std::array<Format, kElementCount> kFormats = {{{5, 10, true, false},
+                                                           {8, 7, true, false},
+                                                           {4, 3, false, true},
+                                                           {5, 2, true, false},
+                                                           {},
+                                                           {},
+                                                           {2, 3, false, false},
+                                                           {3, 2, false, false},
+                                                           {2, 1, false, false}}};
+  return kFormats.at(static_cast<std::size_t>(element));
+}
+/// Bits of an element in shared memory.
+constexpr std::size_t bits_of(Element element) {
+  const Format format = format_of(element);
+  return is_float(element)
+             ? static_cast<std::size_t>(1 + format.exponent_bits + format.fraction_bits)
+             : 8;
 }
 
 /// What sums are kept in: words of 32 bits, of which binary16 has the low half.

@@ -15,6 +15,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "emulator/operations/number_formats.hpp"
 
@@ -44,32 +45,6 @@ struct Plain {
   std::vector<std::int16_t> shifts;      // of each line: the exponent of its scale
   std::vector<std::uint8_t> is_special;  // of each line: it goes through fused_sum
 };
-
-struct Format {
-  int exponent_bits;
-  int fraction_bits;
-  bool has_infinity;
-  bool has_nan_at_the_end;
-};
-
-constexpr Format format_of(Element element) {
-  switch (element) {
-    case Element::kF16:
-      return {5, 10, true, false};
-    case Element::kBF16:
-      return {8, 7, true, false};
-    case Element::kE5M2:
-      return {5, 2, true, false};
-    case Element::kE2M3:
-      return {2, 3, false, false};
-    case Element::kE3M2:
-      return {3, 2, false, false};
-    case Element::kE2M1:
-      return {2, 1, false, false};
-    default:
-      return {4, 3, false, true};
-  }
-}
 
 struct Decoded {
   float value;
@@ -115,7 +90,7 @@ constexpr std::size_t place_in_b(std::size_t line, std::size_t k, std::size_t de
 }
 
 template <Element kElement, auto kPlace>
-Plain plain_of(const Lines& lines) {
+Plain plain_of_element(const Lines& lines) {
   const std::size_t padded = (lines.count + kBlock - 1) / kBlock * kBlock;
   Plain plain{.values = std::vector<float>(padded * lines.depth),
               .tops = std::vector<std::int16_t>(padded * lines.depth, kNoTop),
@@ -144,52 +119,10 @@ Plain plain_of(const Lines& lines) {
 
 template <auto kPlace>
 Plain plain_of(const Lines& lines) {
-  switch (lines.element) {
-    case Element::kF16:
-      return plain_of<Element::kF16, kPlace>(lines);
-    case Element::kBF16:
-      return plain_of<Element::kBF16, kPlace>(lines);
-    case Element::kE4M3:
-      return plain_of<Element::kE4M3, kPlace>(lines);
-    case Element::kE5M2:
-      return plain_of<Element::kE5M2, kPlace>(lines);
-    case Element::kS8:
-      return plain_of<Element::kS8, kPlace>(lines);
-    case Element::kU8:
-      return plain_of<Element::kU8, kPlace>(lines);
-    case Element::kE2M3:
-      return plain_of<Element::kE2M3, kPlace>(lines);
-    case Element::kE3M2:
-      return plain_of<Element::kE3M2, kPlace>(lines);
-    case Element::kE2M1:
-      return plain_of<Element::kE2M1, kPlace>(lines);
-  }
-  return {};
-}
-
-std::uint32_t single_sum(const Lines& a, std::size_t row, const Lines& b, std::size_t column,
-                         std::uint32_t c, const SumRule& rule) {
-  std::array<Parts, kMostDepth> x;
-  std::array<Parts, kMostDepth> y;
-  const auto decode = [](const Lines& lines, std::size_t line, std::array<Parts, kMostDepth>& to) {
-    const int scale = lines.scales.empty() ? kScaleBias : lines.scales[line];
-    for (std::size_t k = 0; k < lines.depth; ++k) {
-      Parts& parts = to.at(k);
-      parts = parts_of(lines.element, lines.bits[line * lines.depth + k]);
-      parts.significand = lines.is_negated ? -parts.significand : parts.significand;
-      parts.exponent += scale - kScaleBias;
-      parts.top += scale - kScaleBias;
-      parts.is_nan |= scale == kNanScale;
-    }
-    return std::span<const Parts>(to.data(), lines.depth);
-  };
-  const std::span<const Parts> of_a = decode(a, row, x);
-  const std::span<const Parts> of_b = decode(b, column, y);
-  if (rule.accumulator == Accumulator::kF16) {
-    return fused_sum_of_f16(of_a, of_b, static_cast<std::uint16_t>(c), rule.precision);
-  }
-  return std::bit_cast<std::uint32_t>(
-      fused_sum(of_a, of_b, std::bit_cast<float>(c), rule.precision));
+  constexpr auto kReaders = []<std::size_t... kElements>(std::index_sequence<kElements...>) {
+    return std::array{&plain_of_element<static_cast<Element>(kElements), kPlace>...};
+  }(std::make_index_sequence<kElementCount>{});
+  return kReaders.at(static_cast<std::size_t>(lines.element))(lines);
 }
 
 // A block's columns as the compiler keeps them in registers: arrays would go through memory at each
@@ -373,6 +306,31 @@ void put_chunk(Lines& lines, std::size_t line, std::size_t k, bool is_k_major,
   }
 }
 
+std::uint32_t single_sum(const Lines& a, std::size_t row, const Lines& b, std::size_t column,
+                         std::uint32_t c, const SumRule& rule) {
+  std::array<Parts, kMostDepth> x;
+  std::array<Parts, kMostDepth> y;
+  const auto decode = [](const Lines& lines, std::size_t line, std::array<Parts, kMostDepth>& to) {
+    const int scale = lines.scales.empty() ? kScaleBias : lines.scales[line];
+    for (std::size_t k = 0; k < lines.depth; ++k) {
+      Parts& parts = to.at(k);
+      parts = parts_of(lines.element, lines.bits[line * lines.depth + k]);
+      parts.significand = lines.is_negated ? -parts.significand : parts.significand;
+      parts.exponent += scale - kScaleBias;
+      parts.top += scale - kScaleBias;
+      parts.is_nan |= scale == kNanScale;
+    }
+    return std::span<const Parts>(to.data(), lines.depth);
+  };
+  const std::span<const Parts> of_a = decode(a, row, x);
+  const std::span<const Parts> of_b = decode(b, column, y);
+  if (rule.accumulator == Accumulator::kF16) {
+    return fused_sum_of_f16(of_a, of_b, static_cast<std::uint16_t>(c), rule.precision);
+  }
+  return std::bit_cast<std::uint32_t>(
+      fused_sum(of_a, of_b, std::bit_cast<float>(c), rule.precision));
+}
+
 void multiply_add(const Lines& a, const Lines& b, std::span<std::uint32_t> d, const SumRule& rule) {
   const std::size_t depth = a.depth;
   const Plain x = plain_of<&place_in_a>(a);
@@ -402,28 +360,6 @@ void multiply_add(const Lines& a, const Lines& b, std::span<std::uint32_t> d, co
         }
       }
       std::copy_n(block.begin(), columns, to);
-    }
-  }
-}
-
-void multiply_add_singly(const Lines& a, const Lines& b, std::span<std::uint32_t> d,
-                         const SumRule& rule) {
-  const auto whole = [](const Lines& lines, std::size_t line, std::size_t k) {
-    const std::uint16_t bits = lines.bits[line * lines.depth + k];
-    return lines.element == Element::kS8 ? static_cast<std::int8_t>(bits) : int{bits};
-  };
-  for (std::size_t row = 0; row < a.count; ++row) {
-    for (std::size_t column = 0; column < b.count; ++column) {
-      std::uint32_t& sum = d[row * b.count + column];
-      if (is_float(a.element)) {
-        sum = single_sum(a, row, b, column, sum, rule);
-        continue;
-      }
-      std::int64_t products = 0;
-      for (std::size_t k = 0; k < a.depth; ++k) {
-        products += whole(a, row, k) * whole(b, column, k);
-      }
-      sum = whole_sum(sum, products, rule.is_saturating);
     }
   }
 }

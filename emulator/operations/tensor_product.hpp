@@ -42,9 +42,8 @@ struct SumRule {
 /// alone.
 void multiply_add(const Lines& a, const Lines& b, std::span<std::uint32_t> d, const SumRule& rule);
 
-/// The same, each element by itself through `fused_sum` or whole numbers: slow, and what the other
-/// one is compared with.
-void multiply_add_singly(const Lines& a, const Lines& b, std::span<std::uint32_t> d,
-                         const SumRule& rule);
+/// One element of a sum of floats by itself, through `fused_sum`.
+std::uint32_t single_sum(const Lines& a, std::size_t row, const Lines& b, std::size_t column,
+                         std::uint32_t c, const SumRule& rule);
 
 }  // namespace emu

@@ -2,9 +2,12 @@
 // binary64.
 #include "emulator/operations/tensor_product.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <limits>
 #include <random>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -108,6 +111,33 @@ Lines made(std::mt19937& random, Element element, std::size_t count, Maker maker
 std::vector<unsigned> line_of(const Lines& lines, std::size_t line) {
   const auto first = lines.bits.begin() + static_cast<std::ptrdiff_t>(line * lines.depth);
   return {first, first + static_cast<std::ptrdiff_t>(lines.depth)};
+}
+
+// Computes what multiply_add does, each element by itself.
+void multiply_add_singly(const Lines& a, const Lines& b, std::span<std::uint32_t> d,
+                         const SumRule& rule) {
+  const auto whole = [](const Lines& lines, std::size_t line, std::size_t k) {
+    const std::uint16_t bits = lines.bits[line * lines.depth + k];
+    return lines.element == Element::kS8 ? static_cast<std::int8_t>(bits) : int{bits};
+  };
+  for (std::size_t row = 0; row < a.count; ++row) {
+    for (std::size_t column = 0; column < b.count; ++column) {
+      std::uint32_t& sum = d[row * b.count + column];
+      if (is_float(a.element)) {
+        sum = single_sum(a, row, b, column, sum, rule);
+        continue;
+      }
+      std::int64_t total = static_cast<std::int32_t>(sum);
+      for (std::size_t k = 0; k < a.depth; ++k) {
+        total += whole(a, row, k) * whole(b, column, k);
+      }
+      if (rule.is_saturating) {
+        total = std::clamp<std::int64_t>(total, std::numeric_limits<std::int32_t>::min(),
+                                         std::numeric_limits<std::int32_t>::max());
+      }
+      sum = static_cast<std::uint32_t>(total);
+    }
+  }
 }
 
 TEST(TensorProduct, IsThePublishedSum) {
