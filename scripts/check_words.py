@@ -46,6 +46,7 @@ FOLDERS = (
     "tests/cli",
     "tests/core",
     "tests/docs",
+    "tests/emulation",
     "tests/hub",
     "tests/install",
     "tests/io",

@@ -1,45 +1,22 @@
 // What the emulator finds wrong with a kernel, in words.
 #include "fovea_emulator/finding.hpp"
 
+#include <array>
+#include <cstddef>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 namespace emu {
 
 std::string_view name_of(FindingKind kind) {
-  switch (kind) {
-    case FindingKind::kOutOfBounds:
-      return "out of bounds";
-    case FindingKind::kMisaligned:
-      return "misaligned";
-    case FindingKind::kUninitialized:
-      return "uninitialised";
-    case FindingKind::kDivergent:
-      return "divergent";
-    case FindingKind::kBarrierMisuse:
-      return "barrier misuse";
-    case FindingKind::kRegisterRace:
-      return "register race";
-    case FindingKind::kLifetime:
-      return "lifetime";
-    case FindingKind::kIllegalOperand:
-      return "illegal operand";
-    case FindingKind::kIllegalTensorMap:
-      return "illegal tensor map";
-    case FindingKind::kDeadlock:
-      return "deadlock";
-    case FindingKind::kNoProgress:
-      return "no progress";
-    case FindingKind::kTrap:
-      return "trap";
-    case FindingKind::kRace:
-      return "race";
-    case FindingKind::kNoProxyFence:
-      return "no proxy fence";
-    case FindingKind::kNoTensorFence:
-      return "no tensor fence";
-  }
-  return "";
+  constexpr std::array<std::string_view, 15> kNames = {
+      "out of bounds", "misaligned",      "uninitialised",
+      "divergent",     "barrier misuse",  "register race",
+      "lifetime",      "illegal operand", "illegal tensor map",
+      "deadlock",      "no progress",     "trap",
+      "race",          "no proxy fence",  "no tensor fence"};
+  return kNames.at(static_cast<std::size_t>(kind));
 }
 
 std::string Finding::text() const {

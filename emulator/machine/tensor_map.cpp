@@ -39,7 +39,7 @@ bool is_float(TensorMapType type) {
 void check(const TensorMapDesc& desc) {
   if (desc.type > TensorMapType::kBF16 || desc.swizzle > TensorMapSwizzle::k128 ||
       desc.fill > TensorMapFill::kNan) {
-    refuse("a type, swizzle or fill that does not exist");
+    refuse("unknown type, swizzle or fill");
   }
   if (desc.rank < 1 || desc.rank > kMostDims) {
     refuse(fmt::format("{} dimensions; from 1 to {} are allowed", desc.rank, kMostDims));
@@ -113,23 +113,8 @@ std::uint64_t checksum_of(std::span<const std::byte> bytes) {  // FNV-1a
 }  // namespace
 
 std::uint32_t bytes_of_element(TensorMapType type) {
-  switch (type) {
-    case TensorMapType::kU8:
-      return 1;
-    case TensorMapType::kU16:
-    case TensorMapType::kF16:
-    case TensorMapType::kBF16:
-      return 2;
-    case TensorMapType::kU32:
-    case TensorMapType::kS32:
-    case TensorMapType::kF32:
-      return 4;
-    case TensorMapType::kU64:
-    case TensorMapType::kS64:
-    case TensorMapType::kF64:
-      return 8;
-  }
-  return 0;
+  constexpr std::array<std::uint32_t, 10> kBytes = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2};
+  return kBytes.at(static_cast<std::size_t>(type));
 }
 
 std::array<std::byte, kTensorMapBytes> encode(const TensorMapDesc& desc) {
@@ -158,7 +143,7 @@ std::array<std::byte, kTensorMapBytes> encode(const TensorMapDesc& desc) {
 TensorMapDesc decode_tensor_map(std::span<const std::byte> bytes) {
   if (bytes.size() != kTensorMapBytes ||
       std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) {
-    refuse("there is none");
+    refuse("the bytes are not one that was encoded");
   }
   std::uint64_t sum = 0;
   std::memcpy(&sum, bytes.data() + kChecked, sizeof(sum));

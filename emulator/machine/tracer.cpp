@@ -1,6 +1,9 @@
 // Tracer: reports each operation and step of asynchronous work to the caller.
 #include "emulator/machine/tracer.hpp"
 
+#include <array>
+#include <cstddef>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,21 +13,9 @@
 namespace emu {
 
 std::string_view name_of(TraceKind kind) {
-  switch (kind) {
-    case TraceKind::kRun:
-      return "";
-    case TraceKind::kWait:
-      return "waits";
-    case TraceKind::kGoOn:
-      return "goes on";
-    case TraceKind::kCopy:
-      return "copies";
-    case TraceKind::kWork:
-      return "works";
-    case TraceKind::kWorkEnd:
-      return "ends";
-  }
-  return "";
+  constexpr std::array<std::string_view, 6> kNames = {"",       "waits", "resumes",
+                                                      "copies", "works", "ends"};
+  return kNames.at(static_cast<std::size_t>(kind));
 }
 
 std::string TraceEvent::text() const {

@@ -3,6 +3,7 @@
 #include "emulator/operations/matrix_descriptor.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -18,17 +19,8 @@ constexpr std::uint32_t field(std::uint64_t bits, unsigned first) {
 
 // Bytes that lie together before the swizzle: a row of its pattern, of which there are eight.
 constexpr std::uint32_t width_of(Swizzle swizzle) {
-  switch (swizzle) {
-    case Swizzle::k128:
-      return 128;
-    case Swizzle::k64:
-      return 64;
-    case Swizzle::k32:
-      return 32;
-    case Swizzle::kNone:
-      break;
-  }
-  return kChunkBytes;
+  constexpr std::array<std::uint32_t, 4> kWidths = {kChunkBytes, 128, 64, 32};
+  return kWidths.at(static_cast<std::size_t>(swizzle));
 }
 
 }  // namespace
@@ -43,7 +35,7 @@ MatrixDescriptor MatrixDescriptor::from_bits(std::uint64_t bits) {
 
 Support check_matrix(std::uint64_t bits, const MatrixShape& shape) {
   if ((bits & kReserved) != 0) {
-    return {fmt::format("bits {:#x} of it mean nothing and must be 0", bits & kReserved)};
+    return {fmt::format("its reserved bits {:#x} must be 0", bits & kReserved)};
   }
   return check_matrix(MatrixDescriptor::from_bits(bits), shape);
 }

@@ -300,7 +300,7 @@ def test_a_trace_says_what_ran(run_fovea, emulate, tmp_path):
     emulate(*pair("griddepcontrol.wait;"), "--seed", "5", "--trace", trace)
     lines = trace.read_text().splitlines()
     assert [line for line in lines if line[0] == "#"] == ["# grid 1: make", "# grid 2: copy"]
-    pattern = r"\d+ grid ([12]) block 0,0,0 warp ([01]) lanes ffffffff line \d+ (\S+?)(: waits|: goes on)?"
+    pattern = r"\d+ grid ([12]) block 0,0,0 warp ([01]) lanes ffffffff line \d+ (\S+?)(: waits|: resumes)?"
     events = [re.fullmatch(pattern, line).groups() for line in lines if line[0] != "#"]
     ran = [event[:3] for event in events if event[3] is None]
     for grid, name, operations in (("1", "st.global.u32", 8), ("2", "ld.global.u32", 10)):

@@ -109,9 +109,9 @@ TEST(TensorMapTest, RefusesWhatTheDriverRefuses) {
             }),
             "tensor map: only floats can be filled with NaN");
   EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.type = static_cast<TensorMapType>(10); }),
-            "tensor map: a type, swizzle or fill that does not exist");
+            "tensor map: unknown type, swizzle or fill");
   EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.swizzle = static_cast<TensorMapSwizzle>(4); }),
-            "tensor map: a type, swizzle or fill that does not exist");
+            "tensor map: unknown type, swizzle or fill");
 }
 
 TEST(TensorMapTest, BoxesAreWhereEachElementIs) {
