@@ -96,7 +96,7 @@ void Cluster::check_tensor_memory(const Block& block) {
   if (!block.tensor.allocations().empty()) {
     const TensorAllocation& left = block.tensor.allocations().front();
     left.warp->stop(FindingKind::kLifetime, *left.op, kAllLanes,
-                    fmt::format("block ({}) has ended and has not given back columns {} of tensor "
+                    fmt::format("block ({}) has ended without deallocating columns {} of tensor "
                                 "memory",
                                 fmt::join(block.index(), ","), block.tensor.text()));
   }

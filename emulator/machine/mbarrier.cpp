@@ -7,7 +7,7 @@ namespace emu {
 
 Support Mbarrier::arrive(std::uint32_t count) {
   if (count == 0 || count > pending_) {
-    return {fmt::format("{} arrive, and {} of {} are awaited in phase {}", count, pending_,
+    return {fmt::format("{} arrive, and {} of {} arrivals are awaited in phase {}", count, pending_,
                         expected_, phase_)};
   }
   pending_ -= count;
@@ -20,18 +20,17 @@ Support Mbarrier::expect_bytes(std::uint32_t bytes) {
 }
 
 Support Mbarrier::complete_bytes(std::uint32_t bytes) {
-  if (Support support = count_bytes(-static_cast<std::int64_t>(bytes)); !support) {
-    return support;
-  }
-  end_phase_if_complete();
-  return {};
+  return count_bytes(-static_cast<std::int64_t>(bytes)).and_then([&] {
+    end_phase_if_complete();
+    return Support{};
+  });
 }
 
 Support Mbarrier::count_bytes(std::int64_t bytes) {
   constexpr std::int64_t kMost = (1 << 20) - 1;
   bytes_ += bytes;
   if (bytes_ > kMost || bytes_ < -kMost) {
-    return {fmt::format("{} bytes are expected, and at most {} can be counted", bytes_, kMost)};
+    return {fmt::format("{} bytes are expected; at most {} can be counted", bytes_, kMost)};
   }
   return {};
 }

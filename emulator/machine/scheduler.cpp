@@ -2,6 +2,7 @@
 #include "emulator/machine/scheduler.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -56,21 +57,9 @@ std::string waits_text(const Split& split, Warp& warp) {
 }  // namespace
 
 std::string_view name_of(Policy policy) {
-  switch (policy) {
-    case Policy::kUniform:
-      return "uniform";
-    case Policy::kPriorities:
-      return "priorities";
-    case Policy::kEager:
-      return "eager";
-    case Policy::kLazy:
-      return "lazy";
-    case Policy::kStarve:
-      return "starve";
-    case Policy::kFromSeed:
-      break;
-  }
-  return "from seed";
+  constexpr std::array<std::string_view, 6> kNames = {"from seed", "uniform", "priorities",
+                                                      "eager",     "lazy",    "starve"};
+  return kNames.at(static_cast<std::size_t>(policy));
 }
 
 Scheduler::Scheduler(std::deque<Grid>& grids, const RunOptions& options, std::mt19937_64& random)

@@ -16,12 +16,14 @@ namespace {
 
 constexpr unsigned kIntervalBits = 27;  // of an interval's number; those above are the warp's
 
-std::string source_text(const syntax::Module& module, const syntax::SourcePlace& place) {
+// Source of an operation as "file.cuh:12", where the compiler tells.
+std::string source_of(const Program& program, const Op& op) {
+  const std::vector<std::string>& files = program.module->files;
+  const syntax::SourcePlace& place = op.instruction->source;
   const auto name = [&](int file, int line) {
     const auto number = static_cast<std::size_t>(file);
-    return file > 0 && number < module.files.size()
-               ? fmt::format("{}:{}", module.files[number], line)
-               : std::string();
+    return file > 0 && number < files.size() ? fmt::format("{}:{}", files[number], line)
+                                             : std::string();
   };
   std::string text = name(place.file, place.line);
   if (const std::string caller = name(place.inlined_file, place.inlined_line); !caller.empty()) {
@@ -31,10 +33,6 @@ std::string source_text(const syntax::Module& module, const syntax::SourcePlace&
 }
 
 }  // namespace
-
-std::string source_of(const Program& program, const Op& op) {
-  return source_text(*program.module, op.instruction->source);
-}
 
 EarlierAccess earlier_access(const races::RunRaces& run, const races::Access& access) {
   const races::RunRaces::Record& record = run.record_of(access);
@@ -71,6 +69,8 @@ Warp::Warp(Block& block, int index, Lanes lanes)
     : registers(block.grid().registers),
       block_(block),
       index_(index),
+      races_(block.cluster().races()),
+      actor_(races_ == nullptr ? 0 : races_->warp(block.rank(), static_cast<unsigned>(index))),
       live_(lanes),
       file_(block.grid().program->file_words) {
   intervals_.now = static_cast<races::Interval>(index) << kIntervalBits;
@@ -83,17 +83,11 @@ Warp::Warp(Block& block, int index, Lanes lanes)
     if (constant.bits == 1) {
       write_predicate(constant.slot, value != 0 ? kAllLanes : 0, kAllLanes, kAllLanes);
     } else if (constant.bits == 16) {
-      Vec<std::uint16_t> values;
-      std::ranges::fill(values.lanes, static_cast<std::uint16_t>(value));
-      write(constant.slot, values, kAllLanes, kAllLanes);
+      fill(constant.slot, static_cast<std::uint16_t>(value), kAllLanes);
     } else if (constant.bits == 32) {
-      Vec<std::uint32_t> values;
-      std::ranges::fill(values.lanes, static_cast<std::uint32_t>(value));
-      write(constant.slot, values, kAllLanes, kAllLanes);
+      fill(constant.slot, static_cast<std::uint32_t>(value), kAllLanes);
     } else {
-      Vec<std::uint64_t> values;
-      std::ranges::fill(values.lanes, value);
-      write(constant.slot, values, kAllLanes, kAllLanes);
+      fill(constant.slot, value, kAllLanes);
     }
   }
   for (const SpecialRegister& special : program.specials) {
@@ -127,25 +121,15 @@ std::uint32_t Warp::special_value(std::string_view name, std::uint32_t lane) con
                       thread / grid.threads[0] / grid.threads[1]}
         .at(axis);
   }
-  if (triple == "%ntid") {
-    return grid.threads.at(axis);
-  }
-  if (triple == "%ctaid") {
-    return block_.index().at(axis);
-  }
-  if (triple == "%nctaid") {
-    return grid.blocks.at(axis);
-  }
-  if (triple == "%clusterid") {
-    return block_.index().at(axis) / grid.cluster.at(axis);
-  }
-  if (triple == "%nclusterid") {
-    return grid.blocks.at(axis) / grid.cluster.at(axis);
-  }
-  if (triple == "%cluster_ctaid") {
-    return block_.index().at(axis) % grid.cluster.at(axis);
-  }
-  return grid.cluster.at(axis);  // %cluster_nctaid
+  const std::uint32_t block = block_.index().at(axis);
+  const std::uint32_t cluster = grid.cluster.at(axis);
+  return triple == "%ntid"            ? grid.threads.at(axis)
+         : triple == "%ctaid"         ? block
+         : triple == "%nctaid"        ? grid.blocks.at(axis)
+         : triple == "%clusterid"     ? block / cluster
+         : triple == "%nclusterid"    ? grid.blocks.at(axis) / cluster
+         : triple == "%cluster_ctaid" ? block % cluster
+                                      : cluster;  // %cluster_nctaid
 }
 
 int Warp::run(std::size_t split, int limit) {
@@ -172,8 +156,7 @@ int Warp::run_as(std::size_t split, int limit) {
     Lanes lanes = here.lanes;
     if (op.guard != kNoSlot) {
       require_valid(op.guard, op, lanes, "the predicate");
-      const Lanes holds = read_predicate(op.guard);
-      lanes &= op.is_guard_negated ? ~holds : holds;
+      lanes &= read_predicate(op.guard, op.is_guard_negated);
     }
     ++done;
     trace(TraceKind::kRun, op, lanes, !here.is_blocked);
@@ -218,8 +201,8 @@ void Warp::touch_async_registers(const Op& op, Lanes lanes) {
       stop(use.is_accumulator ? FindingKind::kUninitialized : FindingKind::kRegisterRace, op, lanes,
            fmt::format("a register of {}, line {}, for which no wgmma.wait_group has waited: {}",
                        use.op->instruction->opcode, use.op->instruction->line,
-                       use.is_accumulator ? "its accumulator is not there yet"
-                                          : "A may be read from it still"));
+                       use.is_accumulator ? "its accumulator is not complete"
+                                          : "A may still be read from it"));
     }
     if (touched.is_written) {
       use.written_after = products.fences + 1;
@@ -331,21 +314,13 @@ void Warp::exit_lanes(Lanes lanes) {
   }
 }
 
-races::Actor Warp::actor() const {
-  return races()->warp(block_.rank(), static_cast<std::uint32_t>(index_));
-}
-
-races::ClusterRaces* Warp::races() const {
-  return block_.cluster().races();
-}
-
 // Tells the race detector that the lanes of a split diverge.
 void Warp::part_fragments(Split& first, Split& second) {
-  if (races() != nullptr) {
+  tell_races([&](races::ClusterRaces& races, races::Actor actor) {
     const races::Fragments::Id whole = first.fragment;
-    first.fragment = races()->part(actor(), whole);
-    second.fragment = races()->part(actor(), whole);
-  }
+    first.fragment = races.part(actor, whole);
+    second.fragment = races.part(actor, whole);
+  });
 }
 
 void Warp::join_fragment(const Split& split) {
@@ -384,7 +359,7 @@ void Warp::stop_uninitialized(const Op& op, Lanes lanes, std::string_view what) 
 void Warp::require_whole(const Op& op, Lanes lanes) const {
   if (lanes != live_) {
     stop(FindingKind::kDivergent, op, lanes,
-         fmt::format("all lanes must run it together; {:#010x} do of {:#010x}", lanes, live_));
+         fmt::format("all lanes must execute it together; {:#010x} of {:#010x} do", lanes, live_));
   }
 }
 

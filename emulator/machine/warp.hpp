@@ -15,6 +15,7 @@
 #include "emulator/machine/matrix_products.hpp"
 #include "emulator/program/lanes.hpp"
 #include "emulator/program/program.hpp"
+#include "emulator/program/support.hpp"
 #include "emulator/races/lane_shadow.hpp"
 #include "emulator/races/races.hpp"
 #include "fovea_emulator/finding.hpp"
@@ -94,9 +95,6 @@ struct TensorMove {
   std::vector<Lanes> valid{};
 };
 
-/// Source of an operation as "file.cuh:12", where the compiler tells.
-std::string source_of(const Program& program, const Op& op);
-
 /// Describes an access for a finding.
 EarlierAccess earlier_access(const races::RunRaces& run, const races::Access& access);
 
@@ -159,7 +157,17 @@ class Warp {
     std::memcpy(&file_[slot], &merged, sizeof(merged));
     set_valid(slot, (this->valid(slot) & ~lanes) | (valid & lanes));
   }
-  [[nodiscard]] Lanes read_predicate(Slot slot) const { return file_[slot]; }
+  /// Sets the lanes to one value.
+  template <typename T>
+  void fill(Slot slot, T value, Lanes lanes, Lanes valid = kAllLanes) {
+    Vec<T> values;
+    std::ranges::fill(values.lanes, value);
+    write(slot, values, lanes, valid);
+  }
+  /// Reads a predicate, or what is not it.
+  [[nodiscard]] Lanes read_predicate(Slot slot, bool is_negated = false) const {
+    return is_negated ? ~file_[slot] : file_[slot];
+  }
   void write_predicate(Slot slot, Lanes values, Lanes lanes, Lanes valid) {
     file_[slot] = (file_[slot] & ~lanes) | (values & lanes);
     set_valid(slot, (this->valid(slot) & ~lanes) | (valid & lanes));
@@ -168,9 +176,16 @@ class Warp {
   void set_valid(Slot slot, Lanes valid) { file_[slot - kHeaderWords] = valid; }
 
   /// Number among the actors of its cluster, for the race detector.
-  [[nodiscard]] races::Actor actor() const;
+  [[nodiscard]] races::Actor actor() const { return actor_; }
   /// Null: the run does not detect races.
-  [[nodiscard]] races::ClusterRaces* races() const;
+  [[nodiscard]] races::ClusterRaces* races() const { return races_; }
+  /// Calls tell(races, actor) where the run detects races.
+  template <typename Tell>
+  void tell_races(Tell&& tell) const {
+    if (races_ != nullptr) {
+      tell(*races_, actor_);
+    }
+  }
 
   /// Synchronises its lanes: what they have done in memory happens before what they do from now on.
   void begin_interval();
@@ -189,6 +204,12 @@ class Warp {
   void require_valid(Slot slot, const Op& op, Lanes lanes, std::string_view what) const {
     if ((valid(slot) & lanes) != lanes) [[unlikely]] {
       stop_uninitialized(op, lanes & ~valid(slot), what);
+    }
+  }
+  /// Ends the run with a finding of that kind where something is not allowed.
+  void require(const Support& support, FindingKind kind, const Op& op, Lanes lanes) const {
+    if (!support) {
+      stop(kind, op, lanes, support.reason);
     }
   }
   /// Ends the run unless all lanes that have not exited are here.
@@ -237,6 +258,8 @@ class Warp {
 
   Block& block_;
   int index_;
+  races::ClusterRaces* races_;
+  races::Actor actor_;
   Lanes live_;
   std::size_t current_ = 0;
   std::vector<Split> splits_;

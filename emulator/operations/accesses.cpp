@@ -36,8 +36,7 @@ std::string message_of(const Warp& warp, const races::Conflict& conflict, bool i
     case races::ConflictKind::kReadOnlyWritten:
       return fmt::format(
           "it reads {} as read-only (.nc), which a grid has written that had not ended when this "
-          "one "
-          "began",
+          "one began",
           where);
     case races::ConflictKind::kNoTensorFence:
       return fmt::format(
@@ -118,36 +117,31 @@ void check_global(const Warp& warp, const Op& op, Lanes lanes, const races::View
 
 void Accesses::check_read(bool is_read_only) {
   if (count_ > 0) {
-    const races::View view = races_->view(warp_.actor(), operation_of(warp_, op_), is_read_only);
-    check(false, view, view);
+    check(false, races_->view(warp_.actor(), operation_of(warp_, op_), is_read_only));
   }
 }
 
 void Accesses::check_write() {
   if (count_ > 0) {
-    const races::View view = races_->view(warp_.actor(), operation_of(warp_, op_));
-    check(true, view, view);
+    check(true, races_->view(warp_.actor(), operation_of(warp_, op_)));
   }
 }
 
 void Accesses::check_atomic() {
   if (count_ > 0) {
-    const races::View view = races_->atomic_view(warp_.actor(), operation_of(warp_, op_));
-    check(true, view, view);
+    check(true, races_->atomic_view(warp_.actor(), operation_of(warp_, op_)));
   }
 }
 
 void Accesses::check_copy_read() {
   if (count_ > 0) {
-    const races::View view = races_->copy_source_view(warp_.actor(), operation_of(warp_, op_));
-    check(false, view, view);
+    check(false, races_->copy_source_view(warp_.actor(), operation_of(warp_, op_)));
   }
 }
 
 void Accesses::check_copy_write() {
   if (count_ > 0) {
-    const races::View view = races_->copy_view(warp_.actor(), operation_of(warp_, op_));
-    check(true, view, view);
+    check(true, races_->copy_view(warp_.actor(), operation_of(warp_, op_)));
   }
 }
 
@@ -160,58 +154,54 @@ void Accesses::settle() {
   }
 }
 
-void Accesses::check(bool is_write, const races::View& shared, const races::View& global) const {
+void Accesses::check(bool is_write, const races::View& view) const {
   for (std::size_t i = 0; i < count_; ++i) {
     const Range& range = ranges_[i];
     if (range.block != nullptr) {
-      check_shared(warp_, op_, lanes_, shared, is_write, *range.block,
+      check_shared(warp_, op_, lanes_, view, is_write, *range.block,
                    static_cast<std::uint64_t>(range.first - range.block->shared.data()),
                    range.bytes);
     } else {
-      check_global(warp_, op_, lanes_, global, is_write, *range.allocation,
+      check_global(warp_, op_, lanes_, view, is_write, *range.allocation,
                    static_cast<std::uint64_t>(range.first - range.allocation->bytes.data()),
                    range.bytes);
     }
   }
 }
 
-bool LaneAccesses::matters(const Memory& memory, std::size_t bytes) const {
-  return warp_.races() != nullptr && memory.block == &warp_.block() && bytes >= 4;
-}
-
 void LaneAccesses::check(int lane, const Memory& memory, std::size_t bytes, bool is_write) const {
   if (matters(memory, bytes)) {
     check_lane(warp_, op_, lane, is_write,
-               static_cast<std::uint64_t>(memory.bytes - warp_.block().shared.data()), bytes);
+               static_cast<std::uint64_t>(memory.bytes - block_->shared.data()), bytes);
   }
 }
 
 void LaneAccesses::record(int lane, const Memory& memory, std::size_t bytes, bool is_write) const {
   if (matters(memory, bytes)) {
-    Block& block = warp_.block();
-    block.lane_shadow.record(warp_.intervals(), lane, operation_of(warp_, op_), is_write,
-                             static_cast<std::uint64_t>(memory.bytes - block.shared.data()), bytes);
+    block_->lane_shadow.record(warp_.intervals(), lane, operation_, is_write,
+                               static_cast<std::uint64_t>(memory.bytes - block_->shared.data()),
+                               bytes);
   }
 }
 
 AsyncAccesses::AsyncAccesses(Warp& warp, const Op& op, Lanes lanes, races::GroupKind kind)
     : warp_(warp), op_(op), lanes_(lanes) {
-  if (races::ClusterRaces* const races = warp.races(); races != nullptr) {
-    shared_ = races->async_view(warp.actor(), operation_of(warp, op), kind, true);
-    global_ = races->async_view(warp.actor(), operation_of(warp, op), kind, false);
-  }
+  warp.tell_races([&](auto& races, auto actor) {
+    shared_ = races.async_view(actor, operation_of(warp, op), kind, true);
+    global_ = races.async_view(actor, operation_of(warp, op), kind, false);
+  });
 }
 
 AsyncAccesses::AsyncAccesses(Warp& warp, const Op& op, Lanes lanes, const Mbarrier& mbarrier)
     : warp_(warp), op_(op), lanes_(lanes) {
-  if (races::ClusterRaces* const races = warp.races(); races != nullptr) {
-    shared_ = races->async_view(warp.actor(), operation_of(warp, op), mbarrier.meeting, true);
-    global_ = races->async_view(warp.actor(), operation_of(warp, op), mbarrier.meeting, false);
-  }
+  warp.tell_races([&](auto& races, auto actor) {
+    shared_ = races.async_view(actor, operation_of(warp, op), mbarrier.meeting, true);
+    global_ = races.async_view(actor, operation_of(warp, op), mbarrier.meeting, false);
+  });
 }
 
-void AsyncAccesses::check_shared_access(Block& block, bool is_write, std::uint32_t offset,
-                                        std::size_t bytes) const {
+void AsyncAccesses::access_shared(Block& block, bool is_write, std::uint32_t offset,
+                                  std::size_t bytes) const {
   if (warp_.races() == nullptr) {
     return;
   }
@@ -221,24 +211,9 @@ void AsyncAccesses::check_shared_access(Block& block, bool is_write, std::uint32
   check_shared(warp_, op_, lanes_, shared_, is_write, block, offset, bytes);
 }
 
-void AsyncAccesses::read_shared(Block& block, std::uint32_t offset, std::size_t bytes) const {
-  check_shared_access(block, false, offset, bytes);
-}
-
-void AsyncAccesses::write_shared(Block& block, std::uint32_t offset, std::size_t bytes) const {
-  check_shared_access(block, true, offset, bytes);
-}
-
-void AsyncAccesses::read_global(const Memory& memory, std::size_t bytes) const {
+void AsyncAccesses::access_global(const Memory& memory, bool is_write, std::size_t bytes) const {
   if (warp_.races() != nullptr) {
-    check_global(warp_, op_, lanes_, global_, false, *memory.allocation,
-                 static_cast<std::uint64_t>(memory.bytes - memory.allocation->bytes.data()), bytes);
-  }
-}
-
-void AsyncAccesses::write_global(const Memory& memory, std::size_t bytes) const {
-  if (warp_.races() != nullptr) {
-    check_global(warp_, op_, lanes_, global_, true, *memory.allocation,
+    check_global(warp_, op_, lanes_, global_, is_write, *memory.allocation,
                  static_cast<std::uint64_t>(memory.bytes - memory.allocation->bytes.data()), bytes);
   }
 }

@@ -12,6 +12,9 @@
 
 namespace emu {
 
+/// The operation's number in its program.
+std::uint32_t operation_of(Warp& warp, const Op& op);
+
 /// Bytes that are added and then checked together. No other thread accesses local memory and
 /// parameters.
 class Accesses {
@@ -66,7 +69,7 @@ class Accesses {
     Allocation* allocation;
   };
 
-  void check(bool is_write, const races::View& shared, const races::View& global) const;
+  void check(bool is_write, const races::View& view) const;
   [[noreturn]] void stop_too_many() const;
 
   races::ClusterRaces* races_;
@@ -92,14 +95,22 @@ class AsyncAccesses {
   AsyncAccesses(Warp& warp, const Op& op, Lanes lanes, const races::View& shared)
       : warp_(warp), op_(op), lanes_(lanes), shared_(shared) {}
 
-  void read_shared(Block& block, std::uint32_t offset, std::size_t bytes) const;
-  void write_shared(Block& block, std::uint32_t offset, std::size_t bytes) const;
-  void read_global(const Memory& memory, std::size_t bytes) const;
-  void write_global(const Memory& memory, std::size_t bytes) const;
+  void read_shared(Block& block, std::uint32_t offset, std::size_t bytes) const {
+    access_shared(block, false, offset, bytes);
+  }
+  void write_shared(Block& block, std::uint32_t offset, std::size_t bytes) const {
+    access_shared(block, true, offset, bytes);
+  }
+  void read_global(const Memory& memory, std::size_t bytes) const {
+    access_global(memory, false, bytes);
+  }
+  void write_global(const Memory& memory, std::size_t bytes) const {
+    access_global(memory, true, bytes);
+  }
 
  private:
-  void check_shared_access(Block& block, bool is_write, std::uint32_t offset,
-                           std::size_t bytes) const;
+  void access_shared(Block& block, bool is_write, std::uint32_t offset, std::size_t bytes) const;
+  void access_global(const Memory& memory, bool is_write, std::size_t bytes) const;
 
   Warp& warp_;
   const Op& op_;
@@ -113,7 +124,11 @@ class AsyncAccesses {
 /// Accesses of less than a word are left out.
 class LaneAccesses {
  public:
-  LaneAccesses(Warp& warp, const Op& op) : warp_(warp), op_(op) {}
+  LaneAccesses(Warp& warp, const Op& op)
+      : warp_(warp),
+        op_(op),
+        block_(warp.races() == nullptr ? nullptr : &warp.block()),
+        operation_(block_ == nullptr ? 0 : operation_of(warp, op)) {}
 
   /// `lane`: or LaneShadow::kTogether.
   void check(int lane, const Memory& memory, std::size_t bytes, bool is_write) const;
@@ -121,10 +136,14 @@ class LaneAccesses {
   void record(int lane, const Memory& memory, std::size_t bytes, bool is_write) const;
 
  private:
-  [[nodiscard]] bool matters(const Memory& memory, std::size_t bytes) const;
+  [[nodiscard]] bool matters(const Memory& memory, std::size_t bytes) const {
+    return block_ != nullptr && memory.block == block_ && bytes >= 4;
+  }
 
   Warp& warp_;
   const Op& op_;
+  Block* block_;  // the warp's; null: the run does not detect races
+  std::uint32_t operation_;
 };
 
 /// Ends the run: these lanes have written what other lanes of the same instruction have written
@@ -136,8 +155,5 @@ class LaneAccesses {
 [[noreturn]] void stop_at_conflict(const Warp& warp, const Op& op, Lanes lanes,
                                    const races::Conflict& conflict, bool is_write,
                                    const std::string& where, std::uint64_t global = 0);
-
-/// The operation's number in its program.
-std::uint32_t operation_of(Warp& warp, const Op& op);
 
 }  // namespace emu

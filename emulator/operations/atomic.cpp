@@ -6,9 +6,9 @@
 
 #include "emulator/machine/block.hpp"
 #include "emulator/operations/accesses.hpp"
+#include "emulator/operations/lane_wise.hpp"
 #include "emulator/operations/memory.hpp"
 #include "emulator/operations/operations.hpp"
-#include "emulator/operations/registers.hpp"
 
 namespace emu {
 namespace {
@@ -88,36 +88,21 @@ Outcome run_atomic(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-Code code_of(Decoder& decoder, Type type) {
-  switch (type) {
-    case Type::kB32:
-    case Type::kU32:
-      return &run_atomic<std::uint32_t>;
-    case Type::kS32:
-      return &run_atomic<std::int32_t>;
-    case Type::kB64:
-    case Type::kU64:
-      return &run_atomic<std::uint64_t>;
-    case Type::kS64:
-      return &run_atomic<std::int64_t>;
-    default:
-      decoder.fail("unsupported type");
-  }
-}
-
 void decode_atomic(Decoder& decoder) {
   Op& op = decoder.op();
   const bool has_result = decoder.mnemonic() == "atom";
   decoder.take("relaxed");  // as are those that say nothing
   decoder.take("cta");
-  if (!decoder.take("shared::cta")) {
-    decoder.require("shared");
-  }
-  const std::string_view name =
-      decoder.take_one_of({"add", "min", "max", "and", "or", "xor", "exch", "cas"});
-  const auto how = static_cast<Atomic>(std::ranges::find(kNames, name) - kNames.begin());
+  require_shared(decoder);
+  const auto how = static_cast<Atomic>(decoder.take_number_of(kNames));
   const Type type = decoder.take_type();
-  op.code = code_of(decoder, type);
+  op.code = pick_integer(decoder, type, [&]<typename T>() -> Code {
+    if constexpr (sizeof(T) == 2) {
+      decoder.fail("unsupported type");
+    } else {
+      return &run_atomic<T>;
+    }
+  });
   const std::size_t next = has_result ? 1 : 0;
   const bool is_swap = how == Atomic::kCompareAndSwap;
   decoder.expect_operands(next + (is_swap ? 3 : 2));

@@ -1,5 +1,4 @@
 // Barriers of a block: bar and barrier, sync and arrive; bar.warp.
-#include "emulator/operations/barrier.hpp"
 
 #include <array>
 #include <bit>
@@ -12,9 +11,6 @@
 #include "emulator/operations/registers.hpp"
 
 namespace emu {
-
-Outcome run_warp_barrier(Warp& warp, const Op& op, Lanes lanes);
-
 namespace {
 
 // Slots: the barrier's number, and the number of threads or none.
@@ -30,7 +26,7 @@ Outcome run_barrier(Warp& warp, const Op& op, Lanes lanes) {
                                              FindingKind::kBarrierMisuse, "the barrier's number");
   if (number >= block.barriers.size()) {
     warp.stop(FindingKind::kIllegalOperand, op, lanes,
-              fmt::format("there is no barrier {}", number));
+              fmt::format("barrier {} does not exist", number));
   }
   Barrier& barrier = block.barriers.at(number);
   Split& split = warp.current();
@@ -48,7 +44,7 @@ Outcome run_barrier(Warp& warp, const Op& op, Lanes lanes) {
                              "the number of threads");
     if (expected == 0 || expected % kLanes != 0) {
       warp.stop(FindingKind::kBarrierMisuse, op, lanes,
-                fmt::format("{} threads are no number of whole warps", expected));
+                fmt::format("{} threads are not a multiple of the warp size", expected));
     }
   }
   if (barrier.arrived > 0 && barrier.expected != expected) {
@@ -62,7 +58,7 @@ Outcome run_barrier(Warp& warp, const Op& op, Lanes lanes) {
   barrier.expected = expected;
   if (expected != 0 && barrier.arrived > expected) {
     warp.stop(FindingKind::kBarrierMisuse, op, lanes,
-              fmt::format("more than {} threads come to barrier {}", expected, number));
+              fmt::format("more than {} threads arrive at barrier {}", expected, number));
   }
   if (races::ClusterRaces* const races = warp.races(); races != nullptr) {
     races->arrive(warp.actor(), barrier.meeting);
@@ -85,10 +81,7 @@ Outcome run_barrier(Warp& warp, const Op& op, Lanes lanes) {
 
 void decode_bar(Decoder& decoder) {
   if (decoder.take("warp")) {
-    decoder.require("sync");
-    decoder.expect_operands(1);
-    decoder.add(decoder.source(0, Type::kB32));
-    decoder.op().code = &run_warp_barrier;
+    decode_warp_barrier(decoder);
     return;
   }
   if (decoder.take("cluster")) {

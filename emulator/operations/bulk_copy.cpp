@@ -9,26 +9,11 @@
 #include "emulator/machine/block.hpp"
 #include "emulator/machine/cluster.hpp"
 #include "emulator/operations/mbarrier.hpp"
-#include "emulator/operations/memory.hpp"
 
 namespace emu {
 namespace {
 
 constexpr std::byte kPoison{0xCB};
-
-// Resolves the bytes of the piece that are in global memory.
-Memory global_part(const BulkCopy& copy, const CopyPiece& piece) {
-  return resolve_unaligned(copy.warp, copy.op, copy.lane, MemorySpace::kGlobal, piece.global,
-                           piece.last - piece.first);
-}
-
-// Calls use(offset in shared memory, offset in the piece) for each unit of the piece.
-template <typename Use>
-void for_each_unit(const BulkCopy& copy, const CopyPiece& piece, Use&& use) {
-  for (std::uint32_t i = 0; i < piece.bytes; i += kBoxUnit) {
-    use(swizzled(piece.shared + i, copy.map.swizzle), i);
-  }
-}
 
 // Takes one of them, whichever the seed wants.
 std::size_t take_any(std::vector<std::size_t>& left, std::mt19937_64& random) {
@@ -45,6 +30,11 @@ std::vector<std::size_t> numbers_below(std::size_t end) {
 }
 
 }  // namespace
+
+Memory global_part(const BulkCopy& copy, const CopyPiece& piece) {
+  return resolve_unaligned(copy.warp, copy.op, copy.lane, MemorySpace::kGlobal, piece.global,
+                           piece.last - piece.first);
+}
 
 BulkLoad::BulkLoad(BulkCopy copy, std::span<const BulkTarget> targets, std::uint32_t mbarrier)
     : AsyncWork(copy.warp, copy.op, lane_bit(copy.lane)),
@@ -126,7 +116,8 @@ void BulkLoad::count(Target& target) {
   if (const std::uint32_t bytes = std::exchange(target.uncounted, 0); bytes > 0) {
     Mbarrier& mbarrier = mbarrier_at(copy_.warp, copy_.op, copy_.lane, MemorySpace::kClusterShared,
                                      target.counter.shared_base() + mbarrier_);
-    require_allowed(copy_.warp, copy_.op, lanes(), mbarrier.complete_bytes(bytes));
+    copy_.warp.require(mbarrier.complete_bytes(bytes), FindingKind::kBarrierMisuse, copy_.op,
+                       lanes());
   }
 }
 

@@ -12,6 +12,7 @@
 #include "emulator/machine/async_work.hpp"
 #include "emulator/machine/tensor_map.hpp"
 #include "emulator/machine/warp.hpp"
+#include "emulator/operations/memory.hpp"
 
 namespace emu {
 
@@ -23,6 +24,16 @@ struct BulkCopy {
   std::vector<CopyPiece> pieces{};  // their shared addresses are offsets in a block's memory
   TensorMapDesc map{};              // its swizzle and fill; of plain bytes, the default
 };
+
+/// Calls use(offset in shared memory, offset in the piece) for each unit of the piece.
+template <typename Use>
+void for_each_unit(const BulkCopy& copy, const CopyPiece& piece, Use&& use) {
+  for (std::uint32_t i = 0; i < piece.bytes; i += kBoxUnit) {
+    use(swizzled(piece.shared + i, copy.map.swizzle), i);
+  }
+}
+/// Resolves the bytes of the piece that are in global memory.
+Memory global_part(const BulkCopy& copy, const CopyPiece& piece);
 
 /// A block of the cluster that a load goes to, and the one whose mbarrier counts its bytes.
 struct BulkTarget {

@@ -1,11 +1,10 @@
 // Groups of bulk copies, in which a lane waits for what it has started (cp.async.bulk).
-#include "emulator/operations/bulk_groups.hpp"
-
 #include <algorithm>
 
 #include "emulator/machine/block.hpp"
 #include "emulator/machine/tensor_map.hpp"
 #include "emulator/operations/accesses.hpp"
+#include "emulator/operations/operations.hpp"
 
 namespace emu {
 namespace {
@@ -94,7 +93,7 @@ bool decode_bulk_groups(Decoder& decoder) {
     decoder.expect_operands(1);
     const BulkWait wait{.most_pending = decoder.immediate(0), .is_for_sources = is_for_sources};
     if (wait.most_pending < 0) {
-      decoder.fail("groups are counted from 0");
+      decoder.fail("expected a number of groups, which is not negative");
     }
     op.details.set(wait);
     op.code = &run_wait;

@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "emulator/operations/barrier.hpp"
 #include "emulator/operations/operations.hpp"
 #include "emulator/operations/registers.hpp"
 
@@ -22,7 +21,7 @@ Outcome run_cluster_arrive(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_whole(op, lanes);
   if (warp.cluster_arrival >= 0) {
     warp.stop(FindingKind::kBarrierMisuse, op, lanes,
-              "it arrives again and has not waited for the others since");
+              "it arrives again without having waited for the phase before");
   }
   Cluster& cluster = warp.block().cluster();
   warp.cluster_arrival = cluster.generation;
@@ -41,16 +40,15 @@ Outcome run_cluster_arrive(Warp& warp, const Op& op, Lanes lanes) {
 Outcome run_cluster_wait(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_whole(op, lanes);
   if (warp.cluster_arrival < 0) {
-    warp.stop(FindingKind::kBarrierMisuse, op, lanes, "it waits and has not arrived");
+    warp.stop(FindingKind::kBarrierMisuse, op, lanes, "it waits without having arrived");
   }
   if (warp.block().cluster().generation == warp.cluster_arrival) {
     return warp.wait_for(WaitFor::kClusterBarrier);
   }
   warp.cluster_arrival = -1;
   warp.begin_interval();
-  if (warp.races() != nullptr) {
-    warp.races()->wait(warp.actor(), warp.block().cluster().meeting);
-  }
+  warp.tell_races(
+      [&](auto& races, auto actor) { races.wait(actor, warp.block().cluster().meeting); });
   return Outcome::kDone;
 }
 
@@ -107,9 +105,7 @@ Outcome run_grid_wait(Warp& warp, const Op& /*op*/, Lanes /*lanes*/) {
   if (before != nullptr && !before->has_ended()) {
     return warp.wait_for(WaitFor::kGrid);
   }
-  if (warp.races() != nullptr) {
-    warp.races()->wait_for_grid(warp.actor());
-  }
+  warp.tell_races([&](auto& races, auto actor) { races.wait_for_grid(actor); });
   return Outcome::kDone;
 }
 
@@ -118,9 +114,7 @@ Outcome run_launch_dependents(Warp& warp, const Op& /*op*/, Lanes /*lanes*/) {
   if (!block.has_released) {
     block.has_released = true;
     ++block.grid().released;
-    if (warp.races() != nullptr) {
-      warp.races()->release_grid(warp.actor());
-    }
+    warp.tell_races([&](auto& races, auto actor) { races.release_grid(actor); });
   }
   return Outcome::kDone;
 }
@@ -145,9 +139,7 @@ Outcome run_proxy_fence(Warp& warp, const Op& op, Lanes /*lanes*/) {
 }
 
 Outcome run_init_fence(Warp& warp, const Op& /*op*/, Lanes /*lanes*/) {
-  if (warp.races() != nullptr) {
-    warp.races()->fence_init(warp.actor());
-  }
+  warp.tell_races([&](auto& races, auto actor) { races.fence_init(actor); });
   return Outcome::kDone;
 }
 

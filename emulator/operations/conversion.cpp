@@ -3,6 +3,8 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <type_traits>
+#include <vector>
 
 #include "emulator/machine/block.hpp"
 #include "emulator/operations/lane_wise.hpp"
@@ -78,72 +80,33 @@ template <Rounding kRounding>
 struct ToWhole {
   float operator()(float value) const { return canonical(rounded(value, kRounding)); }
 };
-struct ToFloat {
-  float operator()(auto value) const { return static_cast<float>(value); }
-};
-struct FromF16 {
-  float operator()(std::uint16_t bits) const { return canonical(f16_value(bits)); }
-};
-struct FromBF16 {
-  float operator()(std::uint16_t bits) const { return bf16_value(bits); }
-};
-struct ToF16 {
-  std::uint16_t operator()(float value) const { return f16_bits(value); }
-};
-struct ToBF16 {
-  std::uint16_t operator()(float value) const { return bf16_bits(value); }
-};
-// Pairs: the first operand becomes the upper half.
-struct ToF16Pair {
-  std::uint32_t operator()(float high, float low) const {
-    return std::uint32_t{f16_bits(high)} << 16U | f16_bits(low);
-  }
-};
-struct ToBF16Pair {
-  std::uint32_t operator()(float high, float low) const {
-    return std::uint32_t{bf16_bits(high)} << 16U | bf16_bits(low);
-  }
-};
-struct ToE4M3Pair {
-  std::uint16_t operator()(float high, float low) const {
-    return static_cast<std::uint16_t>(std::uint32_t{e4m3_bits(high)} << 8U | e4m3_bits(low));
-  }
-};
-struct ToE5M2Pair {
-  std::uint16_t operator()(float high, float low) const {
-    return static_cast<std::uint16_t>(std::uint32_t{e5m2_bits(high)} << 8U | e5m2_bits(low));
-  }
-};
-template <typename ToPair>
-struct F16PairTo {
-  std::uint16_t operator()(std::uint32_t pair) const {
-    return ToPair{}(f16_value(static_cast<std::uint16_t>(pair >> 16U)),
-                    f16_value(static_cast<std::uint16_t>(pair)));
-  }
-};
-template <float (*kValue)(std::uint8_t)>
-struct BytePairToF16Pair {
-  std::uint32_t operator()(std::uint16_t pair) const {
-    return ToF16Pair{}(kValue(static_cast<std::uint8_t>(pair >> 8U)),
-                       kValue(static_cast<std::uint8_t>(pair)));
-  }
-};
+using ToFloat = decltype([](auto value) { return static_cast<float>(value); });
+using FromF16 = decltype([](std::uint16_t bits) { return canonical(f16_value(bits)); });
+using FromBF16 = decltype([](std::uint16_t bits) { return bf16_value(bits); });
+using ToF16 = decltype([](float value) { return f16_bits(value); });
+using ToBF16 = decltype([](float value) { return bf16_bits(value); });
 
-template <bool kRoundsUp>
-struct ToUE8M0Pair {
-  std::uint16_t operator()(float high, float low) const {
-    return static_cast<std::uint16_t>(std::uint32_t{ue8m0_bits(high, kRoundsUp)} << 8U |
-                                      ue8m0_bits(low, kRoundsUp));
-  }
-  std::uint16_t operator()(std::uint32_t pair) const {
-    return (*this)(bf16_value(static_cast<std::uint16_t>(pair >> 16U)),
-                   bf16_value(static_cast<std::uint16_t>(pair)));
+std::uint8_t ue8m0_bits_above(float value) {
+  return ue8m0_bits(value, true);
+}
+std::uint8_t ue8m0_bits_below(float value) {
+  return ue8m0_bits(value, false);
+}
+
+// Pairs: the first operand becomes the upper half.
+template <auto kBits>
+struct ToPair {
+  auto operator()(float high, float low) const {
+    constexpr unsigned kHalf = 8 * sizeof(kBits(high));
+    return std::uint32_t{kBits(high)} << kHalf | kBits(low);
   }
 };
-struct UE8M0PairToBF16Pair {
-  std::uint32_t operator()(std::uint16_t pair) const {
-    return ToBF16Pair{}(ue8m0_value(static_cast<std::uint8_t>(pair >> 8U)),
-                        ue8m0_value(static_cast<std::uint8_t>(pair)));
+template <typename T, auto kValue, auto kBits>
+struct PairToPair {
+  std::uint32_t operator()(
+      std::conditional_t<sizeof(T) == 1, std::uint16_t, std::uint32_t> pair) const {
+    return ToPair<kBits>{}(kValue(static_cast<T>(pair >> 8U * sizeof(T))),
+                           kValue(static_cast<T>(pair)));
   }
 };
 
@@ -152,25 +115,24 @@ void decode_integer(Decoder& decoder, Type to, Type from) {
   const int from_register = decoder.register_bits(decoder.operand(1), from);
   const int to_register = decoder.register_bits(decoder.operand(0), to);
   if (from_register < bits_of(from) || to_register < bits_of(to)) {
-    decoder.fail("a register that is too narrow");
+    decoder.fail("a register is narrower than its type");
   }
-  const auto type_of = [](int bits) {
-    return bits == 16 ? Type::kB16 : bits == 32 ? Type::kB32 : Type::kB64;
-  };
   decoder.add(decoder.destination(0, to_register));
-  decoder.add(decoder.source(1, type_of(from_register)));
+  decoder.add(decoder.source(1, untyped(from_register)));
   op.details.set(IntegerConversion{.from = {bits_of(from), from_register, is_signed(from)},
                                    .to = {bits_of(to), to_register, is_signed(to)}});
   op.code = &run_integer;
 }
 
 template <Rounding kRounding>
-Code to_integer(Decoder& decoder, Type to) {
+Code to_whole(Decoder& decoder, Type to) {
   switch (to) {
+    case Type::kF32:
+      return &run_lane_wise<ToWhole<kRounding>, float, float>;
     case Type::kS32:
-      return &run_unary<std::int32_t, float, ToInteger<std::int32_t, kRounding>>;
+      return &run_lane_wise<ToInteger<std::int32_t, kRounding>, std::int32_t, float>;
     case Type::kU32:
-      return &run_unary<std::uint32_t, float, ToInteger<std::uint32_t, kRounding>>;
+      return &run_lane_wise<ToInteger<std::uint32_t, kRounding>, std::uint32_t, float>;
     default:
       decoder.fail("unsupported conversion");
   }
@@ -178,89 +140,98 @@ Code to_integer(Decoder& decoder, Type to) {
 
 Code from_f32(Decoder& decoder, Type to) {
   const std::string_view rounding = decoder.take_one_of({"rni", "rzi", "rmi", "rpi", "rn"});
-  const bool is_whole = to == Type::kF32;
   if (rounding == "rni") {
-    return is_whole ? &run_unary<float, float, ToWhole<Rounding::kNearest>>
-                    : to_integer<Rounding::kNearest>(decoder, to);
+    return to_whole<Rounding::kNearest>(decoder, to);
   }
   if (rounding == "rzi") {
-    return is_whole ? &run_unary<float, float, ToWhole<Rounding::kZero>>
-                    : to_integer<Rounding::kZero>(decoder, to);
+    return to_whole<Rounding::kZero>(decoder, to);
   }
   if (rounding == "rmi") {
-    return is_whole ? &run_unary<float, float, ToWhole<Rounding::kDown>>
-                    : to_integer<Rounding::kDown>(decoder, to);
+    return to_whole<Rounding::kDown>(decoder, to);
   }
   if (rounding == "rpi") {
-    return is_whole ? &run_unary<float, float, ToWhole<Rounding::kUp>>
-                    : to_integer<Rounding::kUp>(decoder, to);
+    return to_whole<Rounding::kUp>(decoder, to);
   }
-  switch (to) {
-    case Type::kF16:
-      return &run_unary<std::uint16_t, float, ToF16>;
-    case Type::kBF16:
-      return &run_unary<std::uint16_t, float, ToBF16>;
-    default:
-      decoder.fail("unsupported conversion");
+  if (to != Type::kF16 && to != Type::kBF16) {
+    decoder.fail("unsupported conversion");
   }
+  return to == Type::kF16 ? &run_lane_wise<ToF16, std::uint16_t, float>
+                          : &run_lane_wise<ToBF16, std::uint16_t, float>;
 }
 
 Code to_f32(Decoder& decoder, Type from) {
-  switch (from) {
-    case Type::kF16:
-      return &run_unary<float, std::uint16_t, FromF16>;
-    case Type::kBF16:
-      decoder.take("rn");  // exact with and without it
-      return &run_unary<float, std::uint16_t, FromBF16>;
-    default:
-      break;
+  if (from == Type::kF16) {
+    return &run_lane_wise<FromF16, float, std::uint16_t>;
+  }
+  if (from == Type::kBF16) {
+    decoder.take("rn");  // exact with and without it
+    return &run_lane_wise<FromBF16, float, std::uint16_t>;
   }
   decoder.require("rn");
   return pick_integer(decoder, from,
-                      []<typename T>() -> Code { return &run_unary<float, T, ToFloat>; });
+                      []<typename T>() -> Code { return &run_lane_wise<ToFloat, float, T>; });
 }
 
-// cvt.rn.bf16x2.f32 d, high, low.
-void decode_pair(Decoder& decoder, Type to) {
-  const bool is_power = to == Type::kUE8M0x2;
-  const bool rounds_up = is_power && decoder.take_one_of({"rp", "rz"}) == "rp";
-  if (!is_power) {
-    decoder.require("rn");
+// Conversions to pairs and from them: from two floats (cvt.rn.bf16x2.f32 d, high, low), or from a
+// pair.
+struct PairConversion {
+  Type to;
+  Type from;
+  std::string_view rounding;
+  bool saturates = false;
+  Code code;
+};
+template <auto kBits, typename To>
+constexpr Code kFromFloats = &run_lane_wise<ToPair<kBits>, To, float, float>;
+template <auto kBits, auto kValue>
+constexpr Code kFromWord =
+    &run_lane_wise<PairToPair<std::uint16_t, kValue, kBits>, std::uint16_t, std::uint32_t>;
+template <auto kBits, auto kValue>
+constexpr Code kFromBytes =
+    &run_lane_wise<PairToPair<std::uint8_t, kValue, kBits>, std::uint32_t, std::uint16_t>;
+constexpr std::array<PairConversion, 13> kPairConversions = {{
+    {Type::kF16x2, Type::kF32, "rn", false, kFromFloats<&f16_bits, std::uint32_t>},
+    {Type::kBF16x2, Type::kF32, "rn", false, kFromFloats<&bf16_bits, std::uint32_t>},
+    {Type::kE4M3x2, Type::kF32, "rn", true, kFromFloats<&e4m3_bits, std::uint16_t>},
+    {Type::kE5M2x2, Type::kF32, "rn", true, kFromFloats<&e5m2_bits, std::uint16_t>},
+    {Type::kUE8M0x2, Type::kF32, "rp", true, kFromFloats<&ue8m0_bits_above, std::uint16_t>},
+    {Type::kUE8M0x2, Type::kF32, "rz", true, kFromFloats<&ue8m0_bits_below, std::uint16_t>},
+    {Type::kF16x2, Type::kE4M3x2, "rn", false, kFromBytes<&f16_bits, &e4m3_value>},
+    {Type::kF16x2, Type::kE5M2x2, "rn", false, kFromBytes<&f16_bits, &e5m2_value>},
+    {Type::kE4M3x2, Type::kF16x2, "rn", true, kFromWord<&e4m3_bits, &f16_value>},
+    {Type::kE5M2x2, Type::kF16x2, "rn", true, kFromWord<&e5m2_bits, &f16_value>},
+    {Type::kUE8M0x2, Type::kBF16x2, "rp", true, kFromWord<&ue8m0_bits_above, &bf16_value>},
+    {Type::kUE8M0x2, Type::kBF16x2, "rz", true, kFromWord<&ue8m0_bits_below, &bf16_value>},
+    {Type::kBF16x2, Type::kUE8M0x2, "rn", false, kFromBytes<&bf16_bits, &ue8m0_value>},
+}};
+
+// Decodes a conversion of the table above; false: it is not of these types.
+bool decode_pair(Decoder& decoder, Type to, Type from) {
+  bool is_known = false;
+  for (const PairConversion& conversion : kPairConversions) {
+    if (conversion.to != to || conversion.from != from) {
+      continue;
+    }
+    is_known = true;
+    if (decoder.take(conversion.rounding)) {
+      if (conversion.saturates) {
+        decoder.require("satfinite");
+      }
+      decoder.add_operands(bits_of(to), std::vector(from == Type::kF32 ? 2 : 1, from));
+      decoder.op().code = conversion.code;
+      return true;
+    }
   }
-  decoder.expect_operands(3);
-  decoder.add(decoder.destination(0, bits_of(to)));
-  decoder.add(decoder.source(1, Type::kF32));
-  decoder.add(decoder.source(2, Type::kF32));
-  switch (to) {
-    case Type::kF16x2:
-      decoder.op().code = &run_binary<std::uint32_t, float, float, ToF16Pair>;
-      break;
-    case Type::kBF16x2:
-      decoder.op().code = &run_binary<std::uint32_t, float, float, ToBF16Pair>;
-      break;
-    case Type::kE4M3x2:
-      decoder.require("satfinite");
-      decoder.op().code = &run_binary<std::uint16_t, float, float, ToE4M3Pair>;
-      break;
-    case Type::kE5M2x2:
-      decoder.require("satfinite");
-      decoder.op().code = &run_binary<std::uint16_t, float, float, ToE5M2Pair>;
-      break;
-    case Type::kUE8M0x2:
-      decoder.require("satfinite");
-      decoder.op().code = rounds_up ? &run_binary<std::uint16_t, float, float, ToUE8M0Pair<true>>
-                                    : &run_binary<std::uint16_t, float, float, ToUE8M0Pair<false>>;
-      break;
-    default:
-      decoder.fail("unsupported conversion");
+  if (is_known) {
+    decoder.fail("unsupported rounding");
   }
+  return false;
 }
 
 void decode_cvt(Decoder& decoder) {
   const Type to = decoder.take_type();
   const Type from = decoder.take_type();
-  if (bits_of(to) > 1 && from == Type::kF32 && decoder.instruction().operands.size() == 3) {
-    decode_pair(decoder, to);
+  if (decode_pair(decoder, to, from)) {
     return;
   }
   decoder.expect_operands(2);
@@ -268,30 +239,8 @@ void decode_cvt(Decoder& decoder) {
     decode_integer(decoder, to, from);
     return;
   }
-  decoder.add(decoder.destination(0, bits_of(to)));
-  decoder.add(decoder.source(1, from));
-  const auto is_bytes = [](Type type) { return type == Type::kE4M3x2 || type == Type::kE5M2x2; };
-  if (to == Type::kF16x2 && is_bytes(from)) {
-    decoder.require("rn");
-    decoder.op().code =
-        from == Type::kE4M3x2
-            ? &run_unary<std::uint32_t, std::uint16_t, BytePairToF16Pair<&e4m3_value>>
-            : &run_unary<std::uint32_t, std::uint16_t, BytePairToF16Pair<&e5m2_value>>;
-  } else if (is_bytes(to) && from == Type::kF16x2) {
-    decoder.require("rn");
-    decoder.require("satfinite");
-    decoder.op().code = to == Type::kE4M3x2
-                            ? &run_unary<std::uint16_t, std::uint32_t, F16PairTo<ToE4M3Pair>>
-                            : &run_unary<std::uint16_t, std::uint32_t, F16PairTo<ToE5M2Pair>>;
-  } else if (to == Type::kUE8M0x2 && from == Type::kBF16x2) {
-    const bool rounds_up = decoder.take_one_of({"rp", "rz"}) == "rp";
-    decoder.require("satfinite");
-    decoder.op().code = rounds_up ? &run_unary<std::uint16_t, std::uint32_t, ToUE8M0Pair<true>>
-                                  : &run_unary<std::uint16_t, std::uint32_t, ToUE8M0Pair<false>>;
-  } else if (to == Type::kBF16x2 && from == Type::kUE8M0x2) {
-    decoder.require("rn");
-    decoder.op().code = &run_unary<std::uint32_t, std::uint16_t, UE8M0PairToBF16Pair>;
-  } else if (from == Type::kF32) {
+  decoder.add_operands(bits_of(to), {from});
+  if (from == Type::kF32) {
     decoder.op().code = from_f32(decoder, to);
   } else if (to == Type::kF32) {
     decoder.op().code = to_f32(decoder, from);

@@ -14,7 +14,6 @@
 #include "emulator/operations/accesses.hpp"
 #include "emulator/operations/memory.hpp"
 #include "emulator/operations/operations.hpp"
-#include "emulator/operations/tensor_copy.hpp"
 
 namespace emu {
 namespace {
@@ -201,7 +200,7 @@ void decode_copy(Decoder& decoder) {
   decoder.add(from.slot);
   const std::uint8_t bytes = decoder.small_immediate(2);
   if (bytes != 16 && (cached == "cg" || (bytes != 4 && bytes != 8))) {
-    decoder.fail(fmt::format("{} bytes", bytes));
+    decoder.fail(fmt::format("unsupported size of {} bytes", bytes));
   }
   op.details.set(AsyncCopy{.to = to, .from = from, .bytes = bytes});
   decoder.add(decoder.instruction().operands.size() == 4 ? decoder.source(3, Type::kU32) : kNoSlot);

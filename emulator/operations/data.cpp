@@ -1,8 +1,10 @@
 // Values moved and chosen: mov, selp, setp.
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cmath>
+#include <functional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -13,31 +15,20 @@
 namespace emu {
 namespace {
 
-struct Same {
-  template <typename T>
-  T operator()(T a) const {
-    return a;
-  }
-};
-
 // A predicate among the operands: of mov the source, of selp what chooses.
 struct PredicateOperand {
   bool is_negated = false;
 };
 
-Lanes read_predicate(const Warp& warp, Slot slot, bool is_negated) {
-  return warp.read_predicate(slot) ^ (is_negated ? kAllLanes : 0);
-}
-
 // Slots: the destination, the source.
 Outcome run_move_predicate(Warp& warp, const Op& op, Lanes lanes) {
-  const Lanes a = read_predicate(warp, op.slots[1], op.get<PredicateOperand>().is_negated);
+  const Lanes a = warp.read_predicate(op.slots[1], op.get<PredicateOperand>().is_negated);
   warp.write_predicate(op.slots[0], a, lanes, warp.valid(op.slots[1]));
   return Outcome::kDone;
 }
 
-// list: destinations of a part of the source each, the lowest part first; kNoSlot for those that
-// nobody wants.
+// list: destinations of a part of the source each, the lowest part first; kNoSlot: that part is not
+// kept.
 template <typename Whole, typename Part>
 Outcome run_take_apart(Warp& warp, const Op& op, Lanes lanes) {
   const auto whole = warp.read<Whole>(op.slots[0]);
@@ -77,8 +68,8 @@ void decode_move_of_parts(Decoder& decoder, Type type) {
   const syntax::Operand& parts = decoder.operand(is_apart ? 0 : 1);
   const auto count = static_cast<int>(parts.parts.size());
   const int bits = bits_of(type) / count;
-  const Type part_type = bits == 16 ? Type::kB16 : Type::kB32;
-  if (bits != bits_of(part_type)) {
+  const Type part_type = untyped(bits);
+  if (part_type != Type::kB16 && part_type != Type::kB32) {
     decoder.fail("unsupported size of parts");
   }
   decoder.add(is_apart ? decoder.source(whole, type) : decoder.destination(whole, bits_of(type)));
@@ -103,27 +94,12 @@ void decode_move_of_parts(Decoder& decoder, Type type) {
   }
 }
 
-Code move_of(Decoder& decoder, int bits) {
-  switch (bits) {
-    case 16:
-      return &run_unary<std::uint16_t, std::uint16_t, Same>;
-    case 32:
-      return &run_unary<std::uint32_t, std::uint32_t, Same>;
-    case 64:
-      return &run_unary<std::uint64_t, std::uint64_t, Same>;
-    default:
-      decoder.fail("unsupported type");
-  }
-}
-
-// A clock that all warps of the grid read, and that goes on from one reading to the next.
+// A clock that all warps of the grid read, and that advances from one reading to the next.
 template <typename T>
 Outcome run_clock(Warp& warp, const Op& op, Lanes lanes) {
   Grid& grid = warp.block().grid();
   grid.clock += 1 + grid.random() % 64;
-  Vec<T> d;
-  std::ranges::fill(d.lanes, static_cast<T>(grid.clock));
-  warp.write(op.slots[0], d, lanes, kAllLanes);
+  warp.fill(op.slots[0], static_cast<T>(grid.clock), lanes);
   return Outcome::kDone;
 }
 
@@ -156,7 +132,9 @@ void decode_mov(Decoder& decoder) {
     return;
   }
   add_alike(decoder, type, 1);
-  decoder.op().code = move_of(decoder, bits_of(type));
+  decoder.op().code = pick_integer(decoder, untyped(bits_of(type)), []<typename T>() -> Code {
+    return &run_lane_wise<std::identity, T, T>;
+  });
 }
 
 // The first where the predicate holds, the second elsewhere.
@@ -164,7 +142,7 @@ template <typename T>
 Outcome run_selp(Warp& warp, const Op& op, Lanes lanes) {
   const auto a = warp.read<T>(op.slots[1]);
   const auto b = warp.read<T>(op.slots[2]);
-  const Lanes chosen = read_predicate(warp, op.slots[3], op.get<PredicateOperand>().is_negated);
+  const Lanes chosen = warp.read_predicate(op.slots[3], op.get<PredicateOperand>().is_negated);
   Vec<T> d;
   for (int i = 0; i < kLanes; ++i) {
     d.lanes[i] = (chosen >> static_cast<unsigned>(i) & 1U) != 0 ? a.lanes[i] : b.lanes[i];
@@ -181,73 +159,27 @@ void decode_selp(Decoder& decoder) {
   decoder.add(decoder.source(1, type));
   decoder.add(decoder.source(2, type));
   decoder.op().details.set(PredicateOperand{.is_negated = decoder.add_predicate(3)});
-  switch (bits_of(type)) {
-    case 16:
-      decoder.op().code = &run_selp<std::uint16_t>;
-      break;
-    case 32:
-      decoder.op().code = &run_selp<std::uint32_t>;
-      break;
-    case 64:
-      decoder.op().code = &run_selp<std::uint64_t>;
-      break;
-    default:
-      decoder.fail("unsupported type");
-  }
+  decoder.op().code = pick_integer(decoder, untyped(bits_of(type)),
+                                   []<typename T>() -> Code { return &run_selp<T>; });
 }
 
-// Comparisons. Those of floats hold for numbers alone; those with a U hold for NaN, too.
-enum class Comparison : std::uint8_t {
-  kEq,
-  kNe,
-  kLt,
-  kLe,
-  kGt,
-  kGe,
-  kEqu,
-  kNeu,
-  kLtu,
-  kLeu,
-  kGtu,
-  kGeu,
-  kNum,
-  kNan,
-};
+// Relations, which hold for numbers alone; behind them those that hold for NaN, too; and whether
+// both are numbers, or not. Integers have the first six.
 constexpr std::array<std::string_view, 14> kComparisons = {
     "eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
+constexpr std::size_t kRelations = 6;
+constexpr std::size_t kNum = 12;
 
-template <Comparison kComparison, typename T>
+template <std::size_t kComparison, typename T>
 bool holds(T a, T b) {
   const bool is_ordered = a == a && b == b;
-  switch (kComparison) {
-    case Comparison::kEq:
-      return a == b;
-    case Comparison::kNe:
-      return is_ordered && a != b;
-    case Comparison::kLt:
-      return a < b;
-    case Comparison::kLe:
-      return a <= b;
-    case Comparison::kGt:
-      return a > b;
-    case Comparison::kGe:
-      return a >= b;
-    case Comparison::kEqu:
-      return !is_ordered || a == b;
-    case Comparison::kNeu:
-      return a != b;
-    case Comparison::kLtu:
-      return !is_ordered || a < b;
-    case Comparison::kLeu:
-      return !is_ordered || a <= b;
-    case Comparison::kGtu:
-      return !is_ordered || a > b;
-    case Comparison::kGeu:
-      return !is_ordered || a >= b;
-    case Comparison::kNum:
-      return is_ordered;
-    case Comparison::kNan:
-      return !is_ordered;
+  if constexpr (kComparison >= kNum) {
+    return is_ordered == (kComparison == kNum);
+  } else {
+    using Relations = std::tuple<std::equal_to<>, std::not_equal_to<>, std::less<>,
+                                 std::less_equal<>, std::greater<>, std::greater_equal<>>;
+    const bool is_related = std::tuple_element_t<kComparison % kRelations, Relations>{}(a, b);
+    return kComparison < kRelations ? is_ordered && is_related : !is_ordered || is_related;
   }
 }
 
@@ -259,7 +191,7 @@ struct SetPredicate {
   bool is_negated = false;  // of the predicate
 };
 
-template <Comparison kComparison, typename T>
+template <std::size_t kComparison, typename T>
 Outcome run_setp(Warp& warp, const Op& op, Lanes lanes) {
   const auto a = warp.read<T>(op.slots[1]);
   const auto b = warp.read<T>(op.slots[2]);
@@ -271,7 +203,7 @@ Outcome run_setp(Warp& warp, const Op& op, Lanes lanes) {
   Lanes valid = warp.valid(op.slots[1]) & warp.valid(op.slots[2]);
   const auto& [combination, is_negated] = op.get<SetPredicate>();
   if (combination != Combination::kNone) {
-    const Lanes c = read_predicate(warp, op.slots[3], is_negated);
+    const Lanes c = warp.read_predicate(op.slots[3], is_negated);
     result = combination == Combination::kAnd  ? result & c
              : combination == Combination::kOr ? result | c
                                                : result ^ c;
@@ -282,55 +214,19 @@ Outcome run_setp(Warp& warp, const Op& op, Lanes lanes) {
 }
 
 template <typename T>
-Code comparison_code(Decoder& decoder, Comparison comparison) {
-  if constexpr (std::is_floating_point_v<T>) {
-    switch (comparison) {
-      case Comparison::kEqu:
-        return &run_setp<Comparison::kEqu, T>;
-      case Comparison::kNeu:
-        return &run_setp<Comparison::kNeu, T>;
-      case Comparison::kLtu:
-        return &run_setp<Comparison::kLtu, T>;
-      case Comparison::kLeu:
-        return &run_setp<Comparison::kLeu, T>;
-      case Comparison::kGtu:
-        return &run_setp<Comparison::kGtu, T>;
-      case Comparison::kGeu:
-        return &run_setp<Comparison::kGeu, T>;
-      case Comparison::kNum:
-        return &run_setp<Comparison::kNum, T>;
-      case Comparison::kNan:
-        return &run_setp<Comparison::kNan, T>;
-      default:
-        break;
-    }
+Code comparison_code(Decoder& decoder, std::size_t comparison) {
+  constexpr std::size_t kCount = std::is_floating_point_v<T> ? kComparisons.size() : kRelations;
+  constexpr auto kCodes = []<std::size_t... kNumbers>(std::index_sequence<kNumbers...>) {
+    return std::array<Code, kCount>{&run_setp<kNumbers, T>...};
+  }(std::make_index_sequence<kCount>{});
+  if (comparison >= kCount) {
+    decoder.fail("unsupported comparison of integers");
   }
-  switch (comparison) {
-    case Comparison::kEq:
-      return &run_setp<Comparison::kEq, T>;
-    case Comparison::kNe:
-      return &run_setp<Comparison::kNe, T>;
-    case Comparison::kLt:
-      return &run_setp<Comparison::kLt, T>;
-    case Comparison::kLe:
-      return &run_setp<Comparison::kLe, T>;
-    case Comparison::kGt:
-      return &run_setp<Comparison::kGt, T>;
-    case Comparison::kGe:
-      return &run_setp<Comparison::kGe, T>;
-    default:
-      decoder.fail("a comparison of floats");
-  }
+  return kCodes.at(comparison);
 }
 
 void decode_setp(Decoder& decoder) {
-  std::size_t comparison = 0;
-  while (comparison < kComparisons.size() && !decoder.take(kComparisons.at(comparison))) {
-    ++comparison;
-  }
-  if (comparison == kComparisons.size()) {
-    decoder.fail("unsupported comparison");
-  }
+  const std::size_t comparison = decoder.take_number_of(kComparisons);
   SetPredicate details{.combination = decoder.take("and")   ? Combination::kAnd
                                       : decoder.take("or")  ? Combination::kOr
                                       : decoder.take("xor") ? Combination::kXor
@@ -343,13 +239,9 @@ void decode_setp(Decoder& decoder) {
   decoder.add(decoder.source(2, type));
   details.is_negated = is_combined && decoder.add_predicate(3);
   decoder.op().details.set(details);
-  const auto how = static_cast<Comparison>(comparison);
-  if (type == Type::kF32) {
-    decoder.op().code = comparison_code<float>(decoder, how);
-  } else {
-    decoder.op().code = pick_integer(
-        decoder, type, [&]<typename T>() -> Code { return comparison_code<T>(decoder, how); });
-  }
+  const auto pick = [&]<typename T>() { return comparison_code<T>(decoder, comparison); };
+  decoder.op().code =
+      type == Type::kF32 ? pick.template operator()<float>() : pick_integer(decoder, type, pick);
 }
 
 constexpr std::array kOperations = {

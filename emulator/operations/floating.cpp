@@ -4,12 +4,12 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "emulator/operations/lane_wise.hpp"
 #include "emulator/operations/number_formats.hpp"
 #include "emulator/operations/operations.hpp"
-#include "emulator/operations/packed.hpp"
 
 namespace emu {
 namespace {
@@ -22,39 +22,12 @@ float flushed(float value) {
 // small its exponent. .ftz makes zero of that, though as a subnormal number it may be rounded up.
 constexpr double kLeastNormal = std::numeric_limits<float>::min() * (1 - 0x1p-25);
 
-struct Add {
-  double operator()(double a, double b) const { return a + b; }
-  float operator()(float a, float b) const { return a + b; }
-};
-struct Sub {
-  double operator()(double a, double b) const { return a - b; }
-  float operator()(float a, float b) const { return a - b; }
-};
 struct Mul {
-  double operator()(double a, double b) const { return a * b; }
   float operator()(float a, float b) const { return a * b; }
   static bool is_tiny(float a, float b) { return std::abs(double{a} * b) < kLeastNormal; }
 };
-struct Div {
-  float operator()(float a, float b) const { return a / b; }
-};
-// The one that is a number; -0 is less than 0.
-struct Min {
-  float operator()(float a, float b) const {
-    if (std::isnan(a) || std::isnan(b)) {
-      return std::isnan(a) ? b : a;
-    }
-    return a < b || (a == b && std::signbit(a)) ? a : b;
-  }
-};
-struct Max {
-  float operator()(float a, float b) const {
-    if (std::isnan(a) || std::isnan(b)) {
-      return std::isnan(a) ? b : a;
-    }
-    return a > b || (a == b && !std::signbit(a)) ? a : b;
-  }
-};
+using Min = decltype([](float a, float b) { return lesser_number(a, b); });
+using Max = decltype([](float a, float b) { return greater_number(a, b); });
 // .NaN: a NaN if one of them is.
 template <typename F>
 struct OrNan {
@@ -62,12 +35,7 @@ struct OrNan {
     return std::isnan(a) || std::isnan(b) ? std::numeric_limits<float>::quiet_NaN() : F{}(a, b);
   }
 };
-struct Neg {
-  float operator()(float a) const { return -a; }
-};
-struct Abs {
-  float operator()(float a) const { return std::abs(a); }
-};
+using Abs = decltype([](float a) { return std::abs(a); });
 struct Fma {
   float operator()(float a, float b, float c) const { return std::fma(a, b, c); }
   static bool is_tiny(float a, float b, float c) {
@@ -80,31 +48,16 @@ struct Fma {
   }
 };
 
-struct Sqrt {
-  float operator()(float a) const { return std::sqrt(a); }
-};
-struct Reciprocal {
-  float operator()(float a) const { return 1.0F / a; }
-};
+using Sqrt = decltype([](float a) { return std::sqrt(a); });
+using Reciprocal = decltype([](float a) { return 1.0F / a; });
 // Where GPUs approximate, the emulator rounds what binary64 gives.
-struct ReciprocalRoot {
-  float operator()(float a) const { return static_cast<float>(1.0 / std::sqrt(double{a})); }
-};
-struct PowerOfTwo {
-  float operator()(float a) const { return static_cast<float>(std::exp2(double{a})); }
-};
-struct Logarithm {
-  float operator()(float a) const { return static_cast<float>(std::log2(double{a})); }
-};
-struct Tanh {
-  float operator()(float a) const { return static_cast<float>(std::tanh(double{a})); }
-};
-struct Sine {
-  float operator()(float a) const { return static_cast<float>(std::sin(double{a})); }
-};
-struct Cosine {
-  float operator()(float a) const { return static_cast<float>(std::cos(double{a})); }
-};
+using ReciprocalRoot =
+    decltype([](float a) { return static_cast<float>(1.0 / std::sqrt(double{a})); });
+using PowerOfTwo = decltype([](float a) { return static_cast<float>(std::exp2(double{a})); });
+using Logarithm = decltype([](float a) { return static_cast<float>(std::log2(double{a})); });
+using Tanh = decltype([](float a) { return static_cast<float>(std::tanh(double{a})); });
+using Sine = decltype([](float a) { return static_cast<float>(std::sin(double{a})); });
+using Cosine = decltype([](float a) { return static_cast<float>(std::cos(double{a})); });
 
 // Applies the modifiers .ftz and .sat to operands and result.
 template <typename F, bool kFlushes, bool kSaturates>
@@ -125,74 +78,40 @@ struct Modified {
   }
 };
 
-struct Modifiers {
-  bool flushes = false;
-  bool saturates = false;
-};
-
-// .rn alone is known of the roundings, and is what is meant where none is said.
-Modifiers take_modifiers(Decoder& decoder) {
+// Decodes binary32. Of the roundings .rn alone is supported, which is meant where none is said.
+template <typename F, typename... Floats>
+void decode_single(Decoder& decoder) {
+  decoder.require("f32");
+  add_alike(decoder, Type::kF32, sizeof...(Floats));
   decoder.take("rn");
   const bool flushes = decoder.take("ftz");
-  return {.flushes = flushes, .saturates = decoder.take("sat")};
-}
-
-template <template <typename> class Run, typename F>
-Code with_modifiers(Modifiers modifiers) {
-  if (modifiers.flushes) {
-    return modifiers.saturates ? Run<Modified<F, true, true>>::kCode
-                               : Run<Modified<F, true, false>>::kCode;
-  }
-  return modifiers.saturates ? Run<Modified<F, false, true>>::kCode
-                             : Run<Modified<F, false, false>>::kCode;
-}
-
-template <typename F>
-struct Unary {
-  static constexpr Code kCode = &run_unary<float, float, F>;
-};
-template <typename F>
-struct Binary {
-  static constexpr Code kCode = &run_binary<float, float, float, F>;
-};
-template <typename F>
-struct Ternary {
-  static constexpr Code kCode = &run_ternary<float, float, float, float, F>;
-};
-
-template <typename F>
-void decode_unary_f32(Decoder& decoder) {
-  decoder.require("f32");
-  add_alike(decoder, Type::kF32, 1);
-  decoder.op().code = with_modifiers<Unary, F>(take_modifiers(decoder));
+  const bool saturates = decoder.take("sat");
+  decoder.op().code = flushes && saturates
+                          ? &run_lane_wise<Modified<F, true, true>, float, Floats...>
+                      : flushes   ? &run_lane_wise<Modified<F, true, false>, float, Floats...>
+                      : saturates ? &run_lane_wise<Modified<F, false, true>, float, Floats...>
+                                  : &run_lane_wise<Modified<F, false, false>, float, Floats...>;
 }
 
 // Decodes what has neither a rounding nor .sat.
 template <typename F>
-void decode_sign_f32(Decoder& decoder) {
-  const Modifiers modifiers{.flushes = decoder.take("ftz")};
+void decode_sign(Decoder& decoder) {
+  const bool flushes = decoder.take("ftz");
   decoder.require("f32");
   add_alike(decoder, Type::kF32, 1);
-  decoder.op().code = with_modifiers<Unary, F>(modifiers);
+  decoder.op().code = flushes ? &run_lane_wise<Modified<F, true, false>, float, float>
+                              : &run_lane_wise<Modified<F, false, false>, float, float>;
 }
 
-template <typename F>
-void decode_binary_f32(Decoder& decoder) {
-  decoder.require("f32");
-  add_alike(decoder, Type::kF32, 2);
-  decoder.op().code = with_modifiers<Binary, F>(take_modifiers(decoder));
-}
-
-struct CopySign {  // the first one's sign, the second one's magnitude
-  std::uint32_t operator()(std::uint32_t sign, std::uint32_t magnitude) const {
-    return (sign & 0x80000000U) | (magnitude & 0x7FFFFFFFU);
-  }
-};
+// Takes the first one's sign, and the second one's magnitude.
+using CopySign = decltype([](std::uint32_t sign, std::uint32_t magnitude) {
+  return (sign & 0x80000000U) | (magnitude & 0x7FFFFFFFU);
+});
 
 void decode_copysign(Decoder& decoder) {
   decoder.require("f32");
   add_alike(decoder, Type::kF32, 2);
-  decoder.op().code = &run_binary<std::uint32_t, std::uint32_t, std::uint32_t, CopySign>;
+  decoder.op().code = &run_lane_wise<CopySign, std::uint32_t, std::uint32_t, std::uint32_t>;
 }
 
 // A sum of two numbers in binary64, rounded to odd: so that to round it once more to a shorter
@@ -213,84 +132,49 @@ double sum_to_odd(double a, double b) {
   return std::bit_cast<double>(bits);
 }
 
-struct F16 {
-  static float value(std::uint32_t bits) { return f16_value(static_cast<std::uint16_t>(bits)); }
-  static std::uint32_t bits(double value) { return f16_bits_of_double(value); }
-};
-struct BF16 {
-  static float value(std::uint32_t bits) { return bf16_value(static_cast<std::uint16_t>(bits)); }
-  static std::uint32_t bits(double value) { return bf16_bits_of_double(value); }
-};
-
-template <typename Format, typename F>
+template <float (*kValue)(std::uint16_t), std::uint16_t (*kBits)(double), typename F>
 struct OfPair {
   std::uint32_t operator()(auto... operands) const {
     std::uint32_t result = 0;
     for (std::uint32_t half = 0; half < 32; half += 16) {
-      result |= Format::bits(F{}(Format::value(operands >> half & 0xFFFFU)...)) << half;
+      result |= std::uint32_t{kBits(F{}(kValue(static_cast<std::uint16_t>(operands >> half))...))}
+                << half;
     }
     return result;
   }
 };
 
 // Exact in binary64, but for sums, which are rounded to odd.
-struct PairAdd {
-  double operator()(float a, float b) const { return sum_to_odd(a, b); }
-};
-struct PairSub {
-  double operator()(float a, float b) const { return sum_to_odd(a, -b); }
-};
-struct PairMul {
-  double operator()(float a, float b) const { return double{a} * double{b}; }
-};
-struct PairFma {
-  double operator()(float a, float b, float c) const {
-    return sum_to_odd(double{a} * double{b}, c);
-  }
-};
+using PairAdd = decltype([](float a, float b) { return sum_to_odd(a, b); });
+using PairSub = decltype([](float a, float b) { return sum_to_odd(a, -b); });
+using PairMul = decltype([](float a, float b) { return double{a} * double{b}; });
+using PairFma =
+    decltype([](float a, float b, float c) { return sum_to_odd(double{a} * double{b}, c); });
 
-template <typename F>
-Code pair_unary(Type type) {
-  using Word = std::uint32_t;
-  return type == Type::kF16x2 ? &run_unary<Word, Word, OfPair<F16, F>>
-                              : &run_unary<Word, Word, OfPair<BF16, F>>;
-}
-
-template <typename F>
-Code pair_binary(Type type) {
-  using Word = std::uint32_t;
-  return type == Type::kF16x2 ? &run_binary<Word, Word, Word, OfPair<F16, F>>
-                              : &run_binary<Word, Word, Word, OfPair<BF16, F>>;
-}
-
-void decode_pair(Decoder& decoder, Type type) {
+// Decodes a pair of binary16 or bfloat16.
+template <typename F, typename... Words>
+void decode_pair(Decoder& decoder) {
+  const Type type = decoder.take_type();
   decoder.take("rn");
-  const std::string_view name = decoder.mnemonic();
-  if (name == "neg" || name == "abs") {
-    add_alike(decoder, type, 1);
-    decoder.op().code = name == "neg" ? pair_unary<Neg>(type) : pair_unary<Abs>(type);
-    return;
-  }
-  add_alike(decoder, type, 2);
-  Code& code = decoder.op().code;
-  if (name == "add") {
-    code = pair_binary<PairAdd>(type);
-  } else if (name == "sub") {
-    code = pair_binary<PairSub>(type);
-  } else if (name == "mul") {
-    code = pair_binary<PairMul>(type);
-  } else if (name == "min") {
-    code = decoder.take("NaN") ? pair_binary<OrNan<Min>>(type) : pair_binary<Min>(type);
-  } else if (name == "max") {
-    code = decoder.take("NaN") ? pair_binary<OrNan<Max>>(type) : pair_binary<Max>(type);
+  add_alike(decoder, type, sizeof...(Words));
+  using OfF16 = OfPair<&f16_value, &f16_bits_of_double, F>;
+  using OfBF16 = OfPair<&bf16_value, &bf16_bits_of_double, F>;
+  decoder.op().code = type == Type::kF16x2 ? &run_lane_wise<OfF16, std::uint32_t, Words...>
+                                           : &run_lane_wise<OfBF16, std::uint32_t, Words...>;
+}
+
+template <typename F, typename... Words>
+void decode_pair_or_nan(Decoder& decoder) {
+  if (decoder.take("NaN")) {
+    decode_pair<OrNan<F>, Words...>(decoder);
   } else {
-    decoder.fail("unsupported for pairs");
+    decode_pair<F, Words...>(decoder);
   }
 }
 
 // Two of binary32 in 64 bits.
 template <typename F>
-struct OfFloats {
+struct OfSingles {
   std::uint64_t operator()(auto... operands) const {
     std::uint64_t result = 0;
     for (unsigned half = 0; half < 64; half += 32) {
@@ -302,83 +186,95 @@ struct OfFloats {
   }
 };
 
-template <typename F>
-void decode_floats(Decoder& decoder, std::size_t sources) {
-  using Words = std::uint64_t;
+template <typename F, typename... Words>
+void decode_singles(Decoder& decoder) {
+  decoder.require("f32x2");
   decoder.take("rn");
   const bool flushes = decoder.take("ftz");
-  add_alike(decoder, Type::kF32x2, sources);
-  using Plain = OfFloats<Modified<F, false, false>>;
-  using Flushing = OfFloats<Modified<F, true, false>>;
-  if constexpr (requires { F{}(1.0F, 1.0F, 1.0F); }) {
-    decoder.op().code = flushes ? &run_ternary<Words, Words, Words, Words, Flushing>
-                                : &run_ternary<Words, Words, Words, Words, Plain>;
-  } else {
-    decoder.op().code = flushes ? &run_binary<Words, Words, Words, Flushing>
-                                : &run_binary<Words, Words, Words, Plain>;
-  }
+  add_alike(decoder, Type::kF32x2, sizeof...(Words));
+  using Plain = OfSingles<Modified<F, false, false>>;
+  using Flushing = OfSingles<Modified<F, true, false>>;
+  decoder.op().code = flushes ? &run_lane_wise<Flushing, std::uint64_t, Words...>
+                              : &run_lane_wise<Plain, std::uint64_t, Words...>;
 }
 
+bool is_pair(Type type) {
+  return type == Type::kF16x2 || type == Type::kBF16x2;
+}
+
+using Word = std::uint32_t;   // a pair
+using Words = std::uint64_t;  // two of binary32
+
 void decode_fma(Decoder& decoder) {
-  const Type type = decoder.take_type();
+  const Type type = decoder.peek_type().value_or(Type::kB32);
   if (type == Type::kF32x2) {
-    decode_floats<Fma>(decoder, 3);
-    return;
-  }
-  if (type == Type::kF16x2 || type == Type::kBF16x2) {
-    using Word = std::uint32_t;
+    decode_singles<Fma, Words, Words, Words>(decoder);
+  } else if (is_pair(type)) {
     decoder.require("rn");
-    add_alike(decoder, type, 3);
-    decoder.op().code = type == Type::kF16x2
-                            ? &run_ternary<Word, Word, Word, Word, OfPair<F16, PairFma>>
-                            : &run_ternary<Word, Word, Word, Word, OfPair<BF16, PairFma>>;
-    return;
+    decode_pair<PairFma, Word, Word, Word>(decoder);
+  } else {
+    decode_single<Fma, float, float, float>(decoder);
   }
-  if (type != Type::kF32) {
-    decoder.fail("unsupported type");
-  }
-  add_alike(decoder, Type::kF32, 3);
-  decoder.op().code = with_modifiers<Ternary, Fma>(take_modifiers(decoder));
 }
 
 void decode_tanh(Decoder& decoder) {
   decoder.require("approx");
-  const Type type = decoder.take_type();
-  add_alike(decoder, type, 1);
-  if (type == Type::kF32) {
-    decoder.op().code = &run_unary<float, float, Modified<Tanh, false, false>>;
-  } else if (type == Type::kF16x2 || type == Type::kBF16x2) {
-    decoder.op().code = pair_unary<Tanh>(type);
-  } else {
-    decoder.fail("unsupported type");
+  if (is_pair(decoder.peek_type().value_or(Type::kB32))) {
+    decode_pair<Tanh, Word>(decoder);
+    return;
   }
+  decoder.require("f32");
+  add_alike(decoder, Type::kF32, 1);
+  decoder.op().code = &run_lane_wise<Modified<Tanh, false, false>, float, float>;
 }
 
 template <typename F>
 void decode_approximate(Decoder& decoder) {
   decoder.require("approx");
-  decode_unary_f32<F>(decoder);
+  decode_single<F, float>(decoder);
 }
 
-void decode_reciprocal(Decoder& decoder) {
+template <typename F>
+void decode_approximate_or_rounded(Decoder& decoder) {
   if (!decoder.take("approx")) {
     decoder.require("rn");
   }
-  decode_unary_f32<Reciprocal>(decoder);
+  decode_single<F, float>(decoder);
 }
 
-void decode_sqrt(Decoder& decoder) {
-  if (!decoder.take("approx")) {
+void decode_div(Decoder& decoder) {
+  if (!decoder.take("approx") && !decoder.take("full")) {
     decoder.require("rn");
   }
-  decode_unary_f32<Sqrt>(decoder);
+  decode_single<std::divides<>, float, float>(decoder);
 }
+
+// Decoders of what integers have, too, by the type; null: unsupported.
+struct FloatOperation {
+  std::string_view mnemonic;
+  void (*single)(Decoder& decoder) = nullptr;
+  void (*pair)(Decoder& decoder) = nullptr;
+  void (*singles)(Decoder& decoder) = nullptr;
+};
+constexpr std::array<FloatOperation, 8> kFloatOperations = {{
+    {"add", &decode_single<std::plus<>, float, float>, &decode_pair<PairAdd, Word, Word>,
+     &decode_singles<std::plus<>, Words, Words>},
+    {"sub", &decode_single<std::minus<>, float, float>, &decode_pair<PairSub, Word, Word>,
+     &decode_singles<std::minus<>, Words, Words>},
+    {"mul", &decode_single<Mul, float, float>, &decode_pair<PairMul, Word, Word>,
+     &decode_singles<Mul, Words, Words>},
+    {"div", &decode_div},
+    {"min", &decode_single<Min, float, float>, &decode_pair_or_nan<Min, Word, Word>},
+    {"max", &decode_single<Max, float, float>, &decode_pair_or_nan<Max, Word, Word>},
+    {"neg", &decode_sign<std::negate<>>, &decode_pair<std::negate<>, Word>},
+    {"abs", &decode_sign<Abs>, &decode_pair<Abs, Word>},
+}};
 
 constexpr std::array kOperations = {
     Operation{"fma", &decode_fma},
     Operation{"copysign", &decode_copysign},
-    Operation{"sqrt", &decode_sqrt},
-    Operation{"rcp", &decode_reciprocal},
+    Operation{"sqrt", &decode_approximate_or_rounded<Sqrt>},
+    Operation{"rcp", &decode_approximate_or_rounded<Reciprocal>},
     Operation{"rsqrt", &decode_approximate<ReciprocalRoot>},
     Operation{"ex2", &decode_approximate<PowerOfTwo>},
     Operation{"lg2", &decode_approximate<Logarithm>},
@@ -394,38 +290,15 @@ bool decode_packed_or_float(Decoder& decoder) {
   if (!type || !is_float(*type)) {
     return false;
   }
-  const std::string_view name = decoder.mnemonic();
-  if (*type == Type::kF16x2 || *type == Type::kBF16x2) {
-    decode_pair(decoder, decoder.take_type());
-  } else if (*type == Type::kF32x2) {
-    decoder.take("f32x2");
-    if (name == "add") {
-      decode_floats<Add>(decoder, 2);
-    } else if (name == "sub") {
-      decode_floats<Sub>(decoder, 2);
-    } else if (name == "mul") {
-      decode_floats<Mul>(decoder, 2);
-    } else {
-      decoder.fail("unsupported type");
-    }
-  } else if (name == "add") {
-    decode_binary_f32<Add>(decoder);
-  } else if (name == "sub") {
-    decode_binary_f32<Sub>(decoder);
-  } else if (name == "mul") {
-    decode_binary_f32<Mul>(decoder);
-  } else if (name == "div") {
-    if (!decoder.take("approx") && !decoder.take("full")) {
-      decoder.require("rn");
-    }
-    decode_binary_f32<Div>(decoder);
-  } else if (name == "min") {
-    decode_binary_f32<Min>(decoder);
-  } else if (name == "max") {
-    decode_binary_f32<Max>(decoder);
-  } else {
-    name == "neg" ? decode_sign_f32<Neg>(decoder) : decode_sign_f32<Abs>(decoder);
+  const auto* const row =
+      std::ranges::find(kFloatOperations, decoder.mnemonic(), &FloatOperation::mnemonic);
+  const auto decode = is_pair(*type)          ? row->pair
+                      : *type == Type::kF32x2 ? row->singles
+                                              : row->single;
+  if (decode == nullptr) {
+    decoder.fail("unsupported type");
   }
+  decode(decoder);
   return true;
 }
 

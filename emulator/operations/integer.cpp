@@ -5,7 +5,6 @@
 
 #include "emulator/operations/lane_wise.hpp"
 #include "emulator/operations/operations.hpp"
-#include "emulator/operations/packed.hpp"
 
 namespace emu {
 namespace {
@@ -22,18 +21,10 @@ T wrapped(auto value) {
   return static_cast<T>(static_cast<Unsigned<T>>(value));
 }
 
-struct Add {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return wrapped<T>(Unsigned<T>(a) + Unsigned<T>(b));
-  }
-};
-struct Sub {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return wrapped<T>(Unsigned<T>(a) - Unsigned<T>(b));
-  }
-};
+using Add =
+    decltype([]<typename T>(T a, T b) { return wrapped<T>(Unsigned<T>(a) + Unsigned<T>(b)); });
+using Sub =
+    decltype([]<typename T>(T a, T b) { return wrapped<T>(Unsigned<T>(a) - Unsigned<T>(b)); });
 
 template <typename T>
 T low_product(T a, T b) {
@@ -51,129 +42,52 @@ T high_product(T a, T b) {
   }
 }
 template <typename T>
-struct TwiceAsWide;
-template <>
-struct TwiceAsWide<std::uint16_t> {
-  using Is = std::uint32_t;
-};
-template <>
-struct TwiceAsWide<std::int16_t> {
-  using Is = std::int32_t;
-};
-template <>
-struct TwiceAsWide<std::uint32_t> {
-  using Is = std::uint64_t;
-};
-template <>
-struct TwiceAsWide<std::int32_t> {
-  using Is = std::int64_t;
-};
+using TwiceAsWide =
+    std::conditional_t<sizeof(T) == 2,
+                       std::conditional_t<std::is_signed_v<T>, std::int32_t, std::uint32_t>,
+                       std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>;
 
-struct MulLow {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return low_product(a, b);
-  }
-};
-struct MulHigh {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return high_product(a, b);
-  }
-};
-struct MulWide {
-  template <typename T>
-  auto operator()(T a, T b) const {
-    using Wide = typename TwiceAsWide<T>::Is;
-    return static_cast<Wide>(static_cast<Wide>(a) * static_cast<Wide>(b));
-  }
-};
-struct MadLow {
-  template <typename T>
-  T operator()(T a, T b, T c) const {
-    return Add{}(low_product(a, b), c);
-  }
-};
-struct MadHigh {
-  template <typename T>
-  T operator()(T a, T b, T c) const {
-    return Add{}(high_product(a, b), c);
-  }
-};
-struct MadWide {
-  template <typename T, typename Wide>
-  Wide operator()(T a, T b, Wide c) const {
-    return Add{}(static_cast<Wide>(MulWide{}(a, b)), c);
-  }
-};
+using MulLow = decltype([](auto a, auto b) { return low_product(a, b); });
+using MulHigh = decltype([](auto a, auto b) { return high_product(a, b); });
+using MulWide = decltype([]<typename T>(T a, T b) { return TwiceAsWide<T>{a} * b; });
+using MadLow = decltype([](auto a, auto b, auto c) { return Add{}(low_product(a, b), c); });
+using MadHigh = decltype([](auto a, auto b, auto c) { return Add{}(high_product(a, b), c); });
+using MadWide = decltype([]<typename T>(T a, T b, TwiceAsWide<T> c) {
+  return Add{}(static_cast<TwiceAsWide<T>>(MulWide{}(a, b)), c);
+});
 
-// What a division by zero gives is not specified; all ones is what GPUs give, as the rest too.
-struct Div {
-  template <typename T>
-  T operator()(T a, T b) const {
-    if (b == 0) {
-      return static_cast<T>(~T{0});
-    }
-    if constexpr (std::is_signed_v<T>) {
-      if (b == -1) {
-        return Sub{}(T{0}, a);
-      }
-    }
-    return static_cast<T>(a / b);
+// Divides, or gives all ones for a division by zero, which is not specified and what GPUs give; of
+// the remainder, too. The least number divided by -1 wraps around.
+using Div = decltype([]<typename T>(T a, T b) {
+  if (b == 0) {
+    return static_cast<T>(~T{0});
   }
-};
-struct Rem {
-  template <typename T>
-  T operator()(T a, T b) const {
-    if (b == 0) {
-      return static_cast<T>(~T{0});
-    }
-    if constexpr (std::is_signed_v<T>) {
-      if (b == -1) {
-        return 0;
-      }
-    }
-    return static_cast<T>(a % b);
+  return b == static_cast<T>(-1) && std::is_signed_v<T> ? Sub{}(T{0}, a) : static_cast<T>(a / b);
+});
+using Rem = decltype([]<typename T>(T a, T b) {
+  if (b == 0) {
+    return static_cast<T>(~T{0});
   }
-};
-struct Min {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return std::min(a, b);
-  }
-};
-struct Max {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return std::max(a, b);
-  }
-};
-struct Neg {
-  template <typename T>
-  T operator()(T a) const {
-    return Sub{}(T{0}, a);
-  }
-};
-struct Abs {
-  template <typename T>
-  T operator()(T a) const {
-    return a < 0 ? Sub{}(T{0}, a) : a;
-  }
-};
+  return b == static_cast<T>(-1) && std::is_signed_v<T> ? T{0} : static_cast<T>(a % b);
+});
+using Min = decltype([](auto a, auto b) { return std::min(a, b); });
+using Max = decltype([](auto a, auto b) { return std::max(a, b); });
+using Neg = decltype([]<typename T>(T a) { return Sub{}(T{0}, a); });
+using Abs = decltype([]<typename T>(T a) { return a < 0 ? Sub{}(T{0}, a) : a; });
+
+// Decodes one source or two.
 template <typename F>
-void decode_binary(Decoder& decoder) {
+void decode_alike(Decoder& decoder) {
+  constexpr bool kIsUnary = std::is_invocable_v<F, int>;
   const Type type = decoder.take_type();
-  add_alike(decoder, type, 2);
-  decoder.op().code =
-      pick_integer(decoder, type, []<typename T>() -> Code { return &run_binary<T, T, T, F>; });
-}
-
-template <typename F>
-void decode_unary(Decoder& decoder) {
-  const Type type = decoder.take_type();
-  add_alike(decoder, type, 1);
-  decoder.op().code =
-      pick_integer(decoder, type, []<typename T>() -> Code { return &run_unary<T, T, F>; });
+  add_alike(decoder, type, kIsUnary ? 1 : 2);
+  decoder.op().code = pick_integer(decoder, type, []<typename T>() -> Code {
+    if constexpr (kIsUnary) {
+      return &run_lane_wise<F, T, T>;
+    } else {
+      return &run_lane_wise<F, T, T, T>;
+    }
+  });
 }
 
 void decode_wide_result(Decoder& decoder, Type type, bool is_mad) {
@@ -185,11 +99,9 @@ void decode_wide_result(Decoder& decoder, Type type, bool is_mad) {
     if constexpr (sizeof(T) == 8) {
       decoder.fail("no type is twice as wide");
     } else {
-      using Wide = typename TwiceAsWide<T>::Is;
-      if (is_mad) {
-        return &run_ternary<Wide, T, T, Wide, MadWide>;
-      }
-      return &run_binary<Wide, T, T, MulWide>;
+      using Wide = TwiceAsWide<T>;
+      return is_mad ? &run_lane_wise<MadWide, Wide, T, T, Wide>
+                    : &run_lane_wise<MulWide, Wide, T, T>;
     }
   };
   decoder.op().code = pick_integer(decoder, type, pick);
@@ -213,7 +125,7 @@ void decode_mul(Decoder& decoder) {
   }
   add_alike(decoder, type, 2);
   decoder.op().code = pick_integer(decoder, type, [&]<typename T>() -> Code {
-    return part == "lo" ? &run_binary<T, T, T, MulLow> : &run_binary<T, T, T, MulHigh>;
+    return part == "lo" ? &run_lane_wise<MulLow, T, T, T> : &run_lane_wise<MulHigh, T, T, T>;
   });
 }
 
@@ -226,21 +138,14 @@ void decode_mad(Decoder& decoder) {
   }
   add_alike(decoder, type, 3);
   decoder.op().code = pick_integer(decoder, type, [&]<typename T>() -> Code {
-    return part == "lo" ? &run_ternary<T, T, T, T, MadLow> : &run_ternary<T, T, T, T, MadHigh>;
+    return part == "lo" ? &run_lane_wise<MadLow, T, T, T, T> : &run_lane_wise<MadHigh, T, T, T, T>;
   });
 }
 
 template <typename F>
 void decode_also_of_floats(Decoder& decoder) {
   if (!decode_packed_or_float(decoder)) {
-    decode_binary<F>(decoder);
-  }
-}
-
-template <typename F>
-void decode_unary_also_of_floats(Decoder& decoder) {
-  if (!decode_packed_or_float(decoder)) {
-    decode_unary<F>(decoder);
+    decode_alike<F>(decoder);
   }
 }
 
@@ -250,11 +155,11 @@ constexpr std::array kOperations = {
     Operation{"mul", &decode_mul},
     Operation{"mad", &decode_mad},
     Operation{"div", &decode_also_of_floats<Div>},
-    Operation{"rem", &decode_binary<Rem>},
+    Operation{"rem", &decode_alike<Rem>},
     Operation{"min", &decode_also_of_floats<Min>},
     Operation{"max", &decode_also_of_floats<Max>},
-    Operation{"neg", &decode_unary_also_of_floats<Neg>},
-    Operation{"abs", &decode_unary_also_of_floats<Abs>},
+    Operation{"neg", &decode_also_of_floats<Neg>},
+    Operation{"abs", &decode_also_of_floats<Abs>},
 };
 
 }  // namespace

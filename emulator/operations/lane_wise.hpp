@@ -1,49 +1,31 @@
-// Operations that compute each lane's result from the same lane's operands.
+// Instructions that treat each lane alike: a function of the sources' values.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "emulator/machine/warp.hpp"
 #include "emulator/program/decoder.hpp"
 
 namespace emu {
 
-// Slots are the destination, then the sources. A result is initialised where all its sources are.
-
-template <typename To, typename From, typename F>
-Outcome run_unary(Warp& warp, const Op& op, Lanes lanes) {
-  const auto a = warp.read<From>(op.slots[1]);
-  Vec<To> d;
-  for (int i = 0; i < kLanes; ++i) {
-    d.lanes[i] = F{}(a.lanes[i]);
-  }
-  warp.write(op.slots[0], d, lanes, warp.valid(op.slots[1]));
-  return Outcome::kDone;
-}
-
-template <typename To, typename A, typename B, typename F>
-Outcome run_binary(Warp& warp, const Op& op, Lanes lanes) {
-  const auto a = warp.read<A>(op.slots[1]);
-  const auto b = warp.read<B>(op.slots[2]);
-  Vec<To> d;
-  for (int i = 0; i < kLanes; ++i) {
-    d.lanes[i] = F{}(a.lanes[i], b.lanes[i]);
-  }
-  warp.write(op.slots[0], d, lanes, warp.valid(op.slots[1]) & warp.valid(op.slots[2]));
-  return Outcome::kDone;
-}
-
-template <typename To, typename A, typename B, typename C, typename F>
-Outcome run_ternary(Warp& warp, const Op& op, Lanes lanes) {
-  const auto a = warp.read<A>(op.slots[1]);
-  const auto b = warp.read<B>(op.slots[2]);
-  const auto c = warp.read<C>(op.slots[3]);
-  Vec<To> d;
-  for (int i = 0; i < kLanes; ++i) {
-    d.lanes[i] = F{}(a.lanes[i], b.lanes[i], c.lanes[i]);
-  }
-  warp.write(op.slots[0], d, lanes,
-             warp.valid(op.slots[1]) & warp.valid(op.slots[2]) & warp.valid(op.slots[3]));
+/// Slots are the destination, then the sources. A result is initialised where all its sources are.
+template <typename F, typename To, typename... From>
+Outcome run_lane_wise(Warp& warp, const Op& op, Lanes lanes) {
+  const auto compute = [](const Vec<From>&... sources) {
+    Vec<To> results;
+    for (int i = 0; i < kLanes; ++i) {
+      results.lanes[i] = static_cast<To>(F{}(sources.lanes[i]...));
+    }
+    return results;
+  };
+  const auto run = [&]<std::size_t... kSources>(std::index_sequence<kSources...>) {
+    warp.write(op.slots[0], compute(warp.read<From>(op.slots[kSources + 1])...), lanes,
+               (warp.valid(op.slots[kSources + 1]) & ...));
+  };
+  run(std::index_sequence_for<From...>{});
   return Outcome::kDone;
 }
 
@@ -71,13 +53,27 @@ Code pick_integer(Decoder& decoder, Type type, Pick&& pick) {
   }
 }
 
+/// The lesser and the greater of two floats: the one that is a number; -0 is less than 0.
+inline float lesser_number(float a, float b) {
+  if (std::isnan(a) || std::isnan(b)) {
+    return std::isnan(a) ? b : a;
+  }
+  return a < b || (a == b && std::signbit(a)) ? a : b;
+}
+inline float greater_number(float a, float b) {
+  if (std::isnan(a) || std::isnan(b)) {
+    return std::isnan(a) ? b : a;
+  }
+  return a > b || (a == b && !std::signbit(a)) ? a : b;
+}
+
 /// Destination and `sources` sources, all of the type.
 inline void add_alike(Decoder& decoder, Type type, std::size_t sources) {
-  decoder.expect_operands(sources + 1);
-  decoder.add(decoder.destination(0, bits_of(type)));
-  for (std::size_t i = 1; i <= sources; ++i) {
-    decoder.add(decoder.source(i, type));
-  }
+  decoder.add_operands(bits_of(type), std::vector(sources, type));
 }
+
+/// Decodes add, sub, mul, div, min, max, neg or abs if its type is a float or a pair of them; else
+/// does nothing and returns false.
+bool decode_packed_or_float(Decoder& decoder);
 
 }  // namespace emu

@@ -1,9 +1,9 @@
 // Matrix products of a warp, and the loads and stores of their fragments: mma.sync, ldmatrix,
 // stmatrix.
 #include <array>
+#include <bit>
 #include <cstring>
-
-#include <fmt/format.h>
+#include <span>
 
 #include "emulator/machine/block.hpp"
 #include "emulator/operations/accesses.hpp"
@@ -18,111 +18,80 @@ constexpr std::size_t kRows = 16;  // of m16n8
 constexpr std::size_t kColumns = 8;
 // Precision of Hopper, which takes all 16 products of a step together.
 constexpr Precision kPrecision{.sum_bits = 25, .result_bits = 23};
-constexpr std::size_t kDepth = 16;
 
 using Words = Vec<std::uint32_t>;
 
-// list: four registers of d, four of a, two of b, four of c.
-struct Fragments {
-  std::array<Words, 4> a;
-  std::array<Words, 2> b;
-  std::array<Words, 4> c;
-};
+// Reads registers of A (four) or B (two), whose words have elements of `Bits` side by side along K,
+// into lines of 32 bytes: rows of A, or columns of B.
+template <typename Bits, std::size_t kLines, typename Decode>
+auto read_lines(const Warp& warp, std::span<const Slot> registers, Decode&& decode) {
+  constexpr std::size_t kPerWord = 4 / sizeof(Bits);
+  std::array<std::array<decltype(decode(Bits{})), 8 * kPerWord>, kLines> lines;
+  for (std::size_t i = 0; i < registers.size(); ++i) {
+    const auto words = warp.read<std::uint32_t>(registers[i]);
+    const std::size_t line = kLines == kRows ? i % 2 * 8 : 0;
+    const std::size_t half = kLines == kRows ? i / 2 : i;
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      for (std::size_t part = 0; part < kPerWord; ++part) {
+        lines.at(line + lane / 4).at((half * 4 + lane % 4) * kPerWord + part) =
+            decode(static_cast<Bits>(words.lanes[lane] >> (8 * sizeof(Bits) * part)));
+      }
+    }
+  }
+  return lines;
+}
 
-Fragments read_fragments(Warp& warp, const Op& op, Lanes lanes) {
+// Writes D: sum(row of A, column of B, element of C) for each element. list: four registers of D,
+// four of A, two of B, four of C.
+template <typename Bits, typename DecodeA, typename DecodeB, typename Sum>
+Outcome multiply(Warp& warp, const Op& op, Lanes lanes, DecodeA&& decode_a, DecodeB&& decode_b,
+                 Sum&& sum) {
   warp.require_whole(op, lanes);
   for (std::size_t i = 4; i < op.list.size(); ++i) {
     warp.require_valid(op.list[i], op, lanes, i < 8 ? "A" : i < 10 ? "B" : "C");
   }
-  Fragments fragments;
-  for (std::size_t i = 0; i < 4; ++i) {
-    fragments.a.at(i) = warp.read<std::uint32_t>(op.list[4 + i]);
-    fragments.c.at(i) = warp.read<std::uint32_t>(op.list[10 + i]);
-  }
-  for (std::size_t i = 0; i < 2; ++i) {
-    fragments.b.at(i) = warp.read<std::uint32_t>(op.list[8 + i]);
-  }
-  return fragments;
-}
-
-// Calls use(row, column, register, lane) for each element of C and D.
-template <typename Use>
-void for_each_result(Use&& use) {
-  for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    for (std::size_t i = 0; i < 4; ++i) {
-      use(lane / 4 + i / 2 * 8, lane % 4 * 2 + i % 2, i, lane);
+  const std::span<const Slot> list = op.list;
+  const auto a = read_lines<Bits, kRows>(warp, list.subspan(4, 4), decode_a);
+  const auto b = read_lines<Bits, kColumns>(warp, list.subspan(8, 2), decode_b);
+  std::array<Words, 4> d;
+  for (std::size_t i = 0; i < d.size(); ++i) {
+    const auto c = warp.read<std::uint32_t>(list[10 + i]);
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      d.at(i).lanes[lane] =
+          sum(a.at(lane / 4 + i / 2 * 8), b.at(lane % 4 * 2 + i % 2), c.lanes[lane]);
     }
   }
+  for (std::size_t i = 0; i < d.size(); ++i) {
+    warp.write(list[i], d.at(i), lanes, kAllLanes);
+  }
+  return Outcome::kDone;
 }
 
 template <Parts (*kParts)(std::uint16_t)>
 Outcome run_float_product(Warp& warp, const Op& op, Lanes lanes) {
-  const Fragments fragments = read_fragments(warp, op, lanes);
-  std::array<std::array<Parts, kDepth>, kRows> a;
-  std::array<std::array<Parts, kDepth>, kColumns> b;
-  for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    for (std::size_t half = 0; half < 2; ++half) {
-      const auto part = [&](const Words& words) {
-        return kParts(static_cast<std::uint16_t>(words.lanes[lane] >> (16 * half)));
-      };
-      const std::size_t k = lane % 4 * 2 + half;
-      for (std::size_t i = 0; i < 4; ++i) {
-        a.at(lane / 4 + i % 2 * 8).at(k + i / 2 * 8) = part(fragments.a.at(i));
-      }
-      for (std::size_t i = 0; i < 2; ++i) {
-        b.at(lane / 4).at(k + i * 8) = part(fragments.b.at(i));
-      }
-    }
-  }
-  std::array<Vec<float>, 4> d;
-  for_each_result([&](std::size_t row, std::size_t column, std::size_t i, std::size_t lane) {
-    const auto c = std::bit_cast<float>(fragments.c.at(i).lanes[lane]);
-    d.at(i).lanes[lane] = fused_sum(a.at(row), b.at(column), c, kPrecision);
-  });
-  for (std::size_t i = 0; i < 4; ++i) {
-    warp.write(op.list[i], d.at(i), lanes, kAllLanes);
-  }
-  return Outcome::kDone;
+  return multiply<std::uint16_t>(warp, op, lanes, kParts, kParts,
+                                 [](const auto& row, const auto& column, std::uint32_t c) {
+                                   return std::bit_cast<std::uint32_t>(
+                                       fused_sum(row, column, std::bit_cast<float>(c), kPrecision));
+                                 });
 }
 
 // m16n8k32 of bytes: four to a word. Sums wrap around.
 template <typename A, typename B>
 Outcome run_byte_product(Warp& warp, const Op& op, Lanes lanes) {
-  const Fragments fragments = read_fragments(warp, op, lanes);
-  std::array<std::array<std::int32_t, 32>, kRows> a;
-  std::array<std::array<std::int32_t, 32>, kColumns> b;
-  for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    for (std::size_t byte = 0; byte < 4; ++byte) {
-      const std::size_t k = lane % 4 * 4 + byte;
-      for (std::size_t i = 0; i < 4; ++i) {
-        a.at(lane / 4 + i % 2 * 8).at(k + i / 2 * 16) =
-            static_cast<A>(fragments.a.at(i).lanes[lane] >> (8 * byte));
-      }
-      for (std::size_t i = 0; i < 2; ++i) {
-        b.at(lane / 4).at(k + i * 16) = static_cast<B>(fragments.b.at(i).lanes[lane] >> (8 * byte));
-      }
+  const auto sum = [](const auto& row, const auto& column, std::uint32_t c) {
+    for (std::size_t k = 0; k < row.size(); ++k) {
+      c += static_cast<std::uint32_t>(row.at(k) * column.at(k));
     }
-  }
-  std::array<Words, 4> d;
-  for_each_result([&](std::size_t row, std::size_t column, std::size_t i, std::size_t lane) {
-    std::uint32_t sum = fragments.c.at(i).lanes[lane];
-    for (std::size_t k = 0; k < 32; ++k) {
-      sum += static_cast<std::uint32_t>(a.at(row).at(k) * b.at(column).at(k));
-    }
-    d.at(i).lanes[lane] = sum;
-  });
-  for (std::size_t i = 0; i < 4; ++i) {
-    warp.write(op.list[i], d.at(i), lanes, kAllLanes);
-  }
-  return Outcome::kDone;
+    return c;
+  };
+  return multiply<std::uint8_t>(
+      warp, op, lanes, [](std::uint8_t bits) { return int{static_cast<A>(bits)}; },
+      [](std::uint8_t bits) { return int{static_cast<B>(bits)}; }, sum);
 }
 
 void add_vector(Decoder& decoder, std::size_t index, std::size_t count, Type type, bool is_result) {
-  const syntax::Operand& operand = decoder.operand(index);
-  if (operand.kind != syntax::OperandKind::kVector || operand.parts.size() != count) {
-    decoder.fail(fmt::format("operand {} must have {} registers", index + 1, count));
-  }
-  for (const syntax::Operand& part : operand.parts) {
+  for (const syntax::Operand& part : decoder.parts(index, count)) {
     decoder.op().list.push_back(is_result ? decoder.destination(part, bits_of(type))
                                           : decoder.source(part, type));
   }
@@ -262,37 +231,29 @@ Outcome run_stmatrix(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-void decode_matrices(Decoder& decoder, bool is_load) {
+template <bool kIsLoad>
+void decode_matrices(Decoder& decoder) {
   decoder.require("sync");
   decoder.require("aligned");
   decoder.require("m8n8");
   decoder.require("b16");
-  if (!decoder.take("shared::cta")) {
-    decoder.require("shared");
-  }
+  require_shared(decoder);
   Op& op = decoder.op();
   const std::string_view count = decoder.take_one_of({"x1", "x2", "x4"});
   MatrixMove move;
   move.count = static_cast<std::uint8_t>(count[1] - '0');
   move.is_transposed = decoder.take("trans");
   decoder.expect_operands(2);
-  move.address = decoder.add_address(is_load ? 1 : 0);
-  add_vector(decoder, is_load ? 0 : 1, move.count, Type::kB32, is_load);
+  move.address = decoder.add_address(kIsLoad ? 1 : 0);
+  add_vector(decoder, kIsLoad ? 0 : 1, move.count, Type::kB32, kIsLoad);
   op.details.set(move);
-  op.code = is_load ? &run_ldmatrix : &run_stmatrix;
-}
-
-void decode_ldmatrix(Decoder& decoder) {
-  decode_matrices(decoder, true);
-}
-void decode_stmatrix(Decoder& decoder) {
-  decode_matrices(decoder, false);
+  op.code = kIsLoad ? &run_ldmatrix : &run_stmatrix;
 }
 
 constexpr std::array kOperations = {
     Operation{"mma", &decode_mma},
-    Operation{"ldmatrix", &decode_ldmatrix},
-    Operation{"stmatrix", &decode_stmatrix},
+    Operation{"ldmatrix", &decode_matrices<true>},
+    Operation{"stmatrix", &decode_matrices<false>},
 };
 
 }  // namespace

@@ -55,11 +55,11 @@ Outcome run_init(Warp& warp, const Op& op, Lanes lanes) {
     const auto [entry, is_new] = warp.block().mbarriers.try_emplace(offset_of(address), expected);
     if (!is_new) {
       warp.stop(FindingKind::kBarrierMisuse, op, lane_bit(lane),
-                fmt::format("there is an mbarrier at {:#x} already", address));
+                fmt::format("the mbarrier at {:#x} is initialised twice", address));
     }
-    if (warp.races() != nullptr) {
-      warp.races()->init(warp.actor(), operation_of(warp, op), entry->second.meeting);
-    }
+    races::MbarrierMeeting& meeting = entry->second.meeting;
+    warp.tell_races(
+        [&](auto& races, auto actor) { races.init(actor, operation_of(warp, op), meeting); });
     std::ranges::fill_n(memory.bytes, kMbarrierBytes, std::byte{0xCB});
     std::ranges::fill_n(memory.written, kMbarrierBytes, kMbarrierMark);
   });
@@ -109,8 +109,8 @@ Outcome run_arrive(Warp& warp, const Op& op, Lanes lanes) {
     Mbarrier& mbarrier = mbarrier_of(warp, op, arrival.mbarrier, lane);
     states.lanes[lane] = mbarrier.phase();
     if (op.slots[3] != kNoSlot) {
-      require_allowed(warp, op, lane_bit(lane),
-                      mbarrier.expect_bytes(warp.read_lane<std::uint32_t>(op.slots[3], lane)));
+      warp.require(mbarrier.expect_bytes(warp.read_lane<std::uint32_t>(op.slots[3], lane)),
+                   FindingKind::kBarrierMisuse, op, lane_bit(lane));
     }
     if (arrival.arrives) {
       if (!arrival.is_relaxed) {
@@ -132,7 +132,7 @@ Outcome run_arrive(Warp& warp, const Op& op, Lanes lanes) {
       }
       const std::uint32_t count =
           op.slots[2] == kNoSlot ? 1 : warp.read_lane<std::uint32_t>(op.slots[2], lane);
-      require_allowed(warp, op, lane_bit(lane), mbarrier.arrive(count));
+      warp.require(mbarrier.arrive(count), FindingKind::kBarrierMisuse, op, lane_bit(lane));
     }
   });
   if (op.slots[0] != kNoSlot) {
@@ -147,8 +147,8 @@ Outcome run_complete(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_valid(op.slots[1], op, lanes, "the bytes");
   for_each_lane(lanes, [&](int lane) {
     Mbarrier& mbarrier = mbarrier_of(warp, op, op.get<MbarrierOperand>(), lane);
-    require_allowed(warp, op, lane_bit(lane),
-                    mbarrier.complete_bytes(warp.read_lane<std::uint32_t>(op.slots[1], lane)));
+    warp.require(mbarrier.complete_bytes(warp.read_lane<std::uint32_t>(op.slots[1], lane)),
+                 FindingKind::kBarrierMisuse, op, lane_bit(lane));
   });
   return Outcome::kDone;
 }
@@ -205,14 +205,6 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-MemorySpace take_space(Decoder& decoder) {
-  if (decoder.take("shared::cluster")) {
-    return MemorySpace::kClusterShared;
-  }
-  return decoder.take("shared") || decoder.take("shared::cta") ? MemorySpace::kShared
-                                                               : MemorySpace::kGeneric;
-}
-
 // Memory order and its scope, which races alone depend on. True: relaxed.
 bool take_order(Decoder& decoder, std::string_view order) {
   decoder.take(order);
@@ -227,7 +219,7 @@ void decode_arrival(Decoder& decoder, bool arrives) {
   MbarrierArrival arrival{.arrives = arrives};
   const bool expects = !arrives || decoder.take("expect_tx");
   arrival.is_relaxed = take_order(decoder, "release");
-  arrival.mbarrier.space = take_space(decoder);
+  arrival.mbarrier.space = take_shared_space(decoder);
   std::size_t next = 0;
   if (arrives) {
     // A barrier of another block gives no state.
@@ -257,7 +249,7 @@ void decode_wait(Decoder& decoder, bool waits) {
   MbarrierWait wait{.waits = waits};
   wait.has_parity = decoder.take("parity");
   wait.is_relaxed = take_order(decoder, "acquire");
-  wait.mbarrier.space = take_space(decoder);
+  wait.mbarrier.space = take_shared_space(decoder);
   decoder.expect_operands(3, waits ? 4 : 3);  // the fourth hints how long to wait
   decoder.add(decoder.destination(0, 1));
   wait.mbarrier.address = decoder.add_address(1);
@@ -276,13 +268,13 @@ void decode_mbarrier(Decoder& decoder) {
     decode_wait(decoder, what == "try_wait");
   } else if (what == "complete_tx") {
     take_order(decoder, "release");
-    const MemorySpace space = take_space(decoder);
+    const MemorySpace space = take_shared_space(decoder);
     decoder.expect_operands(2);
     op.details.set(MbarrierOperand{.address = decoder.add_address(0), .space = space});
     decoder.add(decoder.source(1, Type::kU32));
     op.code = &run_complete;
   } else {
-    const MemorySpace space = take_space(decoder);
+    const MemorySpace space = take_shared_space(decoder);
     op.details.set(MbarrierOperand{.address = decoder.add_address(0), .space = space});
     if (what == "init") {
       decoder.expect_operands(2);
@@ -311,7 +303,7 @@ Mbarrier& mbarrier_at(Warp& warp, const Op& op, int lane, MemorySpace space,
   if (!std::all_of(memory.written, memory.written + kMbarrierBytes,
                    [](std::uint8_t is) { return is == kMbarrierMark; })) {
     warp.stop(FindingKind::kBarrierMisuse, op, lane_bit(lane),
-              fmt::format("the mbarrier at {:#x} has been written over", address));
+              fmt::format("the mbarrier at {:#x} was overwritten", address));
   }
   return entry->second;
 }
@@ -328,12 +320,6 @@ void require_initialized(Warp& warp, const Op& op, Lanes lanes, const Mbarrier& 
                   "proxy: fence.mbarrier_init or fence.proxy.async, and a barrier, do it"
                 : "no synchronisation orders the mbarrier's initialisation before this",
             earlier_access(warp.races()->run(), mbarrier.meeting.init));
-}
-
-void require_allowed(const Warp& warp, const Op& op, Lanes lanes, const Support& support) {
-  if (!support) {
-    warp.stop(FindingKind::kBarrierMisuse, op, lanes, support.reason);
-  }
 }
 
 std::span<const Operation> mbarrier_operations() {

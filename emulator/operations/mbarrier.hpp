@@ -13,12 +13,9 @@ namespace emu {
 /// Ends the run with a finding where there is none, or something has been written over it.
 Mbarrier& mbarrier_at(Warp& warp, const Op& op, int lane, MemorySpace space, std::uint64_t address);
 
-/// Ends the run with a finding if nothing says that the mbarrier's beginning is before what the
-/// warp does with it, or starts in the asynchronous proxy.
+/// Ends the run with a finding if no synchronisation orders the mbarrier's initialisation before
+/// what the warp does with it, or starts in the asynchronous proxy.
 void require_initialized(Warp& warp, const Op& op, Lanes lanes, const Mbarrier& mbarrier,
                          bool is_async);
-
-/// Ends the run with a finding if the mbarrier does not allow the operation.
-void require_allowed(const Warp& warp, const Op& op, Lanes lanes, const Support& support);
 
 }  // namespace emu

@@ -20,23 +20,10 @@
 namespace emu {
 namespace {
 
-constexpr std::string_view name_of_space(MemorySpace space) {
-  switch (space) {
-    case MemorySpace::kGlobal:
-      return "global memory";
-    case MemorySpace::kShared:
-      return "the block's shared memory";
-    case MemorySpace::kClusterShared:
-      return "the cluster's shared memory";
-    case MemorySpace::kLocal:
-      return "local memory";
-    case MemorySpace::kParameter:
-      return "the parameters";
-    case MemorySpace::kGeneric:
-      return "memory";
-  }
-  return "";
-}
+// Names of spaces, as MemorySpace lists them.
+constexpr std::array<std::string_view, 6> kSpaceNames = {
+    "memory",       "global memory", "the block's shared memory", "the cluster's shared memory",
+    "local memory", "the parameters"};
 
 // The space of a generic address, which loses its window.
 MemorySpace space_of(std::uint64_t& address) {
@@ -52,10 +39,10 @@ MemorySpace space_of(std::uint64_t& address) {
 
 [[noreturn]] void stop_outside(const Warp& warp, const Op& op, int lane, MemorySpace space,
                                std::uint64_t address, std::size_t bytes) {
-  warp.stop(
-      FindingKind::kOutOfBounds, op, lane_bit(lane),
-      fmt::format("{} bytes at {:#x} are outside of {}", bytes, address, name_of_space(space)),
-      std::nullopt, space == MemorySpace::kGlobal ? address : 0);
+  warp.stop(FindingKind::kOutOfBounds, op, lane_bit(lane),
+            fmt::format("{} bytes at {:#x} are outside of {}", bytes, address,
+                        kSpaceNames.at(static_cast<std::size_t>(space))),
+            std::nullopt, space == MemorySpace::kGlobal ? address : 0);
 }
 
 }  // namespace
@@ -127,11 +114,24 @@ Memory resolve_unaligned(Warp& warp, const Op& op, int lane, MemorySpace space,
   }
 }
 
+MemorySpace take_shared_space(Decoder& decoder) {
+  return decoder.take("shared::cluster")                         ? MemorySpace::kClusterShared
+         : decoder.take("shared") || decoder.take("shared::cta") ? MemorySpace::kShared
+                                                                 : MemorySpace::kGeneric;
+}
+
+void require_shared(Decoder& decoder) {
+  if (!decoder.take("shared::cta")) {
+    decoder.require("shared");
+  }
+}
+
 void check_stored(const Warp& warp, const Op& op, Lanes lanes, std::uint64_t address) {
   if (warp.grid().checks_stored_values) {
-    warp.stop(FindingKind::kUninitialized, op, lanes,
-              fmt::format("what it stores to global memory at {:#x} was never written", address),
-              std::nullopt, address);
+    warp.stop(
+        FindingKind::kUninitialized, op, lanes,
+        fmt::format("it stores a value that was never written to global memory at {:#x}", address),
+        std::nullopt, address);
   }
 }
 
@@ -176,7 +176,7 @@ std::uint64_t element_at(const std::byte* from, std::size_t bytes) {
 
 template <bool kIsReadOnly>
 Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
-  const LoadOrStore& access = op.get<LoadOrStore>();
+  const LoadOrStore access = op.get<LoadOrStore>();  // a copy, which no store to memory may change
   warp.require_valid(access.address.slot, op, lanes, "the address");
   const std::size_t element = access.element_bytes();
   const std::size_t bytes = access.bytes();
@@ -209,8 +209,8 @@ Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-// Lanes that write the same bytes at once must write the same: one of them wins, and which is not
-// said.
+// Lanes that write the same bytes at once must write the same values: which of them stays is not
+// specified.
 void check_values(Warp& warp, const Op& op, Lanes lanes,
                   const std::array<Vec<std::uint64_t>, 8>& values) {
   const LoadOrStore& access = op.get<LoadOrStore>();
@@ -231,7 +231,7 @@ void check_values(Warp& warp, const Op& op, Lanes lanes,
 }
 
 Outcome run_store(Warp& warp, const Op& op, Lanes lanes) {
-  const LoadOrStore& access = op.get<LoadOrStore>();
+  const LoadOrStore access = op.get<LoadOrStore>();
   warp.require_valid(access.address.slot, op, lanes, "the address");
   const std::size_t element = access.element_bytes();
   const std::size_t bytes = access.bytes();
@@ -269,47 +269,27 @@ Outcome run_store(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-MemorySpace take_space(Decoder& decoder) {
-  if (decoder.take("global")) {
-    return MemorySpace::kGlobal;
-  }
-  if (decoder.take("shared") || decoder.take("shared::cta")) {
-    return MemorySpace::kShared;
-  }
-  if (decoder.take("shared::cluster")) {
-    return MemorySpace::kClusterShared;
-  }
-  if (decoder.take("local")) {
-    return MemorySpace::kLocal;
-  }
-  if (decoder.take("param")) {
-    return MemorySpace::kParameter;
-  }
-  return MemorySpace::kGeneric;
-}
-
-// What caches are to keep, which changes nothing here. Whether it says so with an operand.
+// Takes hints of what caches are to keep, which change nothing here. True: one has an operand.
 bool take_cache_hints(Decoder& decoder) {
-  for (const std::string_view level : {"L1", "L2"}) {
-    for (const std::string_view priority :
-         {"evict_normal", "evict_unchanged", "evict_first", "evict_last", "no_allocate"}) {
-      if (decoder.take(fmt::format("{}::{}", level, priority))) {
-        break;
-      }
-    }
-  }
-  for (const std::string_view size : {"64B", "128B", "256B"}) {
-    if (decoder.take(fmt::format("L2::{}", size))) {
-      break;
-    }
-  }
+  decoder.take_any_of({"L1::evict_normal", "L1::evict_unchanged", "L1::evict_first",
+                       "L1::evict_last", "L1::no_allocate"});
+  decoder.take_any_of({"L2::evict_normal", "L2::evict_unchanged", "L2::evict_first",
+                       "L2::evict_last", "L2::no_allocate"});
+  decoder.take_any_of({"L2::64B", "L2::128B", "L2::256B"});
   return decoder.take("L2::cache_hint");
 }
 
-void decode_access(Decoder& decoder, bool is_load) {
+template <bool kIsLoad>
+void decode_access(Decoder& decoder) {
   Op& op = decoder.op();
-  LoadOrStore access{.space = take_space(decoder)};
-  const bool is_read_only = is_load && decoder.take("nc");
+  LoadOrStore access{.space = take_shared_space(decoder)};
+  if (access.space == MemorySpace::kGeneric) {
+    access.space = decoder.take("global")  ? MemorySpace::kGlobal
+                   : decoder.take("local") ? MemorySpace::kLocal
+                   : decoder.take("param") ? MemorySpace::kParameter
+                                           : MemorySpace::kGeneric;
+  }
+  const bool is_read_only = kIsLoad && decoder.take("nc");
   if (is_read_only && access.space != MemorySpace::kGlobal) {
     decoder.fail("only global memory is read with .nc");
   }
@@ -319,32 +299,24 @@ void decode_access(Decoder& decoder, bool is_load) {
   const Type type = decoder.take_type();
   decoder.expect_operands(has_policy ? 3 : 2);
   if (has_policy) {
-    static_cast<void>(decoder.source(2, Type::kB64));  // what it says is a hint
+    static_cast<void>(decoder.source(2, Type::kB64));  // a hint, too
   }
   if (access.count * bits_of(type) > 256) {
-    decoder.fail("more than 32 bytes");
+    decoder.fail("unsupported access to more than 32 bytes");
   }
-  const syntax::Operand& value = decoder.operand(is_load ? 0 : 1);
-  access.address = decoder.add_address(is_load ? 1 : 0);
-  const std::vector<syntax::Operand> single(1, value);
-  const auto& elements = value.kind == syntax::OperandKind::kVector ? value.parts : single;
-  if (elements.size() != access.count) {
-    decoder.fail(fmt::format("{} elements", elements.size()));
-  }
+  access.address = decoder.add_address(kIsLoad ? 1 : 0);
+  const std::span<const syntax::Operand> elements = decoder.parts(kIsLoad ? 0 : 1, access.count);
   const int bits = bits_of(type);
   int register_bits = std::max(bits, 16);
   for (const syntax::Operand& element : elements) {
     register_bits = std::max(register_bits, decoder.register_bits(element, type));
   }
-  const Type register_type = register_bits == bits ? type
-                             : register_bits == 16 ? Type::kB16
-                             : register_bits == 32 ? Type::kB32
-                                                   : Type::kB64;
+  const Type register_type = register_bits == bits ? type : untyped(register_bits);
   for (const syntax::Operand& element : elements) {
-    if (is_load && element.kind == syntax::OperandKind::kSink) {
+    if (kIsLoad && element.kind == syntax::OperandKind::kSink) {
       op.list.push_back(kNoSlot);
     } else {
-      op.list.push_back(is_load ? decoder.destination(element, register_bits)
+      op.list.push_back(kIsLoad ? decoder.destination(element, register_bits)
                                 : decoder.source(element, register_type));
     }
   }
@@ -352,14 +324,7 @@ void decode_access(Decoder& decoder, bool is_load) {
   access.register_bits = static_cast<std::uint8_t>(register_bits);
   access.extends_sign = is_signed(type);
   op.details.set(access);
-  op.code = !is_load ? &run_store : is_read_only ? &run_load<true> : &run_load<false>;
-}
-
-void decode_ld(Decoder& decoder) {
-  decode_access(decoder, true);
-}
-void decode_st(Decoder& decoder) {
-  decode_access(decoder, false);
+  op.code = !kIsLoad ? &run_store : is_read_only ? &run_load<true> : &run_load<false>;
 }
 
 Outcome run_nothing(Warp& /*warp*/, const Op& /*op*/, Lanes /*lanes*/) {
@@ -368,13 +333,11 @@ Outcome run_nothing(Warp& /*warp*/, const Op& /*op*/, Lanes /*lanes*/) {
 
 // A hint: the address may be anything.
 void decode_prefetch(Decoder& decoder) {
-  if (decoder.take("tensormap")) {
-    decoder.expect_operands(1);
-  } else {
+  if (!decoder.take("tensormap")) {
     decoder.require("global");
     decoder.take_one_of({"L1", "L2"});
-    decoder.expect_operands(1);
   }
+  decoder.expect_operands(1);
   decoder.op().code = &run_nothing;
 }
 
@@ -402,8 +365,8 @@ std::uint32_t rows_of_banks(std::span<const std::uint64_t> addresses, std::size_
 }
 
 constexpr std::array kOperations = {
-    Operation{"ld", &decode_ld},
-    Operation{"st", &decode_st},
+    Operation{"ld", &decode_access<true>},
+    Operation{"st", &decode_access<false>},
     Operation{"prefetch", &decode_prefetch},
 };
 

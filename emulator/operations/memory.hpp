@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "emulator/machine/warp.hpp"
+#include "emulator/program/decoder.hpp"
 
 namespace emu {
 
@@ -47,6 +48,11 @@ Memory resolve(Warp& warp, const Op& op, int lane, MemorySpace space, std::uint6
 /// Resolves bytes that may begin anywhere.
 Memory resolve_unaligned(Warp& warp, const Op& op, int lane, MemorySpace space,
                          std::uint64_t address, std::size_t bytes);
+
+/// Takes .shared, .shared::cta or .shared::cluster; generic: none of them is there.
+MemorySpace take_shared_space(Decoder& decoder);
+/// Takes .shared or .shared::cta; fails if neither is there.
+void require_shared(Decoder& decoder);
 
 /// Ends the run with a finding, where that is looked for: what lanes store to this address in
 /// global memory was never written.

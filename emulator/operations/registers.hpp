@@ -30,11 +30,12 @@ Vec<T> narrowed(const Vec<std::uint64_t>& values) {
 }
 
 /// Reads a value that must be the same in all lanes; else it is a finding of that kind.
-inline std::uint32_t uniform_value(Warp& warp, const Op& op, Slot slot, Lanes lanes,
-                                   FindingKind kind, std::string_view what) {
+template <typename T = std::uint32_t>
+T uniform_value(Warp& warp, const Op& op, Slot slot, Lanes lanes, FindingKind kind,
+                std::string_view what) {
   warp.require_valid(slot, op, lanes, what);
-  const auto values = warp.read<std::uint32_t>(slot);
-  const std::uint32_t value = values.lanes[std::countr_zero(lanes)];
+  const auto values = warp.read<T>(slot);
+  const T value = values.lanes[std::countr_zero(lanes)];
   for_each_lane(lanes, [&](int lane) {
     if (values.lanes[lane] != value) {
       warp.stop(kind, op, lanes, fmt::format("lanes give different values of {}", what));

@@ -3,24 +3,17 @@
 
 #include "emulator/machine/cluster.hpp"
 #include "emulator/operations/operations.hpp"
-#include "emulator/operations/tensor_allocation.hpp"
-#include "emulator/operations/tensor_cores.hpp"
-#include "emulator/operations/tensor_moves.hpp"
 
 namespace emu {
 namespace {
 
 Outcome run_fence_before(Warp& warp, const Op& /*op*/, Lanes /*lanes*/) {
-  if (warp.races() != nullptr) {
-    warp.races()->tensor_fence_before(warp.actor());
-  }
+  warp.tell_races([&](auto& races, auto actor) { races.tensor_fence_before(actor); });
   return Outcome::kDone;
 }
 
 Outcome run_fence_after(Warp& warp, const Op& /*op*/, Lanes /*lanes*/) {
-  if (warp.races() != nullptr) {
-    warp.races()->tensor_fence_after(warp.actor());
-  }
+  warp.tell_races([&](auto& races, auto actor) { races.tensor_fence_after(actor); });
   return Outcome::kDone;
 }
 

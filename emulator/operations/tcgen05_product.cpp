@@ -105,17 +105,16 @@ Support check_scales(const UmmaProduct& product, const UmmaInstruction& instruct
   const OutputPart part = output_parts(product, instruction).front();
   if (part.columns != instruction.columns && part.columns % kPartitionLanes != 0) {
     return {
-        fmt::format("N is {}, and where scales of columns lie in halves of the lanes is known "
-                    "for multiples of 64 alone",
+        fmt::format("N is {}, and scales of columns that lie in halves of the lanes are "
+                    "supported for multiples of 64 alone",
                     instruction.columns)};
   }
-  if (Support support = check_place("A's scales", scale_place(product.scale_a),
-                                    scales_of_a(product, instruction).columns(), false);
-      !support) {
-    return support;
-  }
-  return check_place("B's scales", scale_place(product.scale_b),
-                     scales_of_b(product, instruction, part).columns(), false);
+  return check_place("A's scales", scale_place(product.scale_a),
+                     scales_of_a(product, instruction).columns(), false)
+      .and_then([&] {
+        return check_place("B's scales", scale_place(product.scale_b),
+                           scales_of_b(product, instruction, part).columns(), false);
+      });
 }
 
 // Says whose descriptor it is.
@@ -274,39 +273,30 @@ Support check_a(const UmmaProduct& product, const UmmaInstruction& instruction,
                  check_umma_matrix(product.a, instruction.shape_of_a(product.form)));
   }
   const auto a = static_cast<std::uint32_t>(product.a);
-  if (Support support = check_place("A", a, kColumnsOfA, part.is_spread); !support) {
-    return support;
-  }
-  if (tensor_lane(a) != tensor_lane(product.d)) {
-    return {
-        fmt::format("A's first lane is {}, and D's is {}", tensor_lane(a), tensor_lane(product.d))};
-  }
-  return {};
+  return check_place("A", a, kColumnsOfA, part.is_spread).and_then([&]() -> Support {
+    if (tensor_lane(a) != tensor_lane(product.d)) {
+      return {fmt::format("A's first lane is {}, and D's is {}", tensor_lane(a),
+                          tensor_lane(product.d))};
+    }
+    return {};
+  });
 }
 
 }  // namespace
 
 Support check_product(const UmmaProduct& product) {
   const UmmaForm& form = product.form;
-  if (Support support = named("the instruction descriptor", product.instruction,
-                              check_instruction(form, product.instruction));
-      !support) {
-    return support;
-  }
   const UmmaInstruction instruction = UmmaInstruction::from_bits(form, product.instruction);
   const OutputPart part = output_parts(product, instruction).front();
-  if (Support support = check_place("D", product.d, part.columns, part.is_spread); !support) {
-    return support;
-  }
-  if (Support support = check_a(product, instruction, part); !support) {
-    return support;
-  }
-  if (Support support = named("B's descriptor", product.b,
-                              check_umma_matrix(product.b, instruction.shape_of_b(form)));
-      !support) {
-    return support;
-  }
-  return form.has_scales() ? check_scales(product, instruction) : Support{};
+  return named("the instruction descriptor", product.instruction,
+               check_instruction(form, product.instruction))
+      .and_then([&] { return check_place("D", product.d, part.columns, part.is_spread); })
+      .and_then([&] { return check_a(product, instruction, part); })
+      .and_then([&] {
+        return named("B's descriptor", product.b,
+                     check_umma_matrix(product.b, instruction.shape_of_b(form)));
+      })
+      .and_then([&] { return form.has_scales() ? check_scales(product, instruction) : Support{}; });
 }
 
 UmmaAccesses accesses_of(const UmmaProduct& product) {
@@ -346,13 +336,11 @@ Support multiply(const UmmaProduct& product, std::span<const UmmaMemory> memory)
     Lines a = lines_of_a(product, instruction, of_block, part);
     Lines b = lines_from(all_of_b, part.first_column, part.columns);
     if (product.form.has_scales()) {
-      if (Support support = read_scales(a.scales, of_block, scales_of_a(product, instruction), "A");
-          !support) {
-        return support;
-      }
-      if (Support support =
-              read_scales(b.scales, of_block, scales_of_b(product, instruction, part), "B");
-          !support) {
+      Support support =
+          read_scales(a.scales, of_block, scales_of_a(product, instruction), "A").and_then([&] {
+            return read_scales(b.scales, of_block, scales_of_b(product, instruction, part), "B");
+          });
+      if (!support) {
         return support;
       }
     }

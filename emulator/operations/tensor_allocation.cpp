@@ -1,6 +1,4 @@
 // Allocation of tensor memory: tcgen05.alloc, dealloc, relinquish_alloc_permit (PTX ISA 9.7.16.7).
-#include "emulator/operations/tensor_allocation.hpp"
-
 #include <array>
 #include <bit>
 #include <cstring>
@@ -10,6 +8,7 @@
 #include "emulator/machine/cluster.hpp"
 #include "emulator/operations/accesses.hpp"
 #include "emulator/operations/memory.hpp"
+#include "emulator/operations/operations.hpp"
 #include "emulator/operations/registers.hpp"
 #include "emulator/operations/tensor_accesses.hpp"
 
@@ -100,7 +99,7 @@ Outcome run_alloc(Warp& warp, const Op& op, Lanes lanes) {
     warp.require_valid(op.slots[0], op, lanes, "the address");
     if (own_memory.relinquished_by != nullptr) {
       warp.stop(FindingKind::kIllegalOperand, op, lanes,
-                fmt::format("the block has given up to allocate: {}, line {}",
+                fmt::format("the block has relinquished its right to allocate: {}, line {}",
                             own_memory.relinquished_by->instruction->opcode,
                             own_memory.relinquished_by->instruction->line));
     }
@@ -122,7 +121,8 @@ Outcome run_alloc(Warp& warp, const Op& op, Lanes lanes) {
   const int lane = std::countr_zero(lanes);
   const Memory memory = resolve(warp, op, lane, space, address_of(warp, operand, lane), 4);
   if (memory.block != &warp.block()) {
-    warp.stop(FindingKind::kOutOfBounds, op, lanes, "the address is not of the block's own memory");
+    warp.stop(FindingKind::kOutOfBounds, op, lanes,
+              "the address is not in the block's own shared memory");
   }
   const auto address = static_cast<std::uint32_t>(*column);
   std::memcpy(memory.bytes, &address, sizeof(address));
@@ -144,7 +144,7 @@ void check_end(Warp& warp, const Op& op, Lanes lanes, std::size_t blocks, std::s
     Block& block = tensor_block(warp, blocks, i);
     if (const auto conflict = block.tensor.shadow.find(view, first, columns)) {
       stop_at_conflict(warp, op, lanes, *conflict, true,
-                       "what it gives back, " + tensor_place_text(block, *conflict));
+                       "the columns that it deallocates, " + tensor_place_text(block, *conflict));
     }
   }
 }
@@ -191,8 +191,8 @@ Outcome run_dealloc(Warp& warp, const Op& op, Lanes lanes) {
   split.ticket = -1;
   if (tensor_lane(address) != 0 || !own_memory.free(first, columns)) {
     warp.stop(FindingKind::kIllegalOperand, op, lanes,
-              fmt::format("{:#x} with {} columns was not allocated: columns {} are", address,
-                          columns, own_memory.text()));
+              fmt::format("{} columns at {:#x} were not allocated; allocated are columns {}",
+                          columns, address, own_memory.text()));
   }
   std::erase_if(own_memory.given_back_by_other, [&](const TensorAllocation& given) {
     return given.first == first && given.columns == columns;

@@ -1,6 +1,5 @@
 // Copies of the TMA as instructions: cp.async.bulk of plain bytes and of boxes of tensors, between
 // global and shared memory.
-#include "emulator/operations/tensor_copy.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,9 +11,9 @@
 #include "emulator/machine/cluster.hpp"
 #include "emulator/operations/accesses.hpp"
 #include "emulator/operations/bulk_copy.hpp"
-#include "emulator/operations/bulk_groups.hpp"
 #include "emulator/operations/mbarrier.hpp"
 #include "emulator/operations/memory.hpp"
+#include "emulator/operations/operations.hpp"
 #include "fovea_emulator/error.hpp"
 
 namespace emu {
@@ -130,9 +129,10 @@ void add_pieces(Warp& warp, const Op& op, int lane, std::uint32_t shared, const 
     // Elements behind the end are left out, but it must not begin before the tensor (PTX ISA,
     // restrictions on tensor copies to global memory). An H100 stops with an illegal instruction.
     if (coordinates.at(i) < 0 && is_store) {
-      warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane),
-                fmt::format("coordinate {} is {}: a box to store begins in the tensor", i,
-                            coordinates.at(i)));
+      warp.stop(
+          FindingKind::kIllegalOperand, op, lane_bit(lane),
+          fmt::format("coordinate {} is {}: a box that is stored may not begin before the tensor",
+                      i, coordinates.at(i)));
     }
   }
   // Nobody documents it; an H100 stops with an illegal instruction.
@@ -173,9 +173,7 @@ std::vector<BulkTarget> targets_of(Warp& warp, const Op& op, int lane, std::uint
 template <typename Use>
 void for_each_shared_unit(const BulkCopy& copy, Use&& use) {
   for (const CopyPiece& piece : copy.pieces) {
-    for (std::uint32_t i = 0; i < piece.bytes; i += kBoxUnit) {
-      use(swizzled(piece.shared + i, copy.map.swizzle));
-    }
+    for_each_unit(copy, piece, [&](std::uint32_t offset, std::uint32_t /*from*/) { use(offset); });
   }
 }
 
@@ -183,9 +181,7 @@ template <typename Use>
 void for_each_global_part(const BulkCopy& copy, Use&& use) {
   for (const CopyPiece& piece : copy.pieces) {
     if (piece.first < piece.last) {
-      use(resolve_unaligned(copy.warp, copy.op, copy.lane, MemorySpace::kGlobal, piece.global,
-                            piece.last - piece.first),
-          piece.last - piece.first);
+      use(global_part(copy, piece), piece.last - piece.first);
     }
   }
 }
@@ -232,8 +228,8 @@ void start_load(Warp& warp, const Op& op, int lane) {
   const std::uint64_t apart = (shared ^ mbarrier) >> kRankShift;
   if (apart > (transfer.is_of_pair ? 1 : 0)) {
     warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane),
-              fmt::format("the mbarrier {:#x} is not of the {} that {:#x} is of", mbarrier,
-                          transfer.is_of_pair ? "pair of blocks" : "block", shared));
+              fmt::format("the mbarrier {:#x} is in another {} than the destination {:#x}",
+                          mbarrier, transfer.is_of_pair ? "pair of blocks" : "block", shared));
   }
   // A multicast goes to the same place in each block, whichever these addresses are of.
   const std::vector<BulkTarget> targets =

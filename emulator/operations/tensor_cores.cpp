@@ -1,11 +1,10 @@
 // What a thread makes tensor cores do on tensor memory: tcgen05.mma, cp, commit (PTX ISA 9.7.16.9,
 // .10 and .12). Each thread that runs one issues one of its own.
-#include "emulator/operations/tensor_cores.hpp"
-
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,6 +14,7 @@
 #include "emulator/operations/accesses.hpp"
 #include "emulator/operations/mbarrier.hpp"
 #include "emulator/operations/memory.hpp"
+#include "emulator/operations/operations.hpp"
 #include "emulator/operations/tensor_accesses.hpp"
 #include "emulator/operations/tensor_work.hpp"
 
@@ -42,19 +42,23 @@ struct Issue {
     }
   }
 
-  void read_shared(const SharedRange& range, std::string_view name) const {
-    Block& block = tensor_block(warp, blocks, range.block);
-    if (range.first < kReservedSharedBytes || range.first + range.bytes > block.shared.size()) {
-      warp.stop(FindingKind::kOutOfBounds, op, lane_bit(lane),
-                fmt::format("{}'s {} bytes at {:#x} are outside of block ({})'s shared memory",
-                            name, range.bytes, range.first, fmt::join(block.index(), ",")));
+  void read_shared(std::span<const SharedRange> ranges, std::string_view name) const {
+    for (const auto& [number, first, bytes] : ranges) {
+      Block& block = tensor_block(warp, blocks, number);
+      if (first < kReservedSharedBytes || first + bytes > block.shared.size()) {
+        warp.stop(FindingKind::kOutOfBounds, op, lane_bit(lane),
+                  fmt::format("{}'s {} bytes at {:#x} are outside of block ({})'s shared memory",
+                              name, bytes, first, fmt::join(block.index(), ",")));
+      }
+      AsyncAccesses(warp, op, lane_bit(lane), shared).read_shared(block, first, bytes);
     }
-    AsyncAccesses(warp, op, lane_bit(lane), shared).read_shared(block, range.first, range.bytes);
   }
-  void access_tensor(const TensorRange& range, bool is_write) const {
-    Block& block = tensor_block(warp, blocks, range.block);
-    require_allocated(warp, op, lane_bit(lane), block, range);
-    check_tensor_access(warp, op, lane_bit(lane), block, range, tensor, is_write);
+  void access_tensor(std::span<const TensorRange> ranges, bool is_write) const {
+    for (const TensorRange& range : ranges) {
+      Block& block = tensor_block(warp, blocks, range.block);
+      require_allocated(warp, op, lane_bit(lane), block, range);
+      check_tensor_access(warp, op, lane_bit(lane), block, range, tensor, is_write);
+    }
   }
 };
 
@@ -114,26 +118,14 @@ Outcome run_product(Warp& warp, const Op& op, Lanes lanes) {
   }
   for_each_lane(lanes, [&](int lane) {
     const UmmaProduct product = product_of(warp, op, lane);
-    if (const Support support = check_product(product); !support) {
-      warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane), support.reason);
-    }
+    warp.require(check_product(product), FindingKind::kIllegalOperand, op, lane_bit(lane));
     UmmaAccesses accesses = accesses_of(product);
     const Issue issue(warp, op, lane, product.form.blocks, form_of(product));
-    for (const SharedRange& range : accesses.a) {
-      issue.read_shared(range, "A");
-    }
-    for (const SharedRange& range : accesses.b) {
-      issue.read_shared(range, "B");
-    }
-    for (const TensorRange& range : accesses.a_words) {
-      issue.access_tensor(range, false);
-    }
-    for (const TensorRange& range : accesses.scales) {
-      issue.access_tensor(range, false);
-    }
-    for (const TensorRange& range : accesses.d) {
-      issue.access_tensor(range, true);
-    }
+    issue.read_shared(accesses.a, "A");
+    issue.read_shared(accesses.b, "B");
+    issue.access_tensor(accesses.a_words, false);
+    issue.access_tensor(accesses.scales, false);
+    issue.access_tensor(accesses.d, true);
     warp.block().cluster().start(
         std::make_unique<TensorProduct>(warp, op, lane, product, std::move(accesses)));
   });
@@ -195,21 +187,21 @@ Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
     }
     if (tensor_lane(address) != 0) {
       warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane),
-                fmt::format("it begins at lane {} of tensor memory, and has 128 of them",
+                fmt::format("its 128 lanes of tensor memory cannot begin at lane {}",
                             tensor_lane(address)));
     }
     const std::size_t column = tensor_column(address);
-    const TensorRange to{
-        .lanes = kTensorLanes, .column = column, .columns = form.bytes / sizeof(std::uint32_t)};
     const Issue issue(warp, op, lane, details.blocks, races::kCopyForm);
     std::vector<TensorCopyUnit> units = units_of(form, descriptor, column);
     for (std::size_t i = 0; i < details.blocks; ++i) {
-      TensorRange of_block = to;
-      of_block.block = i;
-      issue.access_tensor(of_block, true);
+      const TensorRange destination{.block = i,
+                                    .lanes = kTensorLanes,
+                                    .column = column,
+                                    .columns = form.bytes / sizeof(std::uint32_t)};
+      issue.access_tensor({&destination, 1}, true);
       for (const TensorCopyUnit& unit : units) {
-        issue.read_shared({.block = i, .first = unit.shared, .bytes = kChunkBytes},
-                          "what it copies");
+        const SharedRange source{.block = i, .first = unit.shared, .bytes = kChunkBytes};
+        issue.read_shared({&source, 1}, "the matrix to copy");
       }
     }
     warp.block().cluster().start(
@@ -269,14 +261,9 @@ Outcome run_commit(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-UmmaKind take_kind(Decoder& decoder) {
-  const std::string_view kind =
-      decoder.take_one_of({"kind::f16", "kind::f8f6f4", "kind::i8", "kind::mxf8f6f4"});
-  return kind == "kind::f16"      ? UmmaKind::kF16
-         : kind == "kind::f8f6f4" ? UmmaKind::kF8F6F4
-         : kind == "kind::i8"     ? UmmaKind::kI8
-                                  : UmmaKind::kMxF8F6F4;
-}
+// Names as UmmaKind lists them.
+constexpr std::array<std::string_view, 4> kKinds = {"kind::f16", "kind::f8f6f4", "kind::i8",
+                                                    "kind::mxf8f6f4"};
 
 AddressOperand tensor_address_at(const Decoder& decoder, std::size_t index) {
   const AddressOperand address = decoder.address(decoder.operand(index));
@@ -292,7 +279,7 @@ void decode_tensor_product(Decoder& decoder) {
   Op& op = decoder.op();
   TensorProductOp details;
   details.form.blocks = take_tensor_group(decoder);
-  details.form.kind = take_kind(decoder);
+  details.form.kind = static_cast<UmmaKind>(decoder.take_number_of(kKinds));
   const bool has_scales = details.form.has_scales();
   if (has_scales) {
     decoder.require("block_scale");
@@ -301,11 +288,8 @@ void decode_tensor_product(Decoder& decoder) {
     }
   }
   // Hints: what they may keep of A is what is in memory still.
-  for (const std::string_view hint : {"fill", "use", "lastuse", "discard"}) {
-    if (decoder.take(fmt::format("collector::a::{}", hint))) {
-      break;
-    }
-  }
+  decoder.take_any_of({"collector::a::fill", "collector::a::use", "collector::a::lastuse",
+                       "collector::a::discard"});
   const std::size_t count = decoder.instruction().operands.size();
   const bool has_mask =
       !has_scales && count > 4 && decoder.operand(4).kind == syntax::OperandKind::kVector;
@@ -335,7 +319,7 @@ void decode_tensor_product(Decoder& decoder) {
   if (has_mask) {
     const auto& parts = decoder.operand(4).parts;
     if (const std::size_t masks = 4 * details.form.blocks; parts.size() != masks) {
-      decoder.fail(fmt::format("{} masks of lanes, and not {}", parts.size(), masks));
+      decoder.fail(fmt::format("{} masks of lanes; expected {}", parts.size(), masks));
     }
     for (const syntax::Operand& part : parts) {
       op.list.push_back(decoder.source(part, Type::kB32));

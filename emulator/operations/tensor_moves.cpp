@@ -2,8 +2,6 @@
 //
 // A warp moves a rectangle of its own 32 lanes. A load or store is made any time until its wait;
 // until then the registers of a load have no value.
-#include "emulator/operations/tensor_moves.hpp"
-
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -15,6 +13,7 @@
 #include "emulator/machine/async_work.hpp"
 #include "emulator/machine/cluster.hpp"
 #include "emulator/operations/accesses.hpp"
+#include "emulator/operations/operations.hpp"
 #include "emulator/operations/registers.hpp"
 #include "emulator/operations/tensor_accesses.hpp"
 
@@ -38,16 +37,8 @@ struct MoveForm {
   [[nodiscard]] std::size_t lanes() const { return shape == MoveShape::k32x32b ? 32 : 16; }
   // Columns of one repetition, in registers' words.
   [[nodiscard]] std::size_t unit() const {
-    switch (shape) {
-      case MoveShape::k16x64b:
-        return 2;
-      case MoveShape::k16x128b:
-        return 4;
-      case MoveShape::k16x256b:
-        return 8;
-      default:
-        return 1;
-    }
+    constexpr std::array<std::size_t, 5> kUnits = {1, 2, 4, 8, 1};  // as MoveShape lists them
+    return kUnits.at(static_cast<std::size_t>(shape));
   }
   [[nodiscard]] std::size_t registers_of_unit() const {
     return std::max<std::size_t>(1, unit() / 2);
@@ -159,7 +150,7 @@ TensorRange begin_of(Warp& warp, const Op& op, Lanes lanes, const MoveForm& form
   const std::size_t offset = lane % kWarpLanes;
   if (lane - offset != 0 && lane - offset != first_lane) {
     warp.stop(FindingKind::kIllegalOperand, op, lanes,
-              fmt::format("lane {} of tensor memory, and warp {} can access lanes {} to {} alone",
+              fmt::format("lane {} of tensor memory, and warp {} can only access lanes {} to {}",
                           lane, warp.index(), first_lane, first_lane + kWarpLanes - 1));
   }
   if (offset != 0 && (form.lanes() == kWarpLanes || offset != 16)) {
@@ -228,9 +219,7 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
   }
   std::erase_if(moves, is_meant);
   warp.tensor_loads = are_loads ? 0 : warp.tensor_loads;
-  if (warp.races() != nullptr) {
-    warp.races()->wait_for_tensor_moves(warp.actor(), are_loads);
-  }
+  warp.tell_races([&](auto& races, auto actor) { races.wait_for_tensor_moves(actor, are_loads); });
   return Outcome::kDone;
 }
 
@@ -252,14 +241,7 @@ void decode_tensor_move(Decoder& decoder, bool is_load) {
   decoder.require("aligned");
   decoder.require("b32");
   MoveForm form{.is_load = is_load};
-  std::size_t shape = 0;
-  while (shape < kShapes.size() && !decoder.take(kShapes.at(shape))) {
-    ++shape;
-  }
-  if (shape == kShapes.size()) {
-    decoder.fail("unsupported shape");
-  }
-  form.shape = static_cast<MoveShape>(shape);
+  form.shape = static_cast<MoveShape>(decoder.take_number_of(kShapes));
   form.registers = take_repetitions(decoder) * form.registers_of_unit();
   if (form.registers > 128) {
     decoder.fail("more than 128 registers");
@@ -277,16 +259,11 @@ void decode_tensor_move(Decoder& decoder, bool is_load) {
   if (has_split) {
     form.split = static_cast<std::size_t>(decoder.immediate(place + 1));
   }
-  const syntax::Operand& value = decoder.operand(values);
-  const std::vector<syntax::Operand> single(1, value);
-  const auto& parts = value.kind == syntax::OperandKind::kVector ? value.parts : single;
-  if (parts.size() != form.registers) {
-    decoder.fail(fmt::format("{} registers, and not {}", form.registers, parts.size()));
-  }
-  for (const syntax::Operand& part : parts) {
-    op.list.push_back(is_load ? decoder.destination(part, 32) : decoder.source(part, Type::kB32));
-    if (is_load && std::ranges::count(op.list, op.list.back()) > 1) {
-      decoder.fail(fmt::format("{} is there twice", part.name));
+  for (const syntax::Operand& part : decoder.parts(values, form.registers)) {
+    if (is_load) {
+      decoder.add_result(part, 32);
+    } else {
+      op.list.push_back(decoder.source(part, Type::kB32));
     }
   }
   op.details.set(form);

@@ -82,9 +82,7 @@ bool TensorProduct::step(std::mt19937_64& /*random*/) {
   for (std::size_t i = 0; i < blocks(); ++i) {
     memory.push_back({.shared = block(i).shared, .tensor = block(i).tensor.words()});
   }
-  if (const Support support = multiply(product_, memory); !support) {
-    warp().stop(FindingKind::kIllegalOperand, op(), lanes(), support.reason);
-  }
+  warp().require(multiply(product_, memory), FindingKind::kIllegalOperand, op(), lanes());
   for (const TensorRange& range : accesses_.d) {
     require_allocated(warp(), op(), lanes(), block(range.block), range);
     block(range.block).tensor.set_written(range);
@@ -103,7 +101,7 @@ bool TensorCopy::step(std::mt19937_64& /*random*/) {
     Block& owner = block(i);
     for (const TensorCopyUnit& unit : units_) {
       require_written(SharedRange{.block = i, .first = unit.shared, .bytes = kChunkBytes},
-                      "what it copies");
+                      "the matrix to copy");
       const TensorRange to{
           .block = i, .lane = unit.lane, .lanes = 1, .column = unit.column, .columns = kWords};
       require_allocated(warp(), op(), lanes(), owner, to);
@@ -145,7 +143,7 @@ bool TensorCommit::step(std::mt19937_64& random) {
   if (warp().races() != nullptr && is_late && !is_own(address)) {
     mbarrier.distant_commit = {.access = access_, .phase = mbarrier.phase() + 1};
   }
-  require_allowed(warp(), op(), lanes(), mbarrier.arrive(1));
+  warp().require(mbarrier.arrive(1), FindingKind::kBarrierMisuse, op(), lanes());
   return has_left_ && mbarriers_.empty();
 }
 

@@ -8,7 +8,7 @@ namespace emu {
 namespace {
 
 Outcome run_trap(Warp& warp, const Op& op, Lanes lanes) {
-  warp.stop(FindingKind::kTrap, op, lanes, "the kernel stops itself");
+  warp.stop(FindingKind::kTrap, op, lanes, "the kernel executes a trap");
 }
 
 void decode_trap(Decoder& decoder) {

@@ -57,10 +57,10 @@ Support check_factor(const UmmaForm& form, std::uint32_t bits, const Factor& fac
   const std::uint32_t code = field(bits, factor.element_bit, 3);
   const std::optional<Element> element = element_of(form.kind, code);
   if (!element) {
-    return {fmt::format("{}'s type is {}, which means nothing in this kind", factor.name, code)};
+    return {fmt::format("{}'s type {} is reserved in this kind", factor.name, code)};
   }
   if (form.kind == UmmaKind::kI8 && field(bits, factor.negated_bit, 1) != 0) {
-    return {fmt::format("{} is negated, and whole numbers cannot be", factor.name)};
+    return {fmt::format("{} is negated, and integers cannot be", factor.name)};
   }
   if (is_packed(*element) && field(bits, factor.transposed_bit, 1) != 0) {
     return {fmt::format("{} has elements of less than 8 bits, and is transposed", factor.name)};
@@ -101,12 +101,9 @@ Support check_shape(const UmmaForm& form, std::uint32_t bits) {
   const bool is_b_transposed = field(bits, kB.transposed_bit, 1) != 0;
   const bool has_bytes = form.kind != UmmaKind::kF16;
   const bool is_small_whole = form.kind == UmmaKind::kI8 && !is_pair && columns <= 32;
-  std::uint32_t step = 8 * blocks;
-  if (has_bytes && is_b_transposed) {
-    step = 16 * blocks;
-  } else if (form.kind == UmmaKind::kI8 && !is_small_whole) {
-    step = 16 * blocks;
-  }
+  const bool is_coarse =
+      (has_bytes && is_b_transposed) || (form.kind == UmmaKind::kI8 && !is_small_whole);
+  const std::uint32_t step = (is_coarse ? 16 : 8) * blocks;
   if (columns == 0 || columns > 256 || columns % step != 0) {
     return {fmt::format("N is {}, and no multiple of {} from {} to 256", columns, step, step)};
   }
@@ -144,40 +141,35 @@ MatrixShape UmmaInstruction::shape_of_b(const UmmaForm& form) const {
 
 Support check_instruction(const UmmaForm& form, std::uint32_t bits) {
   if ((bits & kSparsity) != 0) {
-    return {"it says that A is sparse"};
+    return {"a sparse A is not emulated"};
   }
   const std::uint32_t reserved =
       bits & (kReserved | (form.has_scales() ? kReservedWithScales : kReservedWithoutScales));
   if (reserved != 0) {
-    return {fmt::format("bits {:#x} of it mean nothing and must be 0", reserved)};
+    return {fmt::format("its reserved bits {:#x} must be 0", reserved)};
   }
   if (!form.has_scales() && field(bits, 30, 2) != 0) {
-    return {"it has a shift, which is for .ws"};
+    return {"it has a maximum shift, which .ws alone has"};
   }
-  for (const Factor& factor : {kA, kB}) {
-    if (Support support = check_factor(form, bits, factor); !support) {
-      return support;
-    }
-  }
-  if (Support support = check_accumulator(form, bits); !support) {
-    return support;
-  }
-  if (form.is_a_in_tensor_memory) {
-    if (field(bits, kA.transposed_bit, 1) != 0) {
-      return {"A is in tensor memory, and transposed"};
-    }
-    if (is_packed(UmmaInstruction::from_bits(form, bits).a)) {
-      return {"A is in tensor memory with elements of less than 8 bits, which is not emulated"};
-    }
-  }
-  return check_shape(form, bits);
+  return check_factor(form, bits, kA)
+      .and_then([&] { return check_factor(form, bits, kB); })
+      .and_then([&] { return check_accumulator(form, bits); })
+      .and_then([&]() -> Support {
+        if (form.is_a_in_tensor_memory && field(bits, kA.transposed_bit, 1) != 0) {
+          return {"A is in tensor memory, and transposed"};
+        }
+        if (form.is_a_in_tensor_memory && is_packed(UmmaInstruction::from_bits(form, bits).a)) {
+          return {"A is in tensor memory with elements of less than 8 bits, which is not emulated"};
+        }
+        return check_shape(form, bits);
+      });
 }
 
 Support check_umma_matrix(std::uint64_t bits, const MatrixShape& shape) {
   // Bits 14-15, 30-31 and 53-60; 46-48 are 0b001.
   constexpr std::uint64_t kNothing = 0x1FE0'0000'C000'C000;
   if ((bits & kNothing) != 0) {
-    return {fmt::format("bits {:#x} of it mean nothing and must be 0", bits & kNothing)};
+    return {fmt::format("its reserved bits {:#x} must be 0", bits & kNothing)};
   }
   if (const std::uint64_t version = bits >> 46U & 7U; version != 1) {
     return {fmt::format("bits 46-48 of it are {}, and not 1", version)};
@@ -191,7 +183,7 @@ Support check_umma_matrix(std::uint64_t bits, const MatrixShape& shape) {
     case 3:
     case 5:
     case 7:
-      return {fmt::format("its swizzle is {}, which means nothing", swizzle)};
+      return {fmt::format("its swizzle {} is reserved", swizzle)};
     default:
       return check_matrix(MatrixDescriptor::from_bits(bits), shape);
   }

@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <type_traits>
 
@@ -12,26 +13,20 @@
 #include "emulator/operations/lane_wise.hpp"
 #include "emulator/operations/number_formats.hpp"
 #include "emulator/operations/operations.hpp"
+#include "emulator/operations/registers.hpp"
 
 namespace emu {
 namespace {
 
 // Lanes named in the mask must be here together; it must be the same in all of them.
-Lanes member_mask(Warp& warp, const Op& op, Slot slot, Lanes lanes) {
-  warp.require_valid(slot, op, lanes, "the mask of lanes");
-  const auto masks = warp.read<std::uint32_t>(slot);
-  const Lanes mask = masks.lanes[std::countr_zero(lanes)];
-  for_each_lane(lanes, [&](int lane) {
-    if (masks.lanes[lane] != mask) {
-      warp.stop(FindingKind::kIllegalOperand, op, lanes, "lanes name different masks of lanes");
-    }
-  });
+void require_members(Warp& warp, const Op& op, Slot slot, Lanes lanes) {
+  const Lanes mask =
+      uniform_value(warp, op, slot, lanes, FindingKind::kIllegalOperand, "the mask of lanes");
   if ((mask & warp.live()) != lanes) {
     warp.stop(FindingKind::kDivergent, op, lanes,
-              fmt::format("the mask names lanes {:#010x}, and {:#010x} are here",
+              fmt::format("the mask names lanes {:#010x}, and lanes {:#010x} execute it",
                           mask & warp.live(), lanes));
   }
-  return mask;
 }
 
 enum class Shuffle : std::uint8_t { kIndex, kUp, kDown, kButterfly };
@@ -43,7 +38,7 @@ struct ShuffleMode {
 };
 
 Outcome run_shfl(Warp& warp, const Op& op, Lanes lanes) {
-  member_mask(warp, op, op.slots[5], lanes);
+  require_members(warp, op, op.slots[5], lanes);
   const auto a = warp.read<std::uint32_t>(op.slots[2]);
   const auto b = warp.read<std::uint32_t>(op.slots[3]);
   const auto c = warp.read<std::uint32_t>(op.slots[4]);
@@ -98,7 +93,7 @@ void decode_shfl(Decoder& decoder) {
   decoder.require("sync");
   decoder.require("b32");
   constexpr std::array<std::string_view, 4> kNames = {"idx", "up", "down", "bfly"};
-  const std::string_view how = decoder.take_one_of({"idx", "up", "down", "bfly"});
+  const auto shuffle = static_cast<Shuffle>(decoder.take_number_of(kNames));
   decoder.expect_operands(5);
   const syntax::Operand& result = decoder.operand(0);
   const bool has_predicate = result.kind == syntax::OperandKind::kPair;
@@ -107,8 +102,7 @@ void decode_shfl(Decoder& decoder) {
   for (std::size_t i = 1; i < 5; ++i) {
     decoder.add(decoder.source(i, Type::kB32));
   }
-  decoder.op().details.set(
-      ShuffleMode{static_cast<Shuffle>(std::ranges::find(kNames, how) - kNames.begin())});
+  decoder.op().details.set(ShuffleMode{shuffle});
   decoder.op().code = &run_shfl;
 }
 
@@ -121,55 +115,41 @@ struct VoteMode {
 };
 
 Outcome run_vote(Warp& warp, const Op& op, Lanes lanes) {
-  member_mask(warp, op, op.slots[2], lanes);
+  require_members(warp, op, op.slots[2], lanes);
   warp.require_valid(op.slots[1], op, lanes, "the predicate");
   const auto& [vote, is_negated] = op.get<VoteMode>();
-  const Lanes votes = (warp.read_predicate(op.slots[1]) ^ (is_negated ? kAllLanes : 0)) & lanes;
-  switch (vote) {
-    case Vote::kAll:
-      warp.write_predicate(op.slots[0], votes == lanes ? kAllLanes : 0, lanes, kAllLanes);
-      break;
-    case Vote::kAny:
-      warp.write_predicate(op.slots[0], votes != 0 ? kAllLanes : 0, lanes, kAllLanes);
-      break;
-    case Vote::kUniform:
-      warp.write_predicate(op.slots[0], votes == 0 || votes == lanes ? kAllLanes : 0, lanes,
-                           kAllLanes);
-      break;
-    case Vote::kBallot: {
-      Vec<std::uint32_t> d;
-      std::ranges::fill(d.lanes, votes);
-      warp.write(op.slots[0], d, lanes, kAllLanes);
-      break;
-    }
+  const Lanes votes = warp.read_predicate(op.slots[1], is_negated) & lanes;
+  if (vote == Vote::kBallot) {
+    warp.fill(op.slots[0], votes, lanes);
+    return Outcome::kDone;
   }
+  const bool holds = vote == Vote::kAll   ? votes == lanes
+                     : vote == Vote::kAny ? votes != 0
+                                          : votes == 0 || votes == lanes;
+  warp.write_predicate(op.slots[0], holds ? kAllLanes : 0, lanes, kAllLanes);
   return Outcome::kDone;
 }
 
 void decode_vote(Decoder& decoder) {
   decoder.require("sync");
   constexpr std::array<std::string_view, 4> kNames = {"all", "any", "uni", "ballot"};
-  const std::string_view how = decoder.take_one_of({"all", "any", "uni", "ballot"});
-  decoder.require(how == "ballot" ? "b32" : "pred");
+  const auto vote = static_cast<Vote>(decoder.take_number_of(kNames));
+  decoder.require(vote == Vote::kBallot ? "b32" : "pred");
   decoder.expect_operands(3);
-  decoder.add(decoder.destination(0, how == "ballot" ? 32 : 1));
+  decoder.add(decoder.destination(0, vote == Vote::kBallot ? 32 : 1));
   const bool is_negated = decoder.add_predicate(1);
   decoder.add(decoder.source(2, Type::kB32));
-  decoder.op().details.set(
-      VoteMode{.vote = static_cast<Vote>(std::ranges::find(kNames, how) - kNames.begin()),
-               .is_negated = is_negated});
+  decoder.op().details.set(VoteMode{.vote = vote, .is_negated = is_negated});
   decoder.op().code = &run_vote;
 }
 
 // Slots: the leader's number or none, the predicate, the mask. Which lane leads is not specified;
 // it is the lowest.
 Outcome run_elect(Warp& warp, const Op& op, Lanes lanes) {
-  member_mask(warp, op, op.slots[2], lanes);
+  require_members(warp, op, op.slots[2], lanes);
   const Lanes leader = lanes & (~lanes + 1);
   if (op.slots[0] != kNoSlot) {
-    Vec<std::uint32_t> d;
-    std::ranges::fill(d.lanes, static_cast<std::uint32_t>(std::countr_zero(leader)));
-    warp.write(op.slots[0], d, lanes, kAllLanes);
+    warp.fill(op.slots[0], static_cast<std::uint32_t>(std::countr_zero(leader)), lanes);
   }
   warp.write_predicate(op.slots[1], leader, lanes, kAllLanes);
   return Outcome::kDone;
@@ -189,38 +169,10 @@ void decode_elect(Decoder& decoder) {
   decoder.op().code = &run_elect;
 }
 
-struct Sum {
-  std::uint32_t operator()(std::uint32_t a, std::uint32_t b) const { return a + b; }
-};
-struct And {
-  std::uint32_t operator()(std::uint32_t a, std::uint32_t b) const { return a & b; }
-};
-struct Or {
-  std::uint32_t operator()(std::uint32_t a, std::uint32_t b) const { return a | b; }
-};
-struct Xor {
-  std::uint32_t operator()(std::uint32_t a, std::uint32_t b) const { return a ^ b; }
-};
-struct Least {
-  auto operator()(auto a, auto b) const { return b < a ? b : a; }
-};
-struct Greatest {
-  auto operator()(auto a, auto b) const { return a < b ? b : a; }
-};
-
-// Takes numbers alone: -0 is less than 0.
-template <typename F>
-struct OfFloats {
-  float operator()(float a, float b) const {
-    if (std::isnan(a) || std::isnan(b)) {
-      return std::isnan(a) ? b : a;
-    }
-    if (a == b) {
-      return std::signbit(a) == std::is_same_v<F, Least> ? a : b;
-    }
-    return F{}(a, b);
-  }
-};
+using Least = decltype([](auto a, auto b) { return std::min(a, b); });
+using Greatest = decltype([](auto a, auto b) { return std::max(a, b); });
+using LeastFloat = decltype([](float a, float b) { return lesser_number(a, b); });
+using GreatestFloat = decltype([](float a, float b) { return greater_number(a, b); });
 
 // Slots: the result, the value, the mask.
 struct ReductionMode {
@@ -230,7 +182,7 @@ struct ReductionMode {
 
 template <typename T, typename F>
 Outcome run_redux(Warp& warp, const Op& op, Lanes lanes) {
-  member_mask(warp, op, op.slots[2], lanes);
+  require_members(warp, op, op.slots[2], lanes);
   auto values = warp.read<T>(op.slots[1]);
   const auto& [is_of_magnitudes, propagates_nan] = op.get<ReductionMode>();
   const int first = std::countr_zero(lanes);
@@ -253,10 +205,8 @@ Outcome run_redux(Warp& warp, const Op& op, Lanes lanes) {
     result = has_nan && propagates_nan ? canonical(std::numeric_limits<float>::quiet_NaN())
                                        : canonical(result);
   }
-  Vec<T> d;
-  std::ranges::fill(d.lanes, result);
   const bool is_valid = (warp.valid(op.slots[1]) & lanes) == lanes;
-  warp.write(op.slots[0], d, lanes, is_valid ? kAllLanes : 0);
+  warp.fill(op.slots[0], result, lanes, is_valid ? kAllLanes : 0);
   return Outcome::kDone;
 }
 
@@ -269,23 +219,20 @@ void decode_redux(Decoder& decoder) {
   mode.propagates_nan = decoder.take("NaN");
   op.details.set(mode);
   const Type type = decoder.take_type();
-  decoder.expect_operands(3);
-  decoder.add(decoder.destination(0, 32));
-  decoder.add(decoder.source(1, type));
-  decoder.add(decoder.source(2, Type::kB32));
+  decoder.add_operands(32, {type, Type::kB32});
   const bool is_least = how == "min";
   if (type == Type::kB32 && (how == "and" || how == "or" || how == "xor")) {
-    op.code = how == "and"  ? &run_redux<std::uint32_t, And>
-              : how == "or" ? &run_redux<std::uint32_t, Or>
-                            : &run_redux<std::uint32_t, Xor>;
+    op.code = how == "and"  ? &run_redux<std::uint32_t, std::bit_and<>>
+              : how == "or" ? &run_redux<std::uint32_t, std::bit_or<>>
+                            : &run_redux<std::uint32_t, std::bit_xor<>>;
   } else if ((type == Type::kU32 || type == Type::kS32) && how == "add") {
-    op.code = &run_redux<std::uint32_t, Sum>;
+    op.code = &run_redux<std::uint32_t, std::plus<>>;
   } else if ((is_least || how == "max") && type == Type::kU32) {
     op.code = is_least ? &run_redux<std::uint32_t, Least> : &run_redux<std::uint32_t, Greatest>;
   } else if ((is_least || how == "max") && type == Type::kS32) {
     op.code = is_least ? &run_redux<std::int32_t, Least> : &run_redux<std::int32_t, Greatest>;
   } else if ((is_least || how == "max") && type == Type::kF32) {
-    op.code = is_least ? &run_redux<float, OfFloats<Least>> : &run_redux<float, OfFloats<Greatest>>;
+    op.code = is_least ? &run_redux<float, LeastFloat> : &run_redux<float, GreatestFloat>;
   } else {
     decoder.fail("unsupported type");
   }
@@ -295,17 +242,21 @@ void decode_redux(Decoder& decoder) {
 }
 
 Outcome run_activemask(Warp& warp, const Op& op, Lanes lanes) {
-  Vec<std::uint32_t> d;
-  std::ranges::fill(d.lanes, lanes);
-  warp.write(op.slots[0], d, lanes, kAllLanes);
+  warp.fill(op.slots[0], lanes, lanes);
   return Outcome::kDone;
 }
 
 void decode_activemask(Decoder& decoder) {
   decoder.require("b32");
-  decoder.expect_operands(1);
-  decoder.add(decoder.destination(0, 32));
+  decoder.add_operands(32, {});
   decoder.op().code = &run_activemask;
+}
+
+// Slots: the mask.
+Outcome run_warp_barrier(Warp& warp, const Op& op, Lanes lanes) {
+  require_members(warp, op, op.slots[0], lanes);
+  warp.begin_interval();
+  return Outcome::kDone;
 }
 
 constexpr std::array kOperations = {
@@ -318,10 +269,11 @@ constexpr std::array kOperations = {
 
 }  // namespace
 
-Outcome run_warp_barrier(Warp& warp, const Op& op, Lanes lanes) {
-  member_mask(warp, op, op.slots[0], lanes);
-  warp.begin_interval();
-  return Outcome::kDone;
+void decode_warp_barrier(Decoder& decoder) {
+  decoder.require("sync");
+  decoder.expect_operands(1);
+  decoder.add(decoder.source(0, Type::kB32));
+  decoder.op().code = &run_warp_barrier;
 }
 
 std::span<const Operation> warp_operations() {

@@ -2,8 +2,8 @@
 // ISA 9.7.15).
 //
 // Each of the four warps computes its own 16 rows. Until a wait_group covers a product, its
-// registers are nobody's to touch, and before it a fence must order them after what other
-// instructions did.
+// registers may not be touched, and before it a fence must order them after what other instructions
+// did.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -14,6 +14,7 @@
 #include "emulator/machine/cluster.hpp"
 #include "emulator/operations/accesses.hpp"
 #include "emulator/operations/operations.hpp"
+#include "emulator/operations/registers.hpp"
 #include "emulator/operations/wgmma_product.hpp"
 
 namespace emu {
@@ -35,7 +36,7 @@ std::uint64_t issue_together(Warp& warp, const Op& op, Lanes lanes,
     if (!exists || (together.next.at(i) <= place && warps[first + i].live() != kAllLanes)) {
       warp.stop(FindingKind::kDivergent, op, lanes,
                 fmt::format("all four warps of the warpgroup must run it: warp {} {}", first + i,
-                            exists ? "has not all its threads" : "does not exist"));
+                            exists ? "has exited lanes" : "does not exist"));
     }
   }
   ++together.next.at(index - first);
@@ -63,19 +64,13 @@ std::uint64_t issue_together(Warp& warp, const Op& op, Lanes lanes,
 // The one descriptor that all lanes give.
 std::uint64_t descriptor_in(Warp& warp, const Op& op, Slot slot, Lanes lanes, std::string_view name,
                             const MatrixShape& shape) {
-  warp.require_valid(slot, op, lanes, fmt::format("the descriptor of {}", name));
-  const auto values = warp.read<std::uint64_t>(slot);
-  for (const std::uint64_t value : values.lanes) {
-    if (value != values.lanes[0]) {
-      warp.stop(FindingKind::kIllegalOperand, op, lanes,
-                fmt::format("lanes give different descriptors of {}", name));
-    }
-  }
-  if (const Support support = check_matrix(values.lanes[0], shape); !support) {
+  const auto bits =
+      uniform_value<std::uint64_t>(warp, op, slot, lanes, FindingKind::kIllegalOperand, name);
+  if (const Support support = check_matrix(bits, shape); !support) {
     warp.stop(FindingKind::kIllegalOperand, op, lanes,
-              fmt::format("the descriptor {:#x} of {}: {}", values.lanes[0], name, support.reason));
+              fmt::format("{}, {:#x}: {}", name, bits, support.reason));
   }
-  return values.lanes[0];
+  return bits;
 }
 
 bool scale_of(Warp& warp, const Op& op, Lanes lanes, bool is_negated) {
@@ -154,9 +149,11 @@ Outcome run_product(Warp& warp, const Op& op, Lanes lanes) {
   products.uses.resize(warp.block().grid().program->async_registers);
   std::array<std::uint64_t, 2> descriptors{};
   if (!form.is_a_in_registers) {
-    descriptors[0] = descriptor_in(warp, op, op.slots[0], lanes, "A", form.shape_of_a());
+    descriptors[0] =
+        descriptor_in(warp, op, op.slots[0], lanes, "the descriptor of A", form.shape_of_a());
   }
-  descriptors[1] = descriptor_in(warp, op, op.slots[1], lanes, "B", form.shape_of_b());
+  descriptors[1] =
+      descriptor_in(warp, op, op.slots[1], lanes, "the descriptor of B", form.shape_of_b());
   const bool adds = scale_of(warp, op, lanes, form.is_scale_negated);
   const std::uint64_t place = issue_together(warp, op, lanes, descriptors);
   if (products.fences == 0) {
@@ -165,9 +162,8 @@ Outcome run_product(Warp& warp, const Op& op, Lanes lanes) {
   for (std::size_t i = 0; i < op.list.size(); ++i) {
     const bool is_accumulator = i < form.accumulators();
     const RegisterUse& use = products.uses[op.async_registers[i].number];
-    if (const Support support = check_register(products, use, op, is_accumulator); !support) {
-      warp.stop(FindingKind::kRegisterRace, op, lanes, support.reason);
-    }
+    warp.require(check_register(products, use, op, is_accumulator), FindingKind::kRegisterRace, op,
+                 lanes);
     if (!products.is_under_way(use) && (adds || !is_accumulator)) {
       warp.require_valid(op.list[i], op, lanes,
                          is_accumulator ? "a register of the accumulator" : "a register of A");
@@ -202,9 +198,7 @@ Outcome run_fence(Warp& warp, const Op& op, Lanes lanes) {
 Outcome run_commit(Warp& warp, const Op& op, Lanes lanes) {
   issue_together(warp, op, lanes);
   warp.products.groups.push_back(warp.products.issued);
-  if (warp.races() != nullptr) {
-    warp.races()->commit(warp.actor(), races::GroupKind::kProduct);
-  }
+  warp.tell_races([](auto& races, auto actor) { races.commit(actor, races::GroupKind::kProduct); });
   return Outcome::kDone;
 }
 
@@ -275,34 +269,13 @@ std::size_t take_columns(Decoder& decoder, std::size_t depth) {
   decoder.fail(fmt::format("expected .m64n8k{0} to .m64n256k{0}", depth));
 }
 
-void add_registers(Decoder& decoder, std::size_t index, std::size_t count, Type type,
-                   bool is_result) {
-  const syntax::Operand& operand = decoder.operand(index);
-  if (operand.kind != syntax::OperandKind::kVector || operand.parts.size() != count) {
-    decoder.fail(fmt::format("operand {} must have {} registers", index + 1, count));
-  }
-  for (const syntax::Operand& part : operand.parts) {
-    decoder.op().list.push_back(decoder.destination(part, bits_of(type)));
-    if (is_result && std::ranges::count(decoder.op().list, decoder.op().list.back()) > 1) {
-      decoder.fail(fmt::format("{} is there twice", part.name));
-    }
-  }
-}
-
-// 1 or -1, and 0 or 1.
-bool is_minus(const Decoder& decoder, std::size_t index) {
+// Whether an operand is the second of two numbers; it must be one of them.
+bool is_second(const Decoder& decoder, std::size_t index, std::int64_t first, std::int64_t second) {
   const std::int64_t value = decoder.immediate(index);
-  if (value != 1 && value != -1) {
-    decoder.fail(fmt::format("operand {} must be 1 or -1", index + 1));
+  if (value != first && value != second) {
+    decoder.fail(fmt::format("operand {} must be {} or {}", index + 1, first, second));
   }
-  return value == -1;
-}
-bool is_set(const Decoder& decoder, std::size_t index) {
-  const std::int64_t value = decoder.immediate(index);
-  if (value != 0 && value != 1) {
-    decoder.fail(fmt::format("operand {} must be 0 or 1", index + 1));
-  }
-  return value == 1;
+  return value == second;
 }
 
 void decode_product(Decoder& decoder) {
@@ -320,7 +293,7 @@ void decode_product(Decoder& decoder) {
   }
   form.columns = take_columns(decoder, form.depth());
   if (!is_float(form.a) && form.columns > 32 && form.columns % 16 != 0) {
-    decoder.fail("whole numbers have no such shape");
+    decoder.fail("unsupported shape for integers");
   }
   form.is_a_in_registers = decoder.operand(1).kind == syntax::OperandKind::kVector;
   // d, a, b, scale-d; of floats scale-a and scale-b; of 16 bits trans-a, if it has a descriptor,
@@ -330,14 +303,18 @@ void decode_product(Decoder& decoder) {
                                                           : std::size_t{2};
   decoder.expect_operands((is_float(form.a) ? 6 : 4) + transposes);
   if (is_float(form.a)) {
-    form.is_a_negated = is_minus(decoder, 4);
-    form.is_b_negated = is_minus(decoder, 5);
+    form.is_a_negated = is_second(decoder, 4, 1, -1);
+    form.is_b_negated = is_second(decoder, 5, 1, -1);
   }
-  form.is_a_k_major = transposes < 2 || !is_set(decoder, 6);
-  form.is_b_k_major = transposes < 1 || !is_set(decoder, 5 + transposes);
-  add_registers(decoder, 0, form.accumulators(), result, true);
+  form.is_a_k_major = transposes < 2 || !is_second(decoder, 6, 0, 1);
+  form.is_b_k_major = transposes < 1 || !is_second(decoder, 5 + transposes, 0, 1);
+  for (const syntax::Operand& part : decoder.parts(0, form.accumulators())) {
+    decoder.add_result(part, bits_of(result));
+  }
   if (form.is_a_in_registers) {
-    add_registers(decoder, 1, kRegistersOfA, Type::kB32, false);
+    for (const syntax::Operand& part : decoder.parts(1, kRegistersOfA)) {
+      op.list.push_back(decoder.destination(part, 32));
+    }
     decoder.add(kNoSlot);
   } else {
     decoder.add(decoder.source(1, Type::kB64));
@@ -366,7 +343,7 @@ void decode_wgmma(Decoder& decoder) {
     decoder.expect_operands(1);
     const std::int64_t most_pending = decoder.immediate(0);
     if (most_pending < 0) {
-      decoder.fail("fewer than no groups");
+      decoder.fail("expected a number of groups, which is not negative");
     }
     op.details.set(WgmmaWait{.most_pending = static_cast<std::size_t>(most_pending)});
     op.code = &run_wait;

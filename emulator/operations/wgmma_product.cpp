@@ -20,49 +20,30 @@ const Warp& first_of_group(Warp& warp) {
       .warps()[static_cast<std::size_t>(warp.index()) / kWarpsOfGroup * kWarpsOfGroup];
 }
 
-// Reads `count` lines from shared memory, from the operand's `first` line on.
-class OperandReader {
- public:
-  OperandReader(const WgmmaProduct& product, std::string_view name, std::uint64_t descriptor,
-                const MatrixShape& shape)
-      : product_(product),
-        name_(name),
-        descriptor_(MatrixDescriptor::from_bits(descriptor)),
-        shape_(shape) {}
-
-  void read(Lines& lines, std::size_t first) const {
-    for_each_chunk(shape_, lines.count, [&](std::size_t line, std::size_t k) {
-      put_chunk(lines, line, k, shape_.is_k_major, chunk_at(first + line, k));
-    });
-  }
-
- private:
-  [[nodiscard]] std::span<const std::byte, kChunkBytes> chunk_at(std::size_t line,
-                                                                 std::size_t k) const {
-    Warp& warp = product_.warp();
-    const Block& block = warp.block();
-    const std::uint32_t address = address_of(descriptor_, shape_, line, k);
+// Reads lines of an operand in shared memory, from its `first` line on.
+void read_shared(const WgmmaProduct& product, std::string_view name, std::uint64_t bits,
+                 const MatrixShape& shape, std::size_t first, Lines& lines) {
+  constexpr std::array<std::uint8_t, kChunkBytes> kWritten = {1, 1, 1, 1, 1, 1, 1, 1,
+                                                              1, 1, 1, 1, 1, 1, 1, 1};
+  const Block& block = product.warp().block();
+  const MatrixDescriptor descriptor = MatrixDescriptor::from_bits(bits);
+  for_each_chunk(shape, lines.count, [&](std::size_t line, std::size_t k) {
+    const std::uint32_t address = address_of(descriptor, shape, first + line, k);
+    const auto stop = [&](FindingKind kind, std::string_view what) {
+      product.warp().stop(kind, product.op(), product.lanes(),
+                          fmt::format("{}'s 16 bytes at {:#x} (line {}, k {}) {}", name, address,
+                                      first + line, k, what));
+    };
     if (address < kReservedSharedBytes || address + kChunkBytes > block.shared.size()) {
-      warp.stop(FindingKind::kOutOfBounds, product_.op(), product_.lanes(),
-                fmt::format("{}'s 16 bytes at {:#x} (line {}, k {}) are outside of the block's "
-                            "shared memory",
-                            name_, address, line, k));
+      stop(FindingKind::kOutOfBounds, "are outside of the block's shared memory");
     }
-    constexpr std::array<std::uint8_t, kChunkBytes> kWritten = {1, 1, 1, 1, 1, 1, 1, 1,
-                                                                1, 1, 1, 1, 1, 1, 1, 1};
     if (std::memcmp(&block.is_shared_written[address], kWritten.data(), kChunkBytes) != 0) {
-      warp.stop(FindingKind::kUninitialized, product_.op(), product_.lanes(),
-                fmt::format("{}'s 16 bytes at {:#x} (line {}, k {}) were not all written", name_,
-                            address, line, k));
+      stop(FindingKind::kUninitialized, "were not all written");
     }
-    return std::span<const std::byte, kChunkBytes>(&block.shared[address], kChunkBytes);
-  }
-
-  const WgmmaProduct& product_;
-  std::string_view name_;
-  MatrixDescriptor descriptor_;
-  MatrixShape shape_;
-};
+    put_chunk(lines, line, k, shape.is_k_major,
+              std::span<const std::byte, kChunkBytes>(&block.shared[address], kChunkBytes));
+  });
+}
 
 // Register r of a lane has of A row lane / 4 + 8 * (r % 2), and 4 bytes along K from
 // 4 * (lane % 4) + 16 * (r / 2) on.
@@ -113,9 +94,9 @@ bool WgmmaProduct::step(std::mt19937_64& /*random*/) {
   } else {
     const std::size_t first =
         static_cast<std::size_t>(warp().index()) % kWarpsOfGroup * kRowsOfWarp;
-    OperandReader(*this, "A", descriptors_[0], form.shape_of_a()).read(a, first);
+    read_shared(*this, "A", descriptors_[0], form.shape_of_a(), first, a);
   }
-  OperandReader(*this, "B", descriptors_[1], form.shape_of_b()).read(b, 0);
+  read_shared(*this, "B", descriptors_[1], form.shape_of_b(), 0, b);
   std::vector<std::uint32_t> d(kRowsOfWarp * form.columns);
   for (std::size_t r = 0; adds_ && r < form.accumulators(); ++r) {
     const auto words = warp().read<std::uint32_t>(op().list[r]);

@@ -1,8 +1,8 @@
 // Registers that asynchronous matrix products use after the warp has issued them.
-#include "emulator/program/async_registers.hpp"
-
 #include <algorithm>
 #include <unordered_map>
+
+#include "emulator/program/decoder.hpp"
 
 namespace emu {
 namespace {

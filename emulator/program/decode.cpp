@@ -10,9 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "emulator/program/address_space.hpp"
-#include "emulator/program/async_registers.hpp"
 #include "emulator/program/decoder.hpp"
-#include "emulator/program/flow.hpp"
 #include "emulator/syntax/limits.hpp"
 #include "fovea_emulator/error.hpp"
 
@@ -173,9 +171,13 @@ bool Decoder::take(std::string_view modifier) {
 }
 
 std::string_view Decoder::take_one_of(std::initializer_list<std::string_view> modifiers) {
-  for (const std::string_view modifier : modifiers) {
-    if (take(modifier)) {
-      return modifier;
+  return std::data(modifiers)[take_number_of({std::data(modifiers), modifiers.size()})];
+}
+
+std::size_t Decoder::take_number_of(std::span<const std::string_view> modifiers) {
+  for (std::size_t i = 0; i < modifiers.size(); ++i) {
+    if (take(modifiers[i])) {
+      return i;
     }
   }
   fail(fmt::format("expected one of .{}", fmt::join(modifiers, ", .")));
@@ -215,7 +217,8 @@ void Decoder::finish() const {
 void Decoder::expect_operands(std::size_t least, std::size_t maximum) const {
   const std::size_t count = instruction_.operands.size();
   if (count < least || count > maximum) {
-    fail(fmt::format("{} operands", count));
+    fail(least == maximum ? fmt::format("{} operands; expected {}", count, least)
+                          : fmt::format("{} operands; expected {} to {}", count, least, maximum));
   }
 }
 
@@ -226,11 +229,36 @@ const Operand& Decoder::operand(std::size_t index) const {
   return instruction_.operands[index];
 }
 
+std::span<const Operand> Decoder::parts(std::size_t index, std::size_t count) const {
+  const Operand& whole = operand(index);
+  const std::span<const Operand> parts =
+      whole.kind == OperandKind::kVector ? std::span(whole.parts) : std::span(&whole, 1);
+  if (parts.size() != count) {
+    fail(fmt::format("operand {} must have {} registers, not {}", index + 1, count, parts.size()));
+  }
+  return parts;
+}
+
 void Decoder::add(Slot slot) {
   if (added_ == op_.slots.size()) {
     fail("too many operands");
   }
   op_.slots[added_++] = slot;
+}
+
+void Decoder::add_operands(int bits, const std::vector<Type>& sources) {
+  expect_operands(sources.size() + 1);
+  add(destination(0, bits));
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    add(source(i + 1, sources[i]));
+  }
+}
+
+void Decoder::add_result(const Operand& operand, int bits) {
+  op_.list.push_back(destination(operand, bits));
+  if (std::ranges::count(op_.list, op_.list.back()) > 1) {
+    fail(fmt::format("{} is a destination twice", operand.name));
+  }
 }
 
 Slot Decoder::source(const Operand& operand, Type type) const {
@@ -251,13 +279,13 @@ Slot Decoder::source(const Operand& operand, Type type) const {
       return layout_.special(operand.name);
     case OperandKind::kInteger:
       if (is_float(type)) {
-        fail("a whole number for a float");
+        fail("an integer constant for a float");
       }
       return layout_.constant(
           bits == 64 ? operand.bits : operand.bits & ((std::uint64_t{1} << bits) - 1), bits);
     case OperandKind::kSingle:
       if (type != Type::kF32 && type != Type::kB32) {
-        fail("a number of 32 bits for another type");
+        fail("a 0f constant for a type that is not of 32 bits");
       }
       return layout_.constant(operand.bits, 32);
     case OperandKind::kFloat:
@@ -268,7 +296,7 @@ Slot Decoder::source(const Operand& operand, Type type) const {
         const auto value = static_cast<float>(std::bit_cast<double>(operand.bits));
         return layout_.constant(std::bit_cast<std::uint32_t>(value), 32);
       }
-      fail("a float for another type");
+      fail("a float constant for an integer");
     case OperandKind::kSymbol: {
       const Place* const place = layout_.place_of(operand.name);
       if (place == nullptr || is_float(type) || bits < 32) {
@@ -284,7 +312,7 @@ Slot Decoder::source(const Operand& operand, Type type) const {
 
 Slot Decoder::destination(const Operand& operand, int bits) const {
   if (operand.kind != OperandKind::kRegister || layout_.bits_of(operand.index) != bits) {
-    fail(fmt::format("its result needs a register of {} bits", bits));
+    fail(fmt::format("expected a register of {} bits for the result", bits));
   }
   return layout_.slot_of(operand.index);
 }
@@ -330,7 +358,7 @@ AddressOperand Decoder::address(const Operand& operand) const {
 
 std::int64_t Decoder::immediate(std::size_t index) const {
   if (operand(index).kind != OperandKind::kInteger) {
-    fail("expected a whole number");
+    fail("expected an integer");
   }
   return static_cast<std::int64_t>(operand(index).bits);
 }
@@ -339,7 +367,7 @@ std::uint8_t Decoder::small_immediate(std::size_t index) const {
   constexpr std::int64_t kMost = std::numeric_limits<std::uint8_t>::max();
   const std::int64_t value = immediate(index);
   if (value < 0 || value > kMost) {
-    fail(fmt::format("expected a whole number from 0 to {}", kMost));
+    fail(fmt::format("expected an integer from 0 to {}", kMost));
   }
   return static_cast<std::uint8_t>(value);
 }

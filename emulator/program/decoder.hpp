@@ -1,9 +1,12 @@
 // Decoder of one instruction: its modifiers, and its operands' places in the registers.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,8 +32,14 @@ class Decoder {
 
   /// Takes a modifier, wherever it stands: true if it was there.
   bool take(std::string_view modifier);
-  /// Takes the one of these that is there; fails if none is.
+  /// Takes the one of these that is there, and gives its name or its number; fails if none is.
   std::string_view take_one_of(std::initializer_list<std::string_view> modifiers);
+  std::size_t take_number_of(std::span<const std::string_view> modifiers);
+  /// Takes the first of these that is there: true if one is.
+  bool take_any_of(std::initializer_list<std::string_view> modifiers) {
+    return std::ranges::any_of(modifiers,
+                               [&](std::string_view modifier) { return take(modifier); });
+  }
   void require(std::string_view modifier);
   /// Takes the first modifier that is a type.
   Type take_type();
@@ -42,9 +51,15 @@ class Decoder {
   void expect_operands(std::size_t least, std::size_t maximum) const;
   void expect_operands(std::size_t count) const { expect_operands(count, count); }
   [[nodiscard]] const syntax::Operand& operand(std::size_t index) const;
+  /// Parts of an operand {a, b, ...}, or a single one; fails unless there are as many.
+  [[nodiscard]] std::span<const syntax::Operand> parts(std::size_t index, std::size_t count) const;
 
   /// Appends a slot to those of the operation.
   void add(Slot slot);
+  /// Adds the destination, of that many bits, and sources: the instruction has no other operands.
+  void add_operands(int bits, const std::vector<Type>& sources);
+  /// Appends a destination to the operation's list; fails if it is there already.
+  void add_result(const syntax::Operand& operand, int bits);
   /// Slot of a source: a register of that many bits, or a constant of the type.
   [[nodiscard]] Slot source(const syntax::Operand& operand, Type type) const;
   [[nodiscard]] Slot source(std::size_t index, Type type) const {
@@ -68,11 +83,11 @@ class Decoder {
   [[nodiscard]] AddressOperand address(const syntax::Operand& operand) const;
   /// Adds the slot of an operand that is an address.
   AddressOperand add_address(std::size_t index) {
-    const AddressOperand found = address(operand(index));
-    add(found.slot);
-    return found;
+    const AddressOperand added = address(operand(index));
+    add(added.slot);
+    return added;
   }
-  /// Value of an operand that must be a whole number in the text.
+  /// Value of an operand that must be an integer in the text.
   [[nodiscard]] std::int64_t immediate(std::size_t index) const;
   /// The same, from 0 to 255.
   [[nodiscard]] std::uint8_t small_immediate(std::size_t index) const;
@@ -91,5 +106,12 @@ struct Operation {
   std::string_view mnemonic;
   void (*decode)(Decoder& decoder);
 };
+
+/// Passes over a decoded kernel's operations: sets `join` of every branch to its immediate
+/// post-dominator, the first operation that all lanes reach whichever way they take; and numbers
+/// the registers that asynchronous matrix products use after the warp has issued them, and lists
+/// them for every operation that touches some. `slot_of` gives the slot of a register by its index.
+void find_joins(std::span<Op> ops);
+void number_async_registers(Program& program, const std::function<Slot(int)>& slot_of);
 
 }  // namespace emu

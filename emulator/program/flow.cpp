@@ -1,8 +1,8 @@
 // Reconvergence: where the lanes that diverge at a branch join again.
-#include "emulator/program/flow.hpp"
-
 #include <algorithm>
 #include <vector>
+
+#include "emulator/program/decoder.hpp"
 
 namespace emu {
 namespace {

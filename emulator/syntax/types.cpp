@@ -40,6 +40,10 @@ int bits_of(Type type) {
   return std::ranges::find(kTypes, type, &Entry::type)->bits;
 }
 
+Type untyped(int bits) {
+  return bits == 16 ? Type::kB16 : bits == 32 ? Type::kB32 : bits == 64 ? Type::kB64 : Type::kB8;
+}
+
 bool is_signed(Type type) {
   return type >= Type::kS8 && type <= Type::kS64;
 }

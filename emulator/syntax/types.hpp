@@ -38,6 +38,8 @@ enum class Type : std::uint8_t {
 /// Finds a type by its name, as "f32"; nothing: there is no such type.
 std::optional<Type> type_named(std::string_view name);
 int bits_of(Type type);
+/// b16, b32 or b64; of other sizes b8.
+Type untyped(int bits);
 bool is_signed(Type type);
 bool is_float(Type type);
 

@@ -321,7 +321,7 @@ TEST(Tcgen05Product, RefusesPlacesThatAreNotThere) {
             "N is 32, and where scales of columns lie in halves of the lanes is known for "
             "multiples of 64 alone");
   EXPECT_EQ(wrong({}, [](UmmaProduct& product) { product.instruction |= 1U << 6U; }),
-            "the instruction descriptor 0x8100050: bits 0x40 of it mean nothing and must be 0");
+            "the instruction descriptor 0x8100050: its reserved bits 0x40 must be 0");
   EXPECT_EQ(wrong({}, [](UmmaProduct& product) { product.a ^= 1ULL << 46U; }).substr(0, 15),
             "A's descriptor ");
   EXPECT_EQ(wrong({}, [](UmmaProduct& product) { product.b ^= 1ULL << 46U; }).substr(0, 15),

@@ -347,7 +347,7 @@ TEST_F(SmallBoxTest, RefusesWhatItDoesNotKnow) {
             "expected [a tensor map, {2 coordinates}]");
   EXPECT_EQ(message(load + bytes + " [%r2], [%rd1], [%r3];"),
             "expected [a tensor map, {2 coordinates}]");
-  EXPECT_EQ(message(load + bytes + " [%r2], [%rd1, {0, 0}], [%r3], 3;"), "4 operands");
+  EXPECT_EQ(message(load + bytes + " [%r2], [%rd1, {0, 0}], [%r3], 3;"), "4 operands; expected 3");
   EXPECT_EQ(message(load + ".bulk_group" + operands), "unsupported without .shared::cta");
   EXPECT_EQ(message("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group "
                     "[%rd1, {0, 0}], [%r2];"),
@@ -357,7 +357,8 @@ TEST_F(SmallBoxTest, RefusesWhatItDoesNotKnow) {
       "unsupported without .global");
   EXPECT_EQ(message("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%rd1, {0, 0}];"),
             "unsupported without .bulk_group");
-  EXPECT_EQ(message("cp.async.bulk.wait_group -1;"), "groups are counted from 0");
+  EXPECT_EQ(message("cp.async.bulk.wait_group -1;"),
+            "expected a number of groups, which is not negative");
 }
 
 }  // namespace

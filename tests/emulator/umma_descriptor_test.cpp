@@ -119,25 +119,25 @@ TEST(UmmaDescriptor, RefusesWhatAKindHasNot) {
   const UmmaCase scaled = case_of(UmmaKind::kMxF8F6F4, 1, Element::kE4M3);
   for (const UmmaCase& umma : {halves, small, bytes, scaled}) {
     EXPECT_EQ(wrong(umma), "");
-    EXPECT_EQ(wrong(umma, 4), "it says that A is sparse");
-    EXPECT_EQ(wrong(umma, 1U << 6U), "bits 0x40 of it mean nothing and must be 0");
+    EXPECT_EQ(wrong(umma, 4), "a sparse A is not emulated");
+    EXPECT_EQ(wrong(umma, 1U << 6U), "its reserved bits 0x40 must be 0");
   }
   for (const UmmaCase& umma : {halves, small, bytes}) {
-    EXPECT_EQ(wrong(umma, 1U << 23U), "bits 0x800000 of it mean nothing and must be 0");
-    EXPECT_EQ(wrong(umma, 1U << 29U), "bits 0x20000000 of it mean nothing and must be 0");
-    EXPECT_EQ(wrong(umma, 1U << 30U), "it has a shift, which is for .ws");
+    EXPECT_EQ(wrong(umma, 1U << 23U), "its reserved bits 0x800000 must be 0");
+    EXPECT_EQ(wrong(umma, 1U << 29U), "its reserved bits 0x20000000 must be 0");
+    EXPECT_EQ(wrong(umma, 1U << 30U), "it has a maximum shift, which .ws alone has");
   }
-  EXPECT_EQ(wrong(scaled, 8), "bits 0x8 of it mean nothing and must be 0");
-  EXPECT_EQ(wrong(scaled, 1U << 31U), "bits 0x80000000 of it mean nothing and must be 0");
-  EXPECT_EQ(wrong(scaled, 1U << 24U), "bits 0x1000000 of it mean nothing and must be 0");
+  EXPECT_EQ(wrong(scaled, 8), "its reserved bits 0x8 must be 0");
+  EXPECT_EQ(wrong(scaled, 1U << 31U), "its reserved bits 0x80000000 must be 0");
+  EXPECT_EQ(wrong(scaled, 1U << 24U), "its reserved bits 0x1000000 must be 0");
   EXPECT_EQ(wrong(scaled, 1U << 23U), "scales are of type 0, and not UE8M0 (1)");
   // Types.
-  EXPECT_EQ(wrong(halves, 2U << 7U), "A's type is 2, which means nothing in this kind");
-  EXPECT_EQ(wrong(halves, 5U << 10U), "B's type is 5, which means nothing in this kind");
-  EXPECT_EQ(wrong(small, 2U << 7U), "A's type is 2, which means nothing in this kind");
+  EXPECT_EQ(wrong(halves, 2U << 7U), "A's type 2 is reserved in this kind");
+  EXPECT_EQ(wrong(halves, 5U << 10U), "B's type 5 is reserved in this kind");
+  EXPECT_EQ(wrong(small, 2U << 7U), "A's type 2 is reserved in this kind");
   EXPECT_EQ(wrong(small, 5U << 7U), "");
-  EXPECT_EQ(wrong(scaled, 6U << 10U), "B's type is 6, which means nothing in this kind");
-  EXPECT_EQ(wrong(bytes, 3U << 7U), "A's type is 2, which means nothing in this kind");
+  EXPECT_EQ(wrong(scaled, 6U << 10U), "B's type 6 is reserved in this kind");
+  EXPECT_EQ(wrong(bytes, 3U << 7U), "A's type 2 is reserved in this kind");
   EXPECT_EQ(wrong(bytes, 3U << 4U), "D's type is 1, and not S32 (2)");
   EXPECT_EQ(wrong(halves, 3U << 4U), "D's type is 2, and neither F16 (0) nor F32 (1)");
   EXPECT_EQ(wrong(halves, 1U << 4U), "");
@@ -145,8 +145,8 @@ TEST(UmmaDescriptor, RefusesWhatAKindHasNot) {
             "D is F16, and A or B is not");
   EXPECT_EQ(wrong(small, 1U << 4U), "");
   // Signs and ends.
-  EXPECT_EQ(wrong(bytes, 1U << 13U), "A is negated, and whole numbers cannot be");
-  EXPECT_EQ(wrong(bytes, 1U << 14U), "B is negated, and whole numbers cannot be");
+  EXPECT_EQ(wrong(bytes, 1U << 13U), "A is negated, and integers cannot be");
+  EXPECT_EQ(wrong(bytes, 1U << 14U), "B is negated, and integers cannot be");
   EXPECT_EQ(wrong(bytes, 8), "");
   EXPECT_EQ(wrong(halves, 8), "floats cannot saturate");
   // Majors.
@@ -171,18 +171,18 @@ TEST(UmmaDescriptor, RefusesMatricesThatMeanNothing) {
     return check_umma_matrix(kBits ^ change, shape).reason;
   };
   EXPECT_EQ(wrong_matrix(0), "");
-  EXPECT_EQ(wrong_matrix(1ULL << 14U), "bits 0x4000 of it mean nothing and must be 0");
-  EXPECT_EQ(wrong_matrix(1ULL << 31U), "bits 0x80000000 of it mean nothing and must be 0");
-  EXPECT_EQ(wrong_matrix(1ULL << 53U), "bits 0x20000000000000 of it mean nothing and must be 0");
-  EXPECT_EQ(wrong_matrix(1ULL << 60U), "bits 0x1000000000000000 of it mean nothing and must be 0");
+  EXPECT_EQ(wrong_matrix(1ULL << 14U), "its reserved bits 0x4000 must be 0");
+  EXPECT_EQ(wrong_matrix(1ULL << 31U), "its reserved bits 0x80000000 must be 0");
+  EXPECT_EQ(wrong_matrix(1ULL << 53U), "its reserved bits 0x20000000000000 must be 0");
+  EXPECT_EQ(wrong_matrix(1ULL << 60U), "its reserved bits 0x1000000000000000 must be 0");
   EXPECT_EQ(wrong_matrix(1ULL << 46U), "bits 46-48 of it are 0, and not 1");
   EXPECT_EQ(wrong_matrix(1ULL << 48U), "bits 46-48 of it are 5, and not 1");
   EXPECT_EQ(wrong_matrix(1ULL << 52U),
             "it gives the leading dimension as an address (bit 52), which sm_103a alone knows");
   EXPECT_EQ(wrong_matrix(3ULL << 61U), "its swizzle, of 128 bytes in units of 32, is not emulated");
-  EXPECT_EQ(wrong_matrix(1ULL << 61U), "its swizzle is 3, which means nothing");
-  EXPECT_EQ(wrong_matrix(7ULL << 61U), "its swizzle is 5, which means nothing");
-  EXPECT_EQ(wrong_matrix(5ULL << 61U), "its swizzle is 7, which means nothing");
+  EXPECT_EQ(wrong_matrix(1ULL << 61U), "its swizzle 3 is reserved");
+  EXPECT_EQ(wrong_matrix(7ULL << 61U), "its swizzle 5 is reserved");
+  EXPECT_EQ(wrong_matrix(5ULL << 61U), "its swizzle 7 is reserved");
   EXPECT_EQ(wrong_matrix(6ULL << 61U), "");  // 64 bytes
   EXPECT_EQ(wrong_matrix(4ULL << 61U), "");  // 32 bytes
   EXPECT_EQ(wrong_matrix(7),

@@ -248,9 +248,9 @@ TEST_F(WgmmaFindingsTest, RefusesWhatItDoesNotKnow) {
   refuses(mma("m64n8k16.f32.bf16.bf16", ", 1, 1, 2, 0"), "must be 0 or 1");
   refuses(fmt::format("wgmma.mma_async.sync.aligned.m64n40k32.s32.s8.s8 {}, %rd10, %rd11, 1;",
                       list("%d", 20)),
-          "no such shape");
+          "unsupported shape");
   refuses("wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.s8 {%d0, %d1, %d2, %d0}, %rd10, %rd11, 1;",
-          "is there twice");
+          "is a destination twice");
   refuses("wgmma.fence.aligned;", "unsupported without .sync");
   refuses("wgmma.wait_group.sync.aligned;", "0 operands");
   refuses("wgmma.frobnicate.sync.aligned;", "unsupported without .wait_group");

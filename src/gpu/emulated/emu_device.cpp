@@ -256,7 +256,7 @@ class EmuDevice final : public Device {
   void launch(Kernel kernel, const LaunchConfig& config, std::span<const std::byte> params,
               Stream& stream) override {
     if (config.dynamic_shared_bytes > info_.shared_bytes_per_block) {
-      fail("launching a kernel with {} bytes of shared memory: a block of {} has {}",
+      fail("launching a kernel with {} bytes of shared memory: {} has at most {} for each block",
            config.dynamic_shared_bytes, info_.name, info_.shared_bytes_per_block);
     }
     add({.stream = number_of(stream),
