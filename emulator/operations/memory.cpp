@@ -128,10 +128,9 @@ void require_shared(Decoder& decoder) {
 
 void check_stored(const Warp& warp, const Op& op, Lanes lanes, std::uint64_t address) {
   if (warp.grid().checks_stored_values) {
-    warp.stop(
-        FindingKind::kUninitialized, op, lanes,
-        fmt::format("it stores a value that was never written to global memory at {:#x}", address),
-        std::nullopt, address);
+    warp.stop(FindingKind::kUninitialized, op, lanes,
+              fmt::format("what it stores to global memory at {:#x} was never written", address),
+              std::nullopt, address);
   }
 }
 

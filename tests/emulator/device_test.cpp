@@ -347,7 +347,7 @@ TEST_F(DeviceTest, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(message(kernel("bra NOWHERE;")),
             "line 16: there is no register, variable or label 'NOWHERE'");
   EXPECT_EQ(message(kernel("add.u64 %r1, %r2, 1;")),
-            "line 16: add.u64: its result needs a register of 64 bits");
+            "line 16: add.u64: expected a register of 64 bits for the result");
   EXPECT_NE(message("hello"), "");
 }
 

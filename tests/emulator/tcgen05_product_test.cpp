@@ -318,7 +318,7 @@ TEST(Tcgen05Product, RefusesPlacesThatAreNotThere) {
             "B's scales: the first lane is 1, and not 0");
   EXPECT_EQ(wrong(scaled_case(), [](UmmaProduct& product) { product.scale_b |= 3U << 30U; }), "");
   EXPECT_EQ(wrong(halved, [](UmmaProduct& product) { product.instruction ^= 12U << 17U; }),
-            "N is 32, and where scales of columns lie in halves of the lanes is known for "
+            "N is 32, and scales of columns that lie in halves of the lanes are supported for "
             "multiples of 64 alone");
   EXPECT_EQ(wrong({}, [](UmmaProduct& product) { product.instruction |= 1U << 6U; }),
             "the instruction descriptor 0x8100050: its reserved bits 0x40 must be 0");
