@@ -95,9 +95,6 @@ class Checkpoint {
   /// One row of a matrix, likewise: float32 [columns]. The others are not read.
   void load_row(std::string_view name, std::int64_t row, std::span<float> values) const;
 
-  /// Names of the tower's tensors in the files that the model does not use.
-  [[nodiscard]] const std::vector<std::string>& unused() const { return weights_.unused(); }
-
   /// Tells checkpoints apart: a hash over names, types, shapes, and the first and last 4 KiB of
   /// every tensor of the tower. Quick, not cryptographic.
   [[nodiscard]] std::uint64_t fingerprint() const;

@@ -38,8 +38,6 @@ class Forward {
 
   /// The first `count` layers, one after the other, on x().
   void run_layers(std::size_t count);
-  /// All of them.
-  void run_layers() { run_layers(layers_.size()); }
 
   void layer_norm(const ops::PreparedPtr& weights, const ScaledTensor& output);
 

@@ -126,7 +126,7 @@ void TextEncoder::encode(std::span<const std::int32_t> ids, std::int64_t texts,
       Forward forward(tower, stream, layers, executor, slice);
       const TensorView& x = forward.x().values;
       executor.run(ops::ConvertCall{{slice.input, stream, x.shape}, x});
-      forward.run_layers();
+      forward.run_layers(layers.size());
       executor.run(ops::ProjectCall{{.sequences = slice.images,
                                      .tokens = text.tokens,
                                      .token = text.tokens - 1,

@@ -1,4 +1,4 @@
-// Results in another type on a GPU: problems and launches.
+// Tensors in another type on a GPU: problems and launches.
 #pragma once
 
 #include <cstdint>
