@@ -11,6 +11,7 @@
 #include "cpu/row_kernels.hpp"
 
 namespace fovea::cpu {
+
 AttentionTasks::AttentionTasks(const ops::AttentionProblem& problem,
                                const ops::AttentionOperands& operands, std::int64_t most_queries)
     : problem_(problem), operands_(operands), most_queries_(most_queries) {

@@ -201,7 +201,7 @@ class Backend {
   /// The number of images that a caller with many had best pass at once.
   [[nodiscard]] virtual std::int64_t preferred_batch() const = 0;
   /// What a user should know of runs so far, such as memory that ran short; each is told once.
-  [[nodiscard]] virtual std::string take_note() = 0;
+  [[nodiscard]] virtual std::string take_note() { return {}; }
   /// Never kAuto.
   [[nodiscard]] virtual Precision precision() const = 0;
   [[nodiscard]] virtual int threads() const = 0;
@@ -234,9 +234,9 @@ class Backend {
   virtual void run(const Batch& batch,
                    const std::function<void(Executor&, const Slice&)>& network) = 0;
 
-  /// Time by place since the last call of reset_profile.
-  [[nodiscard]] virtual Profile profile() const = 0;
-  virtual void reset_profile() = 0;
+  /// Time by place since the last call of reset_profile; none of a backend that measures nothing.
+  [[nodiscard]] virtual Profile profile() const { return {}; }
+  virtual void reset_profile() {}
   /// Seconds that a device of its own has computed for `run` since reset_profile, without the
   /// copies to and from it; 0 for backends that compute on the host.
   [[nodiscard]] virtual double device_seconds() const { return 0; }

@@ -115,9 +115,6 @@ class KeepingBackend final : public ops::Backend {
     asked_norms = executor.norms;
   }
   [[nodiscard]] std::int64_t preferred_batch() const override { return 1; }
-  [[nodiscard]] std::string take_note() override { return {}; }
-  [[nodiscard]] ops::Profile profile() const override { return {}; }
-  void reset_profile() override {}
 
   std::vector<Norm> norms;      // the one behind the layers, then two a layer
   std::vector<Linear> linears;  // qkv, out, fc1, fc2 of each layer

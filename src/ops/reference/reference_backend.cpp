@@ -55,9 +55,6 @@ class ReferenceBackend : public Backend {
   }
 
   [[nodiscard]] std::int64_t preferred_batch() const override { return 32; }
-  [[nodiscard]] std::string take_note() override { return {}; }
-  [[nodiscard]] Profile profile() const override { return {}; }
-  void reset_profile() override {}
 
  private:
   [[nodiscard]] PreparedPtr do_prepare(const Weights& weights) override {
