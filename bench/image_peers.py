@@ -17,10 +17,11 @@ import sys
 import tempfile
 import time
 
+import machine
+from photos import SAMPLES
 from PIL import Image, ImageOps
+from programs import answer
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-PHOTOS = ROOT / "examples" / "photos"
 SIDE, FILTER = 224, Image.Resampling.BILINEAR
 
 
@@ -28,7 +29,7 @@ def sources(folder: pathlib.Path) -> dict[str, pathlib.Path]:
     """A photograph as a web picture, and as a camera's file with camera-like detail."""
     import numpy
 
-    photo = Image.open(PHOTOS / "cat.jpg").convert("RGB")
+    photo = Image.open(SAMPLES / "cat.jpg").convert("RGB")
     random = numpy.random.default_rng(0)
     paths = {}
     for name, size, grain in (("500x375 JPEG", (500, 375), 6), ("12-megapixel JPEG", (4000, 3000), 5)):
@@ -63,10 +64,8 @@ def pillow(data: bytes, seconds: float) -> dict[str, float]:
 
 
 def fovea(program: str, path: pathlib.Path, seconds: float) -> dict[str, float]:
-    arguments = [program, seconds, SIDE, SIDE, int(FILTER), path]
-    answer = json.loads(subprocess.check_output([str(a) for a in arguments]))
-    answer.pop("simd")
-    return answer
+    rates = json.loads(answer(program, seconds, SIDE, SIDE, int(FILTER), path))
+    return {name: rates[name] for name in rates if name != "simd"}
 
 
 def check(tool: pathlib.Path, path: pathlib.Path) -> None:
@@ -80,8 +79,8 @@ def check(tool: pathlib.Path, path: pathlib.Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--bench", default=str(ROOT / "build/release/bin/image_bench"))
-    parser.add_argument("--tool", default=str(ROOT / "build/release/tests/pixels_tool"))
+    parser.add_argument("--bench", default=machine.PROGRAM.with_name("image_bench"))
+    parser.add_argument("--tool", default=machine.PROGRAM.parents[1] / "tests/pixels_tool")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.4, help="per operation, engine and round")
     options = parser.parse_args()
@@ -100,12 +99,8 @@ def main() -> None:
             for operation in rounds["fovea"][0]:
                 for engine, results in rounds.items():
                     median = statistics.median(result[operation] for result in results)
-                    entries.append({
-                        "images": f"{name}, {kilobytes} KB",
-                        "operation": operation,
-                        "engine": engine,
-                        "images_per_second": round(median, 2),
-                    })  # fmt: skip
+                    row = {"images": f"{name}, {kilobytes} KB", "operation": operation, "engine": engine}
+                    entries.append(row | {"images_per_second": round(median, 2)})
     json.dump(entries, sys.stdout, indent=1)
     print()
 

@@ -25,10 +25,10 @@ import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
 
+import machine
 import numpy as np
 from PIL import Image
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from programs import answer, words
 
 
 def write_photo(task):
@@ -67,8 +67,7 @@ class Program:
         self.model = model
 
     def command(self, inputs, out):
-        return [self.binary, "embed", inputs, "-m", self.model, "-o", out, "--quiet",
-                "--shard-rows", "4096"]  # fmt: skip
+        return [self.binary, *words("embed", inputs, m=self.model, o=out, quiet=True, shard_rows=4096)]
 
     def embed(self, inputs, out):
         return subprocess.run(self.command(inputs, out), check=False).returncode
@@ -102,10 +101,9 @@ def kill_test(program, photos, work, kills):
         print(f"  kill {len(progress):2}: {done} inputs done", flush=True)
     code = program.embed(photos, out)
     identical = contents(out) == contents(whole)
-    print(f"after {kills} kills: exit code {code}, output "
-          f"{'byte-identical' if identical else 'DIFFERENT'}")  # fmt: skip
-    return {"kills": kills, "inputs_done": progress, "identical": identical and code == 0,
-            "uninterrupted_seconds": seconds}  # fmt: skip
+    print(f"after {kills} kills: exit code {code}, output {'byte-identical' if identical else 'DIFFERENT'}")
+    told = {"kills": kills, "inputs_done": progress}
+    return told | {"identical": identical and code == 0, "uninterrupted_seconds": seconds}
 
 
 def damage_test(program, photos, work):
@@ -117,8 +115,7 @@ def damage_test(program, photos, work):
         # Cut off, emptied, overwritten or replaced.
         file.write_bytes([data[: len(data) // 3], b"", bytes(len(data)), b"text"][rng.randrange(4)])
     code = program.embed(photos, work / "damaged")
-    errors = [json.loads(line)["source"]
-              for line in (work / "damaged/errors.jsonl").read_text("utf-8").splitlines()]  # fmt: skip
+    errors = [json.loads(line)["source"] for line in (work / "damaged/errors.jsonl").read_text("utf-8").splitlines()]
     listed_once = errors == [os.fspath(file) for file in damaged]
     sources, rows = rows_of(work / "damaged")
     for file in damaged:
@@ -141,13 +138,12 @@ def main():
     parser.add_argument("--model", type=pathlib.Path)
     parser.add_argument("--json", type=pathlib.Path, help="also write the results to this file")
     arguments = parser.parse_args()
-    binary = os.environ.get("FOVEA_BIN", ROOT / "build/release/bin/fovea")
+    binary = os.environ.get("FOVEA_BIN", machine.PROGRAM)
     with tempfile.TemporaryDirectory(prefix="fovea-robustness-") as name:
         work = pathlib.Path(name)
         model = arguments.model or work / "model"
         if not arguments.model:
-            subprocess.run([binary, "init", "--preset", "tiny", "--seed", "0", "-o", model],
-                           check=True, capture_output=True)  # fmt: skip
+            answer(binary, "init", *words(preset="tiny", seed=0, o=model))
         start = time.monotonic()
         write_photos(work / "photos", arguments.images)
         print(f"{arguments.images} photos made in {time.monotonic() - start:.0f} s", flush=True)
@@ -158,11 +154,10 @@ def main():
             "damage": damage_test(program, work / "photos", work),
         }
     if arguments.json:
-        arguments.json.write_text(json.dumps(result, indent=2) + "\n")
+        machine.hand_over(result, arguments.json)
     damage = result["damage"]
-    passed = (result["kill"]["identical"] and damage["exit_code"] == 3
-              and damage["listed_once"] and damage["rows_right"])  # fmt: skip
-    return 0 if passed else 1
+    right = result["kill"]["identical"] and damage["listed_once"] and damage["rows_right"]
+    return 0 if right and damage["exit_code"] == 3 else 1
 
 
 if __name__ == "__main__":
