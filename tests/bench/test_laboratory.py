@@ -309,6 +309,7 @@ def test_verdicts_are_of_every_card_and_of_nothing_that_is_not_what_it_is_called
     assert [path.name for path in place.with_suffix("").rglob("*.json")] == ["pool.json"]  # of profiles
 
 
+@pytest.mark.nightly
 def test_a_cause_that_no_longer_fits_costs_no_other(stand_in, tmp_path):
     """With a copy of the scripts whose kernels have changed."""
     shutil.copytree(BENCH, tmp_path / "bench", ignore=shutil.ignore_patterns("results", "__pycache__"))

@@ -5,9 +5,12 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.nightly
 def test_both_engines_are_compared_and_timed_on_photos_of_many_proportions(run_fovea, fovea_bin, tmp_path):
     model, file = tmp_path / "tiny", tmp_path / "result.json"
     run_fovea("init", "--preset", "tiny-naflex", "-o", model)

@@ -33,6 +33,7 @@ def peers(model, tmp_path):
     return run
 
 
+@pytest.mark.nightly
 def test_engines_are_compared_and_timed_and_those_that_fail_are_skipped_with_a_reason(peers):
     result, told = peers(
         "--skip",

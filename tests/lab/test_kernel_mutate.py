@@ -31,6 +31,7 @@ def test_the_table_and_the_exit_code(run_fovea):
     assert printed.endswith("100.0% caught\n")
 
 
+@pytest.mark.nightly
 def test_survivors_are_named_and_counted(run_fovea, tmp_path):
     # Each of its three roles ends with a bar.warp.sync before the cluster's barrier, which the emulator's lanes do not
     # need.

@@ -60,7 +60,7 @@ class Measured:
         return (delta / self.embeddings.norm(dim=-1)).min().item()
 
 
-@pytest.fixture(scope="module", params=["tiny", "base-patch16-224"])
+@pytest.fixture(scope="module", params=["tiny", pytest.param("base-patch16-224", marks=pytest.mark.nightly)])
 def measured(request, run_fovea, tmp_path_factory):
     folder = tmp_path_factory.mktemp("statistics") / "model"
     run_fovea("init", "--preset", request.param, "--seed", "0", "-o", folder)

@@ -375,14 +375,15 @@ def test_sparse_members_take_no_more_memory_than_there_is(embed, tmp_path):
     assert 0 < peak < 1_000_000
 
 
-def test_workers_do_not_keep_the_memory_of_large_files(embed, tmp_path):
+@pytest.mark.parametrize("count", [12, pytest.param(24, marks=pytest.mark.nightly)])
+def test_workers_do_not_keep_the_memory_of_large_files(embed, tmp_path, count):
     """Each of eight workers reads some of them, one at a time."""
     width, height = 5000, 4000
     with open(tmp_path / "large.bmp", "wb") as file:
         header = struct.pack("<IiiHHIIiiII", 40, width, height, 1, 24, 0, 0, 0, 0, 0, 0)
         file.write(struct.pack("<2sIHHI", b"BM", 54 + 3 * width * height, 0, 0, 54) + header)
         file.truncate(54 + 3 * width * height)
-    names = [tmp_path / f"{i}.bmp" for i in range(24)]
+    names = [tmp_path / f"{i}.bmp" for i in range(count)]
     for name in names:
         os.link(tmp_path / "large.bmp", name)
     flags = ["--decode-threads", "8", "--decode-memory", "256M"]
