@@ -29,6 +29,7 @@ struct CheckOptions : CardOptions {
   std::string emulator;  // in the place of a GPU; empty: a GPU
   int schedules = lab::EmulatedCheckOptions{}.schedules;
   std::string captures;  // the file of what a GPU computed; empty: none
+  bool largest_only = false;
   lab::CheckOptions check;
 };
 
@@ -108,7 +109,8 @@ int check_emulated(const CheckOptions& options, const std::vector<const lab::Car
   lab::EmulatedCheckOptions emulated{.arch = arch,
                                      .seed = options.check.seed,
                                      .schedules = options.schedules,
-                                     .only_case = options.check.only_case};
+                                     .only_case = options.check.only_case,
+                                     .largest_only = options.largest_only};
   std::unique_ptr<lab::CaseComparer> comparer;
   if (!options.captures.empty()) {
     comparer = std::make_unique<lab::CaseComparer>(options.captures, arch);
@@ -140,6 +142,9 @@ int run_check(const CheckOptions& options) {
   const auto cards = cards_with_case(options.cards, options.check.only_case);
   if (options.emulator.empty() && !options.captures.empty()) {
     throw Error("--captures compares the emulator with a GPU: give --device emu, too");
+  }
+  if (options.emulator.empty() && options.largest_only) {
+    throw Error("--largest-only is a choice of the emulator's cases: give --device emu, too");
   }
   if (!options.emulator.empty()) {
     return check_emulated(options, cards);
@@ -190,6 +195,11 @@ void add_check(CLI::App& kernel, Run& run) {
             "How many seeds to check, from --seed on. Each seed after the first checks every card, "
             "every plan and every mutant on the small cases and on one of the large ones, in turn, "
             "and compares 12 tiles of an output instead of 48")
+      ->group(kInputGroup);
+  add_flag(
+      command, "--largest-only", options.largest_only,
+      "On the emulator: run each kernel once, on the card's case that keeps it busy longest, of "
+      "those that are quick there")
       ->group(kInputGroup);
   add_flag(command, "--small", options.check.small,
            "Only what is quick under compute-sanitizer, and no mutants")

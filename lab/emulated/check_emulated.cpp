@@ -14,6 +14,7 @@
 #include "core/thread_pool.hpp"
 #include "gpu/emulated/emu_device.hpp"
 #include "gpu/emulated/emu_orders.hpp"
+#include "lab/check/placement.hpp"
 #include "lab/emulated/replay_case.hpp"
 #include "lab/system/in_order.hpp"
 
@@ -72,6 +73,44 @@ std::vector<Job> jobs_of(std::span<const Card* const> cards,
     }
   }
   return jobs;
+}
+
+/// Leaves one job of each sequence of kernels of each card, the one with the most work, and those
+/// that cannot run. Asks an emulated device, on which nothing runs.
+void keep_largest(std::vector<Job>& jobs, const EmulatedCheckOptions& options) {
+  struct Largest {
+    const Job* job = nullptr;
+    double flops = 0;
+  };
+  std::map<std::pair<const Card*, std::vector<gpu::KernelId>>, Largest> largest;
+  const std::unique_ptr<gpu::Device> device = gpu::open_emulated_device({.arch = options.arch});
+  const std::unique_ptr<gpu::Stream> stream = device->make_stream();
+  for (const Job& job : jobs) {
+    if (!job.plan) {
+      continue;
+    }
+    const std::unique_ptr<Workload> workload = job.card_case->make(options.seed);
+    const Placement placement(*device, *workload, *stream);
+    std::vector<gpu::KernelId> kernels;
+    for (const gpu::Launch& launch : workload->launches(*device, placement.operands(), *job.plan)) {
+      kernels.push_back(launch.kernel);
+    }
+    Largest& known = largest[{job.card, kernels}];
+    if (known.job == nullptr || workload->flops() > known.flops) {
+      known = {.job = &job, .flops = workload->flops()};
+    }
+  }
+  std::set<const Job*> kept;
+  for (const auto& [kernels, known] : largest) {
+    kept.insert(known.job);
+  }
+  std::vector<Job> left;
+  for (Job& job : jobs) {
+    if (!job.plan || kept.contains(&job)) {
+      left.push_back(std::move(job));
+    }
+  }
+  jobs = std::move(left);
 }
 
 /// What runs jobs, one after the other: a device, on which each kernel is loaded once.
@@ -180,6 +219,9 @@ int check_emulated(std::span<const Card* const> cards, const EmulatedCheckOption
     }
   }
   std::vector<Job> jobs = jobs_of(with_kernels, larger, options, info);
+  if (options.largest_only) {
+    keep_largest(jobs, options);
+  }
   if (jobs.empty()) {
     fail(
         "nothing was checked: this program has no kernels of these cards for {}, or none of their "

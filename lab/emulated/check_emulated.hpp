@@ -28,6 +28,8 @@ struct EmulatedCheckOptions {
   /// give the same bytes.
   int schedules = 3;
   std::string only_case{};  // empty: all that are small enough
+  /// Runs each kernel once: on the case of the card with the most work, of those of that kernel.
+  bool largest_only = false;
   /// Looks at the outputs of a job that passed so far, and says what is wrong with them; may be
   /// empty. Called by several threads at a time.
   std::function<std::string(const EmulatedJob&, const Ran&)> inspect{};

@@ -6,7 +6,9 @@
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -131,6 +133,24 @@ TEST_F(CheckEmulatedTest, WhatIsRightPasses) {
   const Replay replay = replay_case(card, {.case_name = kName, .schedule = 2});
   EXPECT_TRUE(replay.result.passed) << replay.result.reason;
   EXPECT_TRUE(replay.findings.empty());
+}
+
+TEST_F(CheckEmulatedTest, EachKernelMayRunOnItsLargestCaseAlone) {
+  const Card& card = *find_cards(std::vector<std::string>{"layer_norm"}).front();
+  const auto all = check_of(card, {.schedules = 1});
+  const auto largest = check_of(card, {.schedules = 1, .largest_only = true});
+  EXPECT_LT(largest.size(), all.size());
+  const auto kernels = [](const std::vector<CheckResult>& results) {
+    std::multiset<std::vector<std::string_view>> names;
+    for (const CheckResult& result : results) {
+      names.insert(result.kernels);
+    }
+    return names;
+  };
+  const auto once = kernels(largest);
+  const auto names = kernels(all);
+  const std::set<std::vector<std::string_view>> every(names.begin(), names.end());
+  EXPECT_TRUE(std::ranges::equal(once, every));
 }
 
 TEST_F(CheckEmulatedTest, AFindingIsFoundAgain) {
