@@ -1,5 +1,6 @@
 """What docs/contributing/*.md ask for, done: beside this file lies an addition of each kind, as a diff. In a scratch copy
-of the repository it applies, touches the files that its checklist numbers and no others, builds, and works.
+of the repository it applies, touches the files that its checklist numbers and no others, builds, and works. By day it
+is only asked whether it applies.
 
 A diff that does not apply says that the lines around its places have changed: mend it there, and look at what its
 checklist says of them.
@@ -20,8 +21,6 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.append(str(ROOT / "scripts"))
 import cpus
-
-pytestmark = pytest.mark.nightly
 
 # What a checklist's <names> are in the addition of its kind.
 NAMES = {
@@ -158,6 +157,12 @@ def test_every_checklist_has_an_addition():
     assert pages == sorted(NAMES) == sorted(path.stem for path in HERE.glob("*.diff"))
 
 
+@pytest.mark.parametrize("kind", NAMES)
+def test_addition_applies(kind):
+    run("git", "apply", "--check", HERE / f"{kind}.diff", cwd=ROOT)
+
+
+@pytest.mark.nightly
 def test_operator(photos):
     with photos.addition("operator"):
         photos.check_touched("operator")
@@ -166,6 +171,7 @@ def test_operator(photos):
         photos.pytest("python/tests/operators/test_negate.py")
 
 
+@pytest.mark.nightly
 def test_family(photos):
     with photos.addition("family"):
         photos.check_touched("family")
@@ -173,6 +179,7 @@ def test_family(photos):
         photos.pytest("tests/model/test_vit.py")
 
 
+@pytest.mark.nightly
 def test_precision(laboratory):
     with laboratory.addition("precision"):
         laboratory.make("fovea")
@@ -191,6 +198,7 @@ def test_precision(laboratory):
         assert embeddings[0] == embeddings[1]
 
 
+@pytest.mark.nightly
 def test_architecture(laboratory):
     with laboratory.addition("architecture"):
         laboratory.make("fovea")
@@ -217,6 +225,7 @@ def test_architecture(laboratory):
         assert run(rules) == "1011"
 
 
+@pytest.mark.nightly
 def test_kernel(laboratory):
     with laboratory.addition("kernel"):
         laboratory.check_touched("kernel")
