@@ -29,7 +29,6 @@
 #include "lab/emulation/emulation.hpp"
 #include "lab/emulation/launch_file.hpp"
 #include "lab/emulation/limits.hpp"
-#include "lab/emulation/report.hpp"
 #include "lab/emulation/trace_file.hpp"
 
 namespace fovea::cli {

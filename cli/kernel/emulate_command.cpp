@@ -11,7 +11,7 @@
 #include "cli/options.hpp"
 #include "fovea/error.hpp"
 #include "lab/emulated/replay_case.hpp"
-#include "lab/emulation/report.hpp"
+#include "lab/emulation/emulation.hpp"
 #include "lab/emulation/trace_file.hpp"
 
 namespace fovea::cli::kernel {

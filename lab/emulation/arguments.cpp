@@ -1,5 +1,4 @@
 // Arguments of kernels as launch.json has them.
-#include "lab/emulation/arguments.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,6 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "lab/emulation/field.hpp"
+#include "lab/emulation/launch_file.hpp"
 #include "lab/emulation/limits.hpp"
 
 namespace fovea::emulation {
@@ -141,13 +142,14 @@ std::vector<std::byte> read_numbers(const Field& field, ElementType type) {
   return bytes;
 }
 
-// `is_field`: of a struct, so it has a place.
-Argument read(const Field& field, const std::vector<Buffer>& buffers, bool is_field) {
+}  // namespace
+
+Argument read_argument(const Field& field, const std::vector<Buffer>& buffers, bool is_member) {
   std::vector<std::string> kinds = type_names();
   kinds.insert(kinds.end(), kOthers.begin(), kOthers.end());
   std::vector<std::string> known = kinds;
   known.emplace_back("offset");
-  if (is_field) {
+  if (is_member) {
     known.emplace_back("at");
   }
   field.expect_keys(known);
@@ -173,7 +175,7 @@ Argument read(const Field& field, const std::vector<Buffer>& buffers, bool is_fi
   } else if (kind == "struct") {
     StructArgument fields;
     for (const Field& member : what.elements()) {
-      fields.fields.push_back(read(member, buffers, true));
+      fields.fields.push_back(read_argument(member, buffers, true));
       fields.offsets.push_back(member.at("at").whole(0, kMostNumber));
     }
     argument.what = std::move(fields);
@@ -181,12 +183,6 @@ Argument read(const Field& field, const std::vector<Buffer>& buffers, bool is_fi
     argument.what = read_numbers(what, *find_type(kind));
   }
   return argument;
-}
-
-}  // namespace
-
-Argument read_argument(const Field& field, const std::vector<Buffer>& buffers) {
-  return read(field, buffers, false);
 }
 
 }  // namespace fovea::emulation

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "fovea_emulator/device.hpp"
 #include "lab/emulation/launch_file.hpp"
 
@@ -74,6 +76,14 @@ class Module {
 
 /// A kernel's name as in C++: "void ns::saxpy<4>(int)".
 [[nodiscard]] std::string source_name(const std::string& name);
+
+/// JSON of: kind, message, kernel, instruction, line, source, block, warp, lanes; of a race also
+/// the `other` access.
+[[nodiscard]] nlohmann::ordered_json to_json(const emu::Finding& finding);
+/// JSON of: kind "mismatch", message, buffer, index, is, wanted, wrong, elements.
+[[nodiscard]] nlohmann::ordered_json to_json(const Mismatch& mismatch);
+/// JSON of: seed, policy, and its findings.
+[[nodiscard]] nlohmann::ordered_json to_json(const Outcome& outcome);
 
 class Emulation {
  public:

@@ -12,7 +12,6 @@
 #include "io/file.hpp"
 #include "io/json.hpp"
 #include "io/text.hpp"
-#include "lab/emulation/arguments.hpp"
 #include "lab/emulation/content.hpp"
 #include "lab/emulation/limits.hpp"
 

@@ -56,6 +56,13 @@ struct Argument {
   std::string path{};  // of its field, for messages
 };
 
+class Field;
+
+/// The argument of a field, in which it may name these buffers. `is_member`: of a struct, so it has
+/// a place. Throws fovea::Error with the field's path.
+[[nodiscard]] Argument read_argument(const Field& field, const std::vector<Buffer>& buffers,
+                                     bool is_member = false);
+
 struct LaunchText {
   std::string kernel{};  // "" where it does not say
   emu::LaunchConfig config{};

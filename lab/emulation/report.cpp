@@ -1,7 +1,9 @@
 // What the emulator found, as JSON.
-#include "lab/emulation/report.hpp"
 
 #include <nlohmann/json.hpp>
+
+#include "fovea_emulator/finding.hpp"
+#include "lab/emulation/emulation.hpp"
 
 namespace fovea::emulation {
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -86,5 +87,19 @@ class OperationCounter {
 /// A number that changes with the kernel's PTX, whatever its line numbers; 0 when this program has
 /// no such kernel. Throws fovea::Error when its PTX has no entry of that name.
 [[nodiscard]] std::uint64_t code_of(std::string_view kernel, int arch);
+
+/// A card's timed case that was counted before: the kernel that runs it, and what one unit of its
+/// work takes (lab/predict/kernel_work.hpp).
+struct CountedCase {
+  std::string card;
+  std::string case_name;
+  std::string kernel;
+  std::uint64_t code = 0;  // code_of() when it was counted
+  std::array<OperationCounts, 2> counts{};
+};
+
+/// Cases of kernels for the architecture, from lab/predict/data/, which scripts/count-instructions
+/// writes; of an architecture without a file none. By card, as they are listed there.
+[[nodiscard]] std::span<const CountedCase> counted_cases(int arch);
 
 }  // namespace fovea::lab

@@ -1,12 +1,12 @@
 // The tables by architecture, read from the files that the program carries.
-#include "lab/predict/instruction_table.hpp"
-
 #include <cstddef>
 #include <map>
 #include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
+
+#include "lab/predict/instruction_counts.hpp"
 
 namespace fovea::lab {
 

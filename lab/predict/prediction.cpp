@@ -11,7 +11,7 @@
 #include "gpu/device/kernel_image.hpp"
 #include "gpu/emulated/emu_device.hpp"
 #include "lab/check/prepared_case.hpp"
-#include "lab/predict/instruction_table.hpp"
+#include "lab/predict/instruction_counts.hpp"
 
 namespace fovea::lab {
 namespace {

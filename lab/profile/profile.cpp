@@ -116,8 +116,7 @@ std::string why_ncu_failed(const ProcessResult& result) {
   }
   if (text.find("ERR_NVGPUCTRPERM") != std::string::npos) {
     return "ncu may not read the GPU's counters (ERR_NVGPUCTRPERM): run as root, or let everyone "
-           "by "
-           "loading the driver with NVreg_RestrictProfilingToAdminUsers=0";
+           "by loading the driver with NVreg_RestrictProfilingToAdminUsers=0";
   }
   if (text.find("LibraryNotLoaded") != std::string::npos) {
     return "ncu cannot reach the GPU's counters here (LibraryNotLoaded): containers and sandboxes "
@@ -225,8 +224,7 @@ std::string to_text(const Profile& profile) {
       "  occupancy {} of {} (limited by {}), {:.0f} CTAs per SM, {:.0f} registers, {:.0f} bytes of "
       "shared memory\n"
       "  {} of shared-memory accesses wait for a bank, stores use {:.0f} of a sector's 32 bytes, "
-      "{} "
-      "of thread instructions predicated off\n",
+      "{} of thread instructions predicated off\n",
       profile.kernel, profile["seconds"] * 1e3, verdict(profile), percent(profile["matrix_units"]),
       percent(profile["issue"]), percent(profile["dram"]), profile["dram_bytes_per_second"] * 1e-9,
       percent(profile["l2"]), percent(profile["l2_hit"]), percent(profile["l1"]),

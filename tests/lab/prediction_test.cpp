@@ -16,7 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "lab/predict/instruction_table.hpp"
+#include "lab/predict/instruction_counts.hpp"
 
 namespace fovea::lab {
 namespace {
@@ -224,8 +224,8 @@ Prediction prediction_of(const CountedCase& counted, const GpuRates& rates) {
   return predict(work_of(*workload, counted.kernel, rates.sms), counted.counts, rates);
 }
 
-/// Prediction of the card's first counted case on the GPU; of kernels that are the same on all, by the counts
-/// of Hopper's.
+/// Prediction of the card's first counted case on the GPU; of kernels that are the same on all, by
+/// the counts of Hopper's.
 Prediction prediction_of(std::string_view card, const GpuRates& rates) {
   const CountedCase* found = nullptr;
   for (const int arch : {rates.arch, 90}) {
