@@ -19,7 +19,7 @@ fovea_embedding::fovea_embedding(std::size_t count, Work work)
 }
 
 bool fovea_embedding::wait(std::chrono::milliseconds time) {
-  fovea::c::require_this_process(process_, "this run", fovea::c::kLoadThere);
+  fovea::c::require_this_process(process, "this run", fovea::c::kLoadThere);
   std::unique_lock lock(mutex_);
   if (!changed_.wait_for(lock, time, [this] { return ended_; })) {
     return false;
@@ -74,12 +74,11 @@ void fovea_embedding::run() noexcept {
 
 using fovea::c::answer;
 using fovea::c::guarded;
-using fovea::c::require_pointer;
+using fovea::c::require_pointers;
 
 fovea_status fovea_embed_wait(fovea_embedding* run, int32_t milliseconds, int32_t* ended) {
   return guarded([&] {
-    require_pointer(run, "run");
-    require_pointer(ended, "ended");
+    require_pointers({{run, "run"}, {ended, "ended"}});
     *ended = run->wait(std::chrono::milliseconds(milliseconds)) ? 1 : 0;
   });
 }
@@ -101,9 +100,7 @@ size_t fovea_embed_failures(const fovea_embedding* run) {
 fovea_status fovea_embed_failure(const fovea_embedding* run, size_t which, size_t* index,
                                  const char** reason) {
   return guarded([&] {
-    require_pointer(run, "run");
-    require_pointer(index, "index");
-    require_pointer(reason, "reason");
+    require_pointers({{run, "run"}, {index, "index"}, {reason, "reason"}});
     if (which >= run->failures().size()) {
       fovea::fail("there is no failure {} of {}", which, run->failures().size());
     }
@@ -118,12 +115,8 @@ const char* fovea_embed_notes(const fovea_embedding* run) {
 }
 
 void fovea_embed_free(fovea_embedding* run) {
-  if (run == nullptr || !run->process().is_this_one()) {
-    return;
+  if (run != nullptr && run->process.is_this_one()) {
+    run->end();  // whatever becomes of the object, which may hold the encoder's last
   }
-  run->end();
-  static_cast<void>(guarded([&] {  // as fovea_encoder_free, for it may hold the encoder's last
-    const fovea::c::Activity activity;
-    delete run;
-  }));
+  fovea::c::free_here(run);
 }

@@ -20,6 +20,8 @@
 
 struct fovea_embedding {
  public:
+  const fovea::c::Process process;
+
   /// What a run gives its work: when to stop, and whom to tell.
   struct Control {
     const std::atomic<bool>* stop;
@@ -40,7 +42,6 @@ struct fovea_embedding {
   /// Until nothing uses the memory of the inputs and the rows, and the thread is gone.
   void end();
   void stop() { stop_ = true; }
-  [[nodiscard]] const fovea::c::Process& process() const { return process_; }
   [[nodiscard]] std::size_t done() const { return done_; }
   // Failures and notes are those of a run that has ended.
   [[nodiscard]] const std::vector<fovea::ImageFailure>& failures() const { return failures_; }
@@ -49,7 +50,6 @@ struct fovea_embedding {
  private:
   void run() noexcept;
 
-  fovea::c::Process process_;
   std::atomic<bool> stop_ = false;
   std::unique_ptr<fovea::c::Activity> activity_;
   std::size_t count_;

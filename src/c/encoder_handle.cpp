@@ -5,13 +5,14 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "c/embed_run.hpp"
 #include "c/lifetime.hpp"
@@ -55,28 +56,19 @@ ImageInput image_input(const fovea_image& image, std::size_t index) {
 }
 
 TextClean text_clean(std::int32_t clean) {
-  switch (clean) {
-    case FOVEA_TEXT_CLEAN_AUTO:
-      return TextClean::kAuto;
-    case FOVEA_TEXT_CLEAN_LOWER:
-      return TextClean::kLower;
-    case FOVEA_TEXT_CLEAN_CANONICALIZE:
-      return TextClean::kCanonicalize;
-    case FOVEA_TEXT_CLEAN_NONE:
-      return TextClean::kNone;
-    default:
-      fail("texts are to be cleaned in way {}, which there is not", clean);
+  constexpr TextClean kWays[] = {TextClean::kAuto, TextClean::kLower, TextClean::kCanonicalize,
+                                 TextClean::kNone};  // in the order of fovea_text_clean
+  if (clean < FOVEA_TEXT_CLEAN_AUTO || clean > FOVEA_TEXT_CLEAN_NONE) {
+    fail("texts are to be cleaned in way {}, which there is not", clean);
   }
+  return kWays[clean];
 }
 
 std::vector<ImageInput> image_inputs(const fovea_image* images, std::size_t count) {
-  if (count > 0) {
-    require_pointer(images, "images");
-  }
   std::vector<ImageInput> inputs;
   inputs.reserve(count);
-  for (std::size_t index = 0; index < count; ++index) {
-    inputs.push_back(image_input(images[index], index));
+  for (const fovea_image& image : array_of(images, count, "images")) {
+    inputs.push_back(image_input(image, inputs.size()));
   }
   return inputs;
 }
@@ -99,26 +91,19 @@ Tower tower(std::int32_t which) {
 std::size_t numbers_of_rows(const fovea_encoder* encoder, std::size_t count,
                             std::string_view inputs) {
   require_here(encoder);
-  const auto dimension = static_cast<std::size_t>(encoder->encoder->dimension());
-  if (count > std::numeric_limits<std::ptrdiff_t>::max() / (dimension * sizeof(float))) {
-    fail("{} {} are more than memory has room for", count, inputs);
-  }
-  return count * dimension;
+  return numbers_in(count, static_cast<std::size_t>(encoder->encoder->dimension()), inputs);
 }
 
 /// `item` names one of them: "text".
 std::vector<std::string> strings(const fovea_text* texts, std::size_t count,
                                  std::string_view item) {
-  if (count > 0 && texts == nullptr) {
-    fail("{}s is NULL", item);
-  }
   std::vector<std::string> list;
   list.reserve(count);
-  for (std::size_t index = 0; index < count; ++index) {
-    if (texts[index].data == nullptr && texts[index].size > 0) {
-      fail("the data of {} {} is NULL", item, index);
+  for (const fovea_text& text : array_of(texts, count, fmt::format("{}s", item))) {
+    if (text.data == nullptr && text.size > 0) {
+      fail("the data of {} {} is NULL", item, list.size());
     }
-    list.push_back(copy_of(texts[index].data, texts[index].size));
+    list.push_back(copy_of(text.data, text.size));
   }
   return list;
 }
@@ -183,6 +168,7 @@ void wait_for(fovea_embedding& run) {
 using fovea::c::answer;
 using fovea::c::guarded;
 using fovea::c::require_pointer;
+using fovea::c::require_pointers;
 
 fovea_status fovea_encoder_load(const char* model, const char* device, const char* precision,
                                 int32_t threads, fovea_encoder** encoder) {
@@ -198,10 +184,8 @@ fovea_status fovea_encoder_load_calibrated(const char* model, const char* device
                                            const char* precision, int32_t threads, int32_t first,
                                            const char* calibration, fovea_encoder** encoder) {
   return guarded([&] {
-    require_pointer(model, "model");
-    require_pointer(device, "device");
-    require_pointer(precision, "precision");
-    require_pointer(encoder, "encoder");
+    require_pointers(
+        {{model, "model"}, {device, "device"}, {precision, "precision"}, {encoder, "encoder"}});
     const fovea::c::Activity activity;
     const fovea::EncoderOptions options{.device = device,
                                         .precision = fovea::parse_precision(precision),
@@ -216,16 +200,8 @@ fovea_status fovea_encoder_load_calibrated(const char* model, const char* device
   });
 }
 
-// Waits for the encoder's threads. A child of fork() has none of them, and after fovea_shut_down()
-// the process takes all back; both leave it where it is.
 void fovea_encoder_free(fovea_encoder* encoder) {
-  if (encoder == nullptr || !encoder->process.is_this_one()) {
-    return;
-  }
-  static_cast<void>(guarded([&] {
-    const fovea::c::Activity activity;
-    delete encoder;
-  }));
+  fovea::c::free_here(encoder);
 }
 
 int64_t fovea_encoder_dimension(const fovea_encoder* encoder) {
@@ -263,8 +239,7 @@ fovea_status fovea_encoder_load_texts(fovea_encoder* encoder) {
 fovea_status fovea_encoder_logit_scale(fovea_encoder* encoder, double* factor, double* bias) {
   return guarded([&] {
     fovea::c::require_here(encoder);
-    require_pointer(factor, "factor");
-    require_pointer(bias, "bias");
+    require_pointers({{factor, "factor"}, {bias, "bias"}});
     const fovea::c::Activity activity;
     const fovea::LogitScale scale = encoder->encoder->logit_scale();
     *factor = scale.factor;
@@ -276,8 +251,7 @@ fovea_status fovea_embed_start(fovea_encoder* encoder, const fovea_image* images
                                const fovea_embed_options* options, float* rows,
                                fovea_embedding** run) {
   return guarded([&] {
-    require_pointer(options, "options");
-    require_pointer(run, "run");
+    require_pointers({{options, "options"}, {run, "run"}});
     const std::span out(rows, fovea::c::numbers_of_rows(encoder, count, "images"));
     std::vector<fovea::ImageInput> inputs = fovea::c::image_inputs(images, count);
     if (count > 0) {

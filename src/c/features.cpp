@@ -7,13 +7,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "c/dlpack.hpp"
 #include "c/embed_run.hpp"
 #include "c/encoder_handle.hpp"
 #include "c/lifetime.hpp"
@@ -22,8 +20,43 @@
 #include "fovea/features.hpp"
 #include "fovea/heat.hpp"
 
+// The tensor that DLPack passes between libraries: its binary interface as of version 0.8
+// (dmlc.github.io/dlpack), which all later readers take as well.
+namespace fovea::c::dlpack {
+
+enum class DeviceType : std::int32_t { kCpu = 1, kCuda = 2 };
+
+struct Device {
+  DeviceType type = DeviceType::kCpu;
+  std::int32_t id = 0;
+};
+
+struct DataType {
+  std::uint8_t code = 2;  // floating-point
+  std::uint8_t bits = 0;
+  std::uint16_t lanes = 1;
+};
+
+struct Tensor {
+  void* data = nullptr;
+  Device device;
+  std::int32_t ndim = 0;
+  DataType dtype;
+  std::int64_t* shape = nullptr;
+  std::int64_t* strides = nullptr;  // null: row-major without gaps
+  std::uint64_t byte_offset = 0;
+};
+
+struct ManagedTensor {
+  Tensor tensor;
+  void* owner = nullptr;
+  void (*deleter)(ManagedTensor* self) = nullptr;
+};
+
+}  // namespace fovea::c::dlpack
+
 struct fovea_features {
-  /// What the run writes; nobody reads it before it is there.
+  /// What the run writes; it is read when it is there.
   struct Result {
     fovea::Features value;
     std::atomic<bool> is_there = false;
@@ -48,19 +81,6 @@ struct Lent {
   Features features;
   Process process;
 };
-
-/// Frees what `object` has of the device. A child of fork() does not have it, and after
-/// fovea_shut_down() the process takes all back; both leave it where it is.
-template <typename T>
-void free_here(T* object) {
-  if (object == nullptr || !object->process.is_this_one()) {
-    return;
-  }
-  static_cast<void>(guarded([&] {
-    const Activity activity;
-    delete object;
-  }));
-}
 
 void free_lent(dlpack::ManagedTensor* managed) {
   free_here(static_cast<Lent*>(managed->owner));
@@ -96,6 +116,7 @@ using fovea::c::answer;
 using fovea::c::ask;
 using fovea::c::guarded;
 using fovea::c::require_pointer;
+using fovea::c::require_pointers;
 
 int64_t fovea_encoder_patches(const fovea_encoder* encoder) {
   return answer(encoder, 0, [](auto& given) { return given.encoder->patches(); });
@@ -106,10 +127,8 @@ fovea_status fovea_features_start(fovea_encoder* encoder, const fovea_image* ima
                                   fovea_features** features, fovea_embedding** run) {
   return guarded([&] {
     fovea::c::require_here(encoder);
-    require_pointer(layer, "layer");
-    require_pointer(options, "options");
-    require_pointer(features, "features");
-    require_pointer(run, "run");
+    require_pointers(
+        {{layer, "layer"}, {options, "options"}, {features, "features"}, {run, "run"}});
     std::vector<fovea::ImageInput> inputs = fovea::c::image_inputs(images, count);
     fovea::FeaturesOptions how;
     how.layer = fovea::parse_feature_layer(layer);
@@ -166,19 +185,16 @@ fovea_status fovea_features_copy(const fovea_features* features, void* host, siz
   return guarded([&] {
     require_pointer(features, "features");
     const fovea::Features& value = fovea::c::finished(*features);
-    if (size > 0) {
-      require_pointer(host, "host");
-    }
+    const auto bytes = fovea::c::array_of(static_cast<std::byte*>(host), size, "host");
     const fovea::c::Activity activity;
-    value.copy_to({static_cast<std::byte*>(host), size});
+    value.copy_to(bytes);
   });
 }
 
 fovea_status fovea_features_dlpack(const fovea_features* features, void** managed) {
   namespace dlpack = fovea::c::dlpack;
   return guarded([&] {
-    require_pointer(features, "features");
-    require_pointer(managed, "managed");
+    require_pointers({{features, "features"}, {managed, "managed"}});
     const fovea::Features& value = fovea::c::finished(*features);
     auto lent = std::make_unique<fovea::c::Lent>();
     lent->shape = value.shape();
@@ -209,11 +225,11 @@ fovea_status fovea_heat(fovea_encoder* encoder, const fovea_text* text, const fo
                         int64_t* columns) {
   return guarded([&] {
     fovea::c::require_here(encoder);
-    require_pointer(text, "text");
-    require_pointer(image, "image");
-    require_pointer(values, "values");
-    require_pointer(rows, "rows");
-    require_pointer(columns, "columns");
+    require_pointers({{text, "text"},
+                      {image, "image"},
+                      {values, "values"},
+                      {rows, "rows"},
+                      {columns, "columns"}});
     if (text->size > 0) {
       require_pointer(text->data, "the data of the text");
     }

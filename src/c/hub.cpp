@@ -22,10 +22,9 @@ thread_local std::string pulled_folder;
 
 fovea_status fovea_pull(const char* name, const char* revision, fovea_pull_handler handler,
                         void* context, const char** folder) {
-  using fovea::c::require_pointer;
+  using fovea::c::require_pointers;
   return fovea::c::guarded([&] {
-    require_pointer(name, "name");
-    require_pointer(folder, "folder");
+    require_pointers({{name, "name"}, {folder, "folder"}});
     std::atomic<bool> stop = false;
     const fovea::c::Activity activity(&stop);
     fovea::PullOptions options{.id = name};

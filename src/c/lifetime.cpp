@@ -8,7 +8,6 @@
 
 #include <unistd.h>
 
-#include "c/status.hpp"
 #include "core/error.hpp"
 #include "fovea/c/status.h"
 
@@ -24,8 +23,9 @@ struct Lifetime {
 
 namespace {
 
-/// This process's. A forked child begins anew: the parent's activities, and whoever held its mutex,
-/// are not there. Never destroyed: threads may outlive what the end of a process tears down.
+/// This process's. A forked child begins anew: the parent's activities, and the thread that held
+/// its mutex, are not there. Never destroyed: threads may outlive what the end of a process tears
+/// down.
 Lifetime& lifetime() {
   static std::atomic<Lifetime*> current = new Lifetime;  // NOLINT: see above
   Lifetime* found = current.load();

@@ -7,6 +7,8 @@
 
 #include <sys/types.h>
 
+#include "c/status.hpp"
+
 namespace fovea::c {
 
 /// Work makes progress thousands of times per second; handlers want to know it less often.
@@ -44,6 +46,19 @@ class Process {
  private:
   pid_t id_;
 };
+
+/// Deletes an object of the C interface, waiting for its threads. A child of fork() has none of
+/// them, and after shut_down() the process takes all back; both leave it where it is.
+template <typename T>
+void free_here(T* object) {
+  if (object == nullptr || !object->process.is_this_one()) {
+    return;
+  }
+  static_cast<void>(guarded([&] {
+    const Activity activity;
+    delete object;
+  }));
+}
 
 /// What to do where an encoder, a run or a collection is not.
 constexpr std::string_view kLoadThere = "load the model in the process that uses it";

@@ -45,29 +45,20 @@ Problem checked(std::string_view name, const Problem& problem) {
 }
 
 DType float_type(std::string_view name, std::int32_t type) {
-  switch (type) {
-    case FOVEA_F16:
-      return DType::kF16;
-    case FOVEA_BF16:
-      return DType::kBF16;
-    case FOVEA_F32:
-      return DType::kF32;
-    default:
-      fail("{}: operands are f16, bf16 or f32", name);
+  constexpr DType kTypes[] = {DType::kF16, DType::kBF16, DType::kF32};  // in fovea_type's order
+  if (type < FOVEA_F16 || type > FOVEA_F32) {
+    fail("{}: operands are f16, bf16 or f32", name);
   }
+  return kTypes[type - FOVEA_F16];
 }
 
 ops::Epilogue epilogue_of(std::int32_t epilogue) {
-  switch (epilogue) {
-    case FOVEA_EPILOGUE_NONE:
-      return ops::Epilogue::kNone;
-    case FOVEA_EPILOGUE_GELU:
-      return ops::Epilogue::kGeluTanh;
-    case FOVEA_EPILOGUE_RESIDUAL:
-      return ops::Epilogue::kResidual;
-    default:
-      fail("{} is no fovea_epilogue", epilogue);
+  constexpr ops::Epilogue kEpilogues[] = {ops::Epilogue::kNone, ops::Epilogue::kGeluTanh,
+                                          ops::Epilogue::kResidual};  // in fovea_epilogue's order
+  if (epilogue < FOVEA_EPILOGUE_NONE || epilogue > FOVEA_EPILOGUE_RESIDUAL) {
+    fail("{} is no fovea_epilogue", epilogue);
   }
+  return kEpilogues[epilogue];
 }
 
 std::optional<gpu::AttentionLevel> level_of(std::int32_t level) {
@@ -213,8 +204,7 @@ void check(const fovea_place& place) {
 template <typename Args, typename Compute>
 fovea_status run(const Args* args, const fovea_place* place, const Compute& compute) {
   return guarded([&] {
-    require_pointer(args, "args");
-    require_pointer(place, "place");
+    require_pointers({{args, "args"}, {place, "place"}});
     check(*place);
     const Activity activity;
     compute(*args, *place);

@@ -11,7 +11,6 @@
 #include <limits>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -63,6 +62,8 @@ thread_local Photo found_photo;
 
 struct fovea_collection {
  public:
+  const fovea::c::Process process;
+
   fovea_collection(const std::vector<std::filesystem::path>& outputs, const char* root,
                    std::int32_t threads, const char* device)
       : collection_(outputs,
@@ -75,7 +76,6 @@ struct fovea_collection {
   }
 
   [[nodiscard]] const fovea::Collection& get() const { return collection_; }
-  [[nodiscard]] const fovea::c::Process& process() const { return process_; }
 
   /// One search at a time, so that each has its own handler.
   [[nodiscard]] std::vector<std::vector<fovea::Match>> nearest(
@@ -101,7 +101,6 @@ struct fovea_collection {
 
  private:
   fovea::Collection collection_;
-  fovea::c::Process process_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   mutable fovea::c::SearchRun* running_ = nullptr;  // whose turn it is
@@ -112,7 +111,7 @@ namespace {
 
 const Collection& opened(const fovea_collection* collection) {
   require_pointer(collection, "collection");
-  require_this_process(collection->process(), "this collection", kOpenThere);
+  require_this_process(collection->process, "this collection", kOpenThere);
   return collection->get();
 }
 
@@ -123,6 +122,7 @@ using fovea::c::answer;
 using fovea::c::guarded;
 using fovea::c::opened;
 using fovea::c::require_pointer;
+using fovea::c::require_pointers;
 
 fovea_status fovea_collection_open(const char* const* outputs, size_t count, const char* root,
                                    int32_t threads, fovea_collection** collection) {
@@ -133,9 +133,7 @@ fovea_status fovea_collection_open_on(const char* const* outputs, size_t count, 
                                       int32_t threads, const char* device,
                                       fovea_collection** collection) {
   return guarded([&] {
-    require_pointer(device, "device");
-    require_pointer(outputs, "outputs");
-    require_pointer(collection, "collection");
+    require_pointers({{device, "device"}, {outputs, "outputs"}, {collection, "collection"}});
     if (count == 0) {
       fovea::fail("a collection needs at least one output");
     }
@@ -152,15 +150,8 @@ fovea_status fovea_collection_open_on(const char* const* outputs, size_t count, 
   });
 }
 
-// Waits for the collection's threads, as fovea_encoder_free; a child of fork() has none of them.
 void fovea_collection_free(fovea_collection* collection) {
-  if (collection == nullptr || !collection->process().is_this_one()) {
-    return;
-  }
-  static_cast<void>(guarded([&] {
-    const fovea::c::Activity activity;
-    delete collection;
-  }));
+  fovea::c::free_here(collection);
 }
 
 int64_t fovea_collection_rows(const fovea_collection* collection) {
@@ -183,8 +174,7 @@ fovea_status fovea_collection_source(const fovea_collection* collection, int64_t
                                      const char** source, const char** path) {
   return guarded([&] {
     const fovea::Collection& all = opened(collection);
-    require_pointer(source, "source");
-    require_pointer(path, "path");
+    require_pointers({{source, "source"}, {path, "path"}});
     std::string name = all.source(row);
     fovea::c::found_path = all.file(row).native();
     fovea::c::found_source = std::move(name);
@@ -219,8 +209,7 @@ fovea_status fovea_collection_find(const fovea_collection* collection, const cha
                                    int64_t* row) {
   return guarded([&] {
     const fovea::Collection& all = opened(collection);
-    require_pointer(name, "name");
-    require_pointer(row, "row");
+    require_pointers({{name, "name"}, {row, "row"}});
     const auto found = all.find(name);
     *row = (found ? found : all.find_file(name)).value_or(-1);
   });
@@ -246,16 +235,12 @@ fovea_status fovea_collection_nearest(const fovea_collection* collection, const 
   return guarded([&] {
     const fovea::Collection& all = opened(collection);
     if (count > 0) {
-      require_pointer(queries, "queries");
-      require_pointer(rows, "rows");
-      require_pointer(scores, "scores");
+      require_pointers({{queries, "queries"}, {rows, "rows"}, {scores, "scores"}});
     }
-    const auto width = static_cast<std::size_t>(all.dimension());
-    if (count > std::numeric_limits<std::ptrdiff_t>::max() / (width * sizeof(float))) {
-      fovea::fail("{} queries are more than memory has room for", count);
-    }
+    const std::size_t numbers =
+        fovea::c::numbers_in(count, static_cast<std::size_t>(all.dimension()), "queries");
     fovea::c::SearchRun run(handler, context);
-    const auto found = collection->nearest({queries, count * width}, k,
+    const auto found = collection->nearest({queries, numbers}, k,
                                            {left_out, left_out == nullptr ? 0 : count}, run);
     const auto places = static_cast<std::size_t>(k);
     for (std::size_t query = 0; query < count; ++query) {
@@ -274,18 +259,13 @@ fovea_status fovea_queries_combine(const float* queries, size_t count, int64_t d
                                    float* out) {
   return guarded([&] {
     if (count > 0) {
-      require_pointer(queries, "queries");
-      require_pointer(out, "out");
+      require_pointers({{queries, "queries"}, {out, "out"}});
     }
     if (term_count > 0) {
-      require_pointer(terms, "terms");
-      require_pointer(weights, "weights");
+      require_pointers({{terms, "terms"}, {weights, "weights"}});
     }
     const auto width = static_cast<std::size_t>(std::max<std::int64_t>(dimension, 1));
-    if (std::max(count, term_count) >
-        std::numeric_limits<std::ptrdiff_t>::max() / (width * sizeof(float))) {
-      fovea::fail("{} vectors are more than memory has room for", std::max(count, term_count));
-    }
+    static_cast<void>(fovea::c::numbers_in(std::max(count, term_count), width, "vectors"));
     std::vector<fovea::QueryTerm> all(term_count);
     for (std::size_t term = 0; term < term_count; ++term) {
       all[term] = {.vector = {terms + term * width, width}, .weight = weights[term]};
