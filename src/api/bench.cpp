@@ -17,7 +17,6 @@
 #include "core/buffer.hpp"
 #include "core/error.hpp"
 #include "core/quantile.hpp"
-#include "fovea/model.hpp"
 #include "hub/resolve.hpp"
 #include "image/target_size.hpp"
 #include "model/architecture.hpp"

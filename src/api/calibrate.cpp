@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "backends.hpp"

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <chrono>
 #include <span>
-#include <utility>
 
 #include "core/error.hpp"
 #include "fovea/job.hpp"

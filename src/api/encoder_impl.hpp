@@ -10,7 +10,6 @@
 
 #include "api/input_buffers.hpp"
 #include "fovea/encoder.hpp"
-#include "image/image.hpp"
 #include "model/encoder.hpp"
 #include "model/text_encoder.hpp"
 #include "pipeline/run.hpp"

@@ -2,7 +2,6 @@
 #include "fovea/job.hpp"
 
 #include <algorithm>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -287,9 +286,7 @@ class EmbedJob {
     try {
       inputs.skip(state.inputs, state.names, options_.control.stop);
     } catch (const Error& error) {
-      rethrow_unless_finding(error);
-      fail("{}: {}; {} brings it up to date, {} starts again", io::escape(options_.output),
-           error.what(), option_words("update"), option_words("overwrite"));
+      fail_for_other_inputs(error);
     }
     output.begin();
     pipeline::RunOptions run = loop_options();
@@ -325,6 +322,13 @@ class EmbedJob {
     return report;
   }
 
+  /// Says of inputs that are no longer those of the output how to proceed.
+  [[noreturn]] void fail_for_other_inputs(const Error& error) const {
+    rethrow_unless_finding(error);
+    fail("{}: {}; {} brings it up to date, {} starts again", io::escape(options_.output),
+         error.what(), option_words("update"), option_words("overwrite"));
+  }
+
   void check_unchanged(pipeline::InputStream& inputs, const pipeline::JobState& found) const {
     try {
       inputs.skip(found.all_inputs, found.all_names, options_.control.stop);
@@ -333,9 +337,7 @@ class EmbedJob {
         fail("the inputs have changed since this output was finished: there are {} more", more);
       }
     } catch (const Error& error) {
-      rethrow_unless_finding(error);
-      fail("{}: {}; {} brings it up to date, {} starts again", io::escape(options_.output),
-           error.what(), option_words("update"), option_words("overwrite"));
+      fail_for_other_inputs(error);
     }
   }
 

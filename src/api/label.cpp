@@ -5,10 +5,8 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <memory>
 #include <span>
 #include <string_view>
-#include <utility>
 
 #include "api/encoder_impl.hpp"
 #include "core/error.hpp"
@@ -34,7 +32,7 @@ std::string sentence(const std::string& pattern, const std::string& label) {
   return pattern.substr(0, position) + label + pattern.substr(position + kPlaceholder.size());
 }
 
-double dot(std::span<const float> a, std::span<const float> b) {
+double product(std::span<const float> a, std::span<const float> b) {
   double sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     sum += double{a[i]} * b[i];
@@ -63,7 +61,7 @@ class LabelOutput final : public pipeline::Output {
         if (stop_.is_set()) {
           return;
         }
-        image.cosines.push_back(dot(row, labels_.subspan(offset, width_)));
+        image.cosines.push_back(product(row, labels_.subspan(offset, width_)));
       }
       on_image_(image);
     }
