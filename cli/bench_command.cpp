@@ -13,10 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
-#include "cli/describe.hpp"
-#include "cli/json_output.hpp"
 #include "cli/model_option.hpp"
-#include "cli/options.hpp"
 #include "cli/progress_line.hpp"
 #include "cli/terminal.hpp"
 #include "cli/time_gate.hpp"
@@ -25,7 +22,6 @@
 #include "fovea/bench.hpp"
 #include "fovea/error.hpp"
 #include "gpu/device/device.hpp"
-#include "lab/measure/bench_cards.hpp"
 
 namespace fovea::cli {
 namespace {
@@ -56,9 +52,8 @@ nlohmann::ordered_json to_json(const BenchFigure& figure) {
           {"batch_size", figure.batch_size},
           {"calls", figure.calls},
           {"images_per_second", figure.images_per_second},
-          {"device_images_per_second", figure.device_images_per_second > 0
-                                           ? nlohmann::ordered_json(figure.device_images_per_second)
-                                           : nlohmann::ordered_json()},
+          {"device_images_per_second",
+           or_null(figure.device_images_per_second > 0, figure.device_images_per_second)},
           {"median_seconds", figure.median_seconds},
           {"p10_seconds", figure.p10_seconds},
           {"p90_seconds", figure.p90_seconds},
@@ -80,13 +75,7 @@ std::unique_ptr<gpu::Device> gpu_of(const BenchOptions& options) {
 
 /// How fast the GPU is by itself, for the gate of times: the encoder has no peer in this run.
 nlohmann::ordered_json ceilings_beside(gpu::Device& device) {
-  std::string cublaslt_version;
-  std::vector<std::string> missing;
-  const lab::Ceilings ceilings =
-      lab::measure_ceilings(device, lab::Nvml(device.info().pci_bus_id), cublaslt_version, missing);
-  for (const std::string& reason : missing) {
-    say("not measured: " + reason);
-  }
+  const lab::Ceilings ceilings = ceilings_of(device);
   return {{"copy_bytes_per_second", ceilings.copy_bytes_per_second},
           {"bf16_flops", ceilings.bf16_flops},
           {"e4m3_flops", ceilings.e4m3_flops}};
@@ -155,7 +144,6 @@ int run_bench(BenchOptions& options, const std::string& against, const JsonOutpu
 struct BenchArguments {
   BenchOptions options;
   std::string against;
-  std::vector<std::string> precisions;
   JsonOutput json;
   ProgressArguments progress;
 };
@@ -172,7 +160,7 @@ void add_bench(CLI::App& app, Run& run) {
   add_precisions(*command, precision_names([](const PrecisionInfo& info) {
     return info.precision != Precision::kAuto;
   }),
-                 arguments->precisions);
+                 options.precisions);
   add_calibration(*command, options.calibration);
   add_device(*command, options.device);
   add_threads(*command, options.threads);
@@ -191,9 +179,6 @@ void add_bench(CLI::App& app, Run& run) {
     take_model();
     std::erase(arguments->options.batch_sizes, 0);  // without any, the sizes are chosen
     run = [arguments] {
-      for (const std::string& name : arguments->precisions) {
-        arguments->options.precisions.push_back(parse_precision(name));
-      }
       return run_bench(arguments->options, arguments->against, arguments->json,
                        arguments->progress);
     };

@@ -8,14 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
-#include "cli/describe.hpp"
-#include "cli/json_output.hpp"
 #include "cli/model_option.hpp"
-#include "cli/options.hpp"
 #include "cli/outputs.hpp"
 #include "cli/progress_line.hpp"
 #include "cli/terminal.hpp"
-#include "cli/text_inputs.hpp"
+#include "cli/text_lists.hpp"
 #include "core/precision_names.hpp"
 #include "fovea/calibrate.hpp"
 
@@ -31,27 +28,21 @@ std::vector<std::string> file_names(const CalibrateReport& report) {
 
 void add_calibrate(CLI::App& app, Run& run) {
   const auto options = std::make_shared<CalibrateOptions>();
-  const auto precisions = std::make_shared<std::vector<std::string>>(1, "int8");
   const auto json = std::make_shared<JsonOutput>();
   CLI::App* command = app.add_subcommand(
       "calibrate", fmt::format("Prepare a model to run in 8 bits ({})", calibrated_words("or")));
   const auto take_model = add_model(*command, options->model, options->input.inputs);
   add_texts(*command, "INPUT", options->input.inputs,
             "Photos of all the kinds to be embedded: files, folders, archives or lists");
-  add_precisions(*command, precision_names(&PrecisionInfo::calibrated), *precisions);
+  add_precisions(*command, precision_names(&PrecisionInfo::calibrated), options->precisions);
   add_whole(*command, "--images", {1, 100000}, options->images,
-            "Number of photos to use, from the first on")
-      ->group(kInputGroup);
+            "Number of photos to use, from the first on");
   add_max_pixels(*command, options->input.max_pixels);
   const auto texts = std::make_shared<std::vector<std::string>>();
   without_variable(
-      add_texts(
-          *command, "--text", *texts,
-          "Texts of the kinds to be embedded, or lists of them (@FILE, -): calibrates the text "
-          "tower, too; may be repeated")
-          ->type_name("TEXT")
-          ->allow_extra_args(false))
-      ->group(kInputGroup);
+      add_repeated(*command, "--text", "TEXT", *texts,
+                   "Texts of the kinds to be embedded, or lists of them (@FILE, -): calibrates the "
+                   "text tower, too; may be repeated"));
   add_whole(
       *command, "--bf16-layers", {}, options->bf16_layers,
       "Number of layers for images, from the first on, that stay in bf16: more accurate, slower")
@@ -75,19 +66,15 @@ void add_calibrate(CLI::App& app, Run& run) {
            kModelRule, kTextLists,
            "Exit codes: 0 done, 1 failed, 2 usage, 3 done but some photos could not be used."},
           {"fovea calibrate MODEL photos --precision int8,fp8"});
-  command->callback([options, precisions, texts, progress, json, take_model, &run] {
+  command->callback([options, texts, progress, json, take_model, &run] {
     take_model();
     require_inputs(options->model, options->input.inputs);
-    run = [options, precisions, texts, progress, json] {
+    run = [options, texts, progress, json] {
       ProgressLine line(*progress);
       options->on_device = tell_device;
       options->on_progress = [&](std::string_view step, std::string_view unit, std::uint64_t done,
                                  std::uint64_t total) { line.update(step, unit, done, total); };
       options->texts = read_texts(*texts);
-      options->precisions.clear();
-      for (const std::string& name : *precisions) {
-        options->precisions.push_back(parse_precision(name));
-      }
       options->on_failure = [](const JobFailure& failure) {
         say(fmt::format("{}: {}", printable_name(failure.source), failure.error));
       };

@@ -7,9 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
-#include "cli/describe.hpp"
-#include "cli/json_output.hpp"
-#include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/check.hpp"
 
@@ -80,7 +77,8 @@ void add_check(CLI::App& app, Run& run) {
   // A variable that was forgotten in a shell must not cut anything.
   without_variable(
       add_flag(*command, "--repair", *repair,
-               "Go back to the last state that is proven, so that embed can resume from there"));
+               "Go back to the last state that is proven, so that embed can resume from there"))
+      ->group(kOptionsGroup);
   json->add_to(*command);
   explain(*command,
           {"Exit codes: 0 when nothing is wrong or it was repaired, 1 when something is wrong."},

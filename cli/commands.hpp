@@ -1,10 +1,14 @@
 // The subcommands of `fovea`. Each file cli/<name>_command.cpp declares the options of one and
-// what it runs.
+// what it runs; with what that takes of the other files.
 #pragma once
 
 #include <functional>
 
 #include <CLI/App.hpp>
+
+#include "cli/describe.hpp"     // IWYU pragma: export
+#include "cli/json_output.hpp"  // IWYU pragma: export
+#include "cli/options.hpp"      // IWYU pragma: export
 
 namespace fovea::cli {
 

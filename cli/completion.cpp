@@ -1,13 +1,17 @@
-// Each script knows the commands, their options, and the words that options take; other values are
-// names of files.
+// The completion scripts, and `fovea completion` for those who did not install them. Each knows the
+// commands, their options, and the words that options take; other values are names of files.
 #include "cli/completion.hpp"
 
 #include <functional>
+#include <iostream>
+#include <memory>
 #include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "cli/commands.hpp"
 
 namespace fovea::cli {
 namespace {
@@ -238,6 +242,22 @@ end
     }
   });
   return text;
+}
+
+void add_completion(CLI::App& app, Run& run) {
+  const auto shell = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand("completion", "Print the completion script of a shell");
+  add_choice(*command, "SHELL", {"bash", "zsh", "fish"}, *shell, "bash, zsh or fish")->required();
+  explain(*command, {}, {"source <(fovea completion bash)"});
+  command->callback([shell, &app, &run] {
+    run = [shell, &app] {
+      const CommandText program = describe(app);
+      std::cout << (*shell == "bash"  ? bash_completion(program)
+                    : *shell == "zsh" ? zsh_completion(program)
+                                      : fish_completion(program));
+      return kDone;
+    };
+  });
 }
 
 }  // namespace fovea::cli

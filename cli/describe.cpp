@@ -141,7 +141,7 @@ std::string OptionText::facts() const {
 std::vector<std::string> CommandText::groups() const {
   std::vector<std::string> found;
   for (const char* const first :
-       {"Arguments", kInputGroup, kOutputGroup, kComputeGroup, "Options", kReportGroup}) {
+       {"Arguments", kInputGroup, kOutputGroup, kComputeGroup, kOptionsGroup, kReportGroup}) {
     if (std::ranges::find(options, first, &OptionText::group) != options.end()) {
       found.emplace_back(first);
     }

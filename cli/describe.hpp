@@ -60,7 +60,7 @@ struct CommandText {
 void explain(CLI::App& command, const std::vector<std::string>& notes,
              const std::vector<std::string>& examples);
 
-/// The paragraph about exit codes of commands that go on when an input fails.
+/// The paragraph about exit codes of commands that continue when an input fails.
 inline constexpr const char* kJobExitCodes =
     "Exit codes: 0 done, 1 failed, 2 usage, 3 done but some inputs failed, 130 interrupted.";
 

@@ -4,11 +4,9 @@
 #include <vector>
 
 #include "cli/commands.hpp"
-#include "cli/describe.hpp"
 #include "cli/job_report.hpp"
 #include "cli/model_option.hpp"
-#include "cli/options.hpp"
-#include "cli/text_inputs.hpp"
+#include "cli/text_lists.hpp"
 #include "fovea/features.hpp"
 #include "fovea/job.hpp"
 
@@ -18,7 +16,6 @@ namespace {
 struct Options {
   EmbedOptions embed;
   JobArguments job;
-  std::string precision = "auto";
   std::string features;
   std::string dtype = "f32";
   bool has_dtype = false;
@@ -37,7 +34,6 @@ std::string errors_file(const std::string& output) {
 
 int run_embed(Options& options) {
   EmbedOptions& embed = options.embed;
-  embed.encoder.precision = parse_precision(options.precision);
   embed.dtype = options.dtype == "f16" ? OutputDType::kF16 : OutputDType::kF32;
   if (!options.features.empty()) {
     embed.features = parse_feature_layer(options.features);
@@ -56,7 +52,6 @@ int run_embed_texts(Options& options) {
   EmbedTextsJob job;
   job.model = embed.model;
   job.encoder = embed.encoder;
-  job.encoder.precision = parse_precision(options.precision);
   job.texts = read_texts(options.texts);
   job.clean = text_clean(options.text_clean);
   job.output = embed.output;
@@ -107,45 +102,36 @@ void add_embed(CLI::App& app, Run& run) {
              "ending in .npy");
   add_job_options(*command, embed.input, options->job);
   without_variable(
-      add_texts(
-          *command, "--text", options->texts,
-          "Embed texts instead, or lists of them (@FILE, -); OUT is then one .npy file; may be "
-          "repeated")
-          ->type_name("TEXT")
-          ->allow_extra_args(false))
-      ->group(kInputGroup);
+      add_repeated(*command, "--text", "TEXT", options->texts,
+                   "Embed texts instead, or lists of them (@FILE, -); OUT is then one .npy file; "
+                   "may be repeated"));
   add_text_clean(*command, options->text_clean);
   add_whole(*command, "--synthetic", {}, embed.input.synthetic,
-            "Embed this many generated images instead, to measure what decoding costs")
-      ->group(kInputGroup);
+            "Embed this many generated images instead, to measure what decoding costs");
   add_batch_size(*command, embed.batch_size);
   add_threads(*command, embed.encoder.threads);
   add_decode_threads(*command, embed.decode_threads);
-  add_precision(*command, options->precision);
+  add_precision(*command, embed.encoder.precision);
   add_calibration(*command, embed.encoder.calibration);
   add_device(*command, embed.encoder.device);
-  add_flag(*command, "--no-normalize", options->no_normalize, "Do not scale embeddings to length 1")
-      ->group(kOutputGroup);
+  begin_group(*command, kOutputGroup);
+  add_flag(*command, "--no-normalize", options->no_normalize,
+           "Do not scale embeddings to length 1");
   add_choice(*command, "--features", {"last", "penultimate", "pooled"}, options->features,
              "Write features instead of embeddings, as f16 unless --dtype is given: of each patch, "
              "after the last layer and its norm or before the last layer, or the pooled ones of "
-             "the photo, not scaled")
-      ->group(kOutputGroup);
-  CLI::Option* dtype =
-      add_choice(*command, "--dtype", {"f32", "f16"}, options->dtype, "Type of the written numbers")
-          ->group(kOutputGroup);
+             "the photo, not scaled");
+  CLI::Option* dtype = add_choice(*command, "--dtype", {"f32", "f16"}, options->dtype,
+                                  "Type of the written numbers");
   add_choice(*command, "--format", {"npy", "jsonl"}, options->format,
-             "Format of the embeddings files")
-      ->group(kOutputGroup);
+             "Format of the embeddings files");
   add_optional_whole(*command, "--shard-rows", {1}, embed.shard_rows,
                      "Rows per embeddings file (without it: 65536, or as many features of patches "
-                     "as 256 MiB hold)")
-      ->group(kOutputGroup);
+                     "as 256 MiB hold)");
   CLI::Option* overwrite = command->get_option("--overwrite");
   CLI::Option* retry = add_flag(*command, "--retry-failed", embed.retry_failed,
                                 "Try the inputs in errors.jsonl again")
-                           ->excludes(overwrite)
-                           ->group(kOutputGroup);
+                           ->excludes(overwrite);
   add_update(*command, embed)->excludes(overwrite)->excludes(retry)->excludes("--synthetic");
   explain(*command,
           {kModelRule, "Repeat the command to resume a run that was interrupted or killed.",

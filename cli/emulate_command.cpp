@@ -18,9 +18,6 @@
 #include <unistd.h>
 
 #include "cli/commands.hpp"
-#include "cli/describe.hpp"
-#include "cli/json_output.hpp"
-#include "cli/options.hpp"
 #include "cli/outputs.hpp"
 #include "cli/terminal.hpp"
 #include "core/error.hpp"
@@ -235,57 +232,41 @@ int run_emulate(const EmulateArguments& arguments) {
 
 void add_options(CLI::App& command, EmulateArguments& arguments) {
   add_text(command, "FILE", "FILE", arguments.ptx, "Kernels in PTX, as nvcc -ptx makes them")
-      ->required()
-      ->group(kInputGroup);
+      ->required();
   add_text(command, "--launch", "FILE", arguments.launch,
-           "What to launch, in JSON (without it: the kernels and their parameters are listed)")
-      ->group(kInputGroup);
+           "What to launch, in JSON (without it: the kernels and their parameters are listed)");
   add_text(command, "--kernel", "KERNEL", arguments.kernel,
-           "The kernel of launches that name none, as in C++ or as in the PTX")
-      ->group(kInputGroup);
-  add_whole(command, "--resident-blocks", {1, 1 << 20}, arguments.resident_blocks,
-            "Blocks of a grid that run at a time; a cluster runs whole")
-      ->group(kComputeGroup);
+           "The kernel of launches that name none, as in C++ or as in the PTX");
   CLI::Option* const schedules =
       add_whole(command, "--schedules", {1, 1'000'000'000}, arguments.schedules,
-                "How many schedules to run, in parallel, with the seeds from --seed on")
-          ->group(kInputGroup);
+                "How many schedules to run, in parallel, with the seeds from --seed on");
   add_whole(command, "--seed", {0, Whole::kNoLimit}, arguments.seed,
-            "The same seed runs the same schedule")
-      ->group(kInputGroup);
+            "The same seed runs the same schedule");
   add_choice(command, "--policy", policy_words(), arguments.policy,
-             "Who runs when; any lets the seed choose one of the others")
-      ->group(kInputGroup);
+             "Who runs when; any lets the seed choose one of the others");
   add_flag(command, "--all", arguments.all,
-           "Run all schedules, also after one that finds something")
-      ->group(kInputGroup);
-  add_whole(command, "--most-operations", {0}, arguments.most_operations,
-            "End a schedule after as many operations of warps, with a finding (0: never)")
-      ->group(kComputeGroup);
-  add_flag(command, "--any-swizzle-start", arguments.any_swizzle_start,
-           "Let boxes with a swizzle begin within its pattern, as hardware does")
-      ->group(kComputeGroup);
-  add_flag(command, "--late-stores", arguments.late_stores,
-           "Let blocks end while bulk stores still read their shared memory")
-      ->group(kComputeGroup);
-  add_flag(command, "--no-tensor-fences", arguments.no_tensor_fences,
-           "Let threads be told without tcgen05.fence what has ended in tensor memory")
-      ->group(kComputeGroup);
-  add_flag(command, "--prompt-warps", arguments.prompt_warps,
-           "Keep no warp that can go on, so that none misses phases of an mbarrier")
-      ->group(kComputeGroup);
-  add_flag(command, "--prompt-commits", arguments.prompt_commits,
-           "Let tcgen05.commit arrive in all blocks before what is behind it")
-      ->group(kComputeGroup);
-  add_flag(command, "--unwritten-stores", arguments.unwritten_stores,
-           "Let values that nothing wrote be stored to global memory")
-      ->group(kComputeGroup);
-  add_size(command, "--most-memory", arguments.most_memory,
-           "Refuse kernels and launch files that take more memory")
-      ->group(kComputeGroup);
+           "Run all schedules, also after one that finds something");
   add_flag(command, "--any-path", arguments.any_path,
-           "Let the launch file name files outside of its folder, and read through links")
-      ->group(kInputGroup);
+           "Let the launch file name files outside of its folder, and read through links");
+  begin_group(command, kComputeGroup);
+  add_whole(command, "--resident-blocks", {1, 1 << 20}, arguments.resident_blocks,
+            "Blocks of a grid that run at a time; a cluster runs whole");
+  add_whole(command, "--most-operations", {0}, arguments.most_operations,
+            "End a schedule after as many operations of warps, with a finding (0: never)");
+  add_flag(command, "--any-swizzle-start", arguments.any_swizzle_start,
+           "Let boxes with a swizzle begin within its pattern, as hardware does");
+  add_flag(command, "--late-stores", arguments.late_stores,
+           "Let blocks end while bulk stores still read their shared memory");
+  add_flag(command, "--no-tensor-fences", arguments.no_tensor_fences,
+           "Let threads be told without tcgen05.fence what has ended in tensor memory");
+  add_flag(command, "--prompt-warps", arguments.prompt_warps,
+           "Keep back no warp that can run, so that none misses phases of an mbarrier");
+  add_flag(command, "--prompt-commits", arguments.prompt_commits,
+           "Let tcgen05.commit arrive in all blocks before what is behind it");
+  add_flag(command, "--unwritten-stores", arguments.unwritten_stores,
+           "Let values that nothing wrote be stored to global memory");
+  add_size(command, "--most-memory", arguments.most_memory,
+           "Refuse kernels and launch files that take more memory");
   add_threads(command, arguments.threads);
   add_trace(command, arguments.trace)->excludes(schedules);
   arguments.json.add_to(command);
@@ -305,6 +286,10 @@ void add_emulate(CLI::App& app, Run& run) {
            "fovea emulate saxpy.ptx --launch launch.json --schedules 100 --json",
            "fovea emulate saxpy.ptx --launch launch.json --seed 7 --trace trace.txt"});
   command->callback([arguments, command, &run] {
+    if (arguments->launch.empty()) {
+      refuse_typed(*command, {"--schedules", "--trace"},
+                   "applies to --launch alone, without which nothing runs");
+    }
     arguments->overwrite = overwrites(*command);
     arguments->command = command;
     run = [arguments] { return run_emulate(*arguments); };

@@ -2,7 +2,6 @@
 #include "cli/environment.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdlib>
 #include <iterator>
@@ -13,7 +12,6 @@
 
 #include "cli/options.hpp"
 #include "io/nearest.hpp"
-#include "io/text.hpp"
 
 namespace fovea::cli {
 namespace {

@@ -8,13 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
-#include "cli/describe.hpp"
-#include "cli/json_output.hpp"
 #include "cli/model_option.hpp"
-#include "cli/options.hpp"
 #include "cli/progress_line.hpp"
 #include "cli/terminal.hpp"
-#include "cli/text_inputs.hpp"
 #include "fovea/encoder.hpp"
 #include "fovea/heat.hpp"
 #include "fovea/search.hpp"
@@ -26,7 +22,6 @@ struct HeatArguments {
   std::vector<std::string> inputs;  // the model, where -m does not name it, the words, the photo
   std::string model;
   EncoderOptions encoder;
-  std::string precision = "auto";
   std::string clean = "auto";
   std::string output;
   std::int64_t max_pixels = 0;
@@ -34,7 +29,6 @@ struct HeatArguments {
 };
 
 int run_heat(HeatArguments& arguments) {
-  arguments.encoder.precision = parse_precision(arguments.precision);
   const std::string& text = arguments.inputs[0];
   const ImageInput photo{.path = arguments.inputs[1]};
   Encoder encoder(arguments.model, arguments.encoder);
@@ -67,19 +61,16 @@ void add_heat(CLI::App& app, Run& run) {
   const auto arguments = std::make_shared<HeatArguments>();
   CLI::App* command = app.add_subcommand("heat", "Show where in a photo words are");
   const auto take_model = add_model(*command, arguments->model, arguments->inputs);
-  add_texts(*command, "INPUT", arguments->inputs, "The words, such as \"a dog\", and the photo")
-      ->group(kInputGroup);
+  add_texts(*command, "INPUT", arguments->inputs, "The words, such as \"a dog\", and the photo");
   add_max_pixels(*command, arguments->max_pixels);
   add_text_clean(*command, arguments->clean);
-  names_output(*command,
-               without_variable(add_text(*command, "-o,--output", "FILE", arguments->output,
-                                         "Picture to write, as PNG: the photo in grey under the "
-                                         "heat"))
-                   ->group(kOutputGroup),
-               OutputKind::kPicture);
+  without_variable(add_output_text(*command, "-o,--output", "FILE", arguments->output,
+                                   OutputKind::kPicture,
+                                   "Picture to write, as PNG: the photo in grey under the heat"))
+      ->group(kOutputGroup);
   arguments->json.add_to(*command);
   add_threads(*command, arguments->encoder.threads);
-  add_precision(*command, arguments->precision);
+  add_precision(*command, arguments->encoder.precision);
   add_calibration(*command, arguments->encoder.calibration);
   add_device(*command, arguments->encoder.device);
   explain(*command,

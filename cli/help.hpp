@@ -1,21 +1,23 @@
-// Help in 80 columns.
+// Help in 80 columns, and messages about wrong command lines.
 #pragma once
 
-#include <cstddef>
+#include <span>
 #include <string>
-#include <string_view>
+
+#include <CLI/App.hpp>
 
 #include "cli/describe.hpp"
 
 namespace fovea::cli {
 
-inline constexpr std::size_t kHelpColumns = 80;
-
-/// `text` broken at spaces into lines of at most kHelpColumns, each after `indent` spaces (the
-/// first one too), with a newline at its end.
-[[nodiscard]] std::string wrapped(std::string_view text, std::size_t indent = 0);
-
 /// What `fovea COMMAND --help` prints.
 [[nodiscard]] std::string help_text(const CommandText& command);
+
+/// The command that `words` name from `app` on ("kernel", "check"). Throws CLI::ParseError that
+/// says which words may have been meant.
+[[nodiscard]] const CLI::App* find_command(const CLI::App* app, std::span<const std::string> words);
+
+/// What is wrong and what to type instead, as lines.
+[[nodiscard]] std::string usage_message(const CLI::App& app, const CLI::ParseError& error);
 
 }  // namespace fovea::cli

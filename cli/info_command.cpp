@@ -11,10 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
-#include "cli/describe.hpp"
-#include "cli/json_output.hpp"
 #include "cli/model_option.hpp"
-#include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/model.hpp"
 
@@ -91,15 +88,6 @@ void list(std::string_view name, const std::vector<std::string>& entries) {
   }
 }
 
-// 92,884,224
-std::string digits_in_groups(std::int64_t number) {
-  std::string text = std::to_string(number);
-  for (std::size_t place = text.size(); place > 3; place -= 3) {
-    text.insert(place - 3, ",");
-  }
-  return text;
-}
-
 // Small test models take hundredths of a GFLOP.
 std::string compute(double gflop) {
   return gflop < 1 ? fmt::format("{:.1f} MFLOP per image", gflop * 1e3)
@@ -120,7 +108,8 @@ void print_table(const ModelInfo& info) {
                                                      info.patch, info.patches)
                                        : fmt::format("{0} x {0} pixels, patch {1}: {2} tokens",
                                                      info.image_size, info.patch, info.patches));
-  row("parameters", fmt::format("{} (vision tower)", digits_in_groups(info.parameters)));
+  row("parameters",
+      fmt::format("{} (vision tower)", grouped(static_cast<std::uint64_t>(info.parameters))));
   row("compute", compute(info.gflop_per_image));
   row("weights", fmt::format("{} in {} file{}, {:.1f} MB", fmt::join(info.dtypes, ", "),
                              info.files.size(), info.files.size() == 1 ? "" : "s",

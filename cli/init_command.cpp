@@ -7,9 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
-#include "cli/describe.hpp"
-#include "cli/json_output.hpp"
-#include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/model.hpp"
 
@@ -40,18 +37,14 @@ void add_init(CLI::App& app, Run& run) {
   const std::vector<std::string> names(preset_names().begin(), preset_names().end());
   add_choice(*command, "--preset", names, options.preset, "Architecture")
       ->required()
-      ->default_str("")
-      ->group(kInputGroup);
-  add_seed(*command, options.seed)->group(kInputGroup);
+      ->default_str("");
+  add_seed(*command, options.seed);
   add_whole(*command, "--layers", {0, 512}, options.layers,
-            "Layers of each tower (0: as many as the preset has)")
-      ->group(kInputGroup);
+            "Layers of each tower (0: as many as the preset has)");
   add_whole(*command, "--vocabulary", {0, 1 << 24}, options.vocabulary,
             "Rows of the text tower's token table (0: as many as the small tokenizer has; the "
-            "published models have 256000)")
-      ->group(kInputGroup);
-  add_flag(*command, "--images-only", arguments->images_only, "Write no text tower")
-      ->group(kInputGroup);
+            "published models have 256000)");
+  add_flag(*command, "--images-only", arguments->images_only, "Write no text tower");
   without_variable(
       add_output(*command, arguments->folder, OutputKind::kFolder, "FOLDER", "Folder to write"));
   without_variable(add_choice(*command, "--dtype", {"f32", "bf16", "f16"}, arguments->dtype,

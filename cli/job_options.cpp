@@ -53,26 +53,20 @@ std::string check_brackets(const std::string& pattern) {
 }  // namespace
 
 void add_job_options(CLI::App& command, InputOptions& input, JobArguments& arguments) {
+  begin_group(command, kInputGroup);
   add_texts(command, "INPUT", input.inputs,
             "Image files, folders, archives (.tar, .tar.gz, ...), .jsonl, pixels .npy, @list.txt, "
             "or - for a list on the standard input; {00..99} and {a,b} expand");
   add_flag(command, "-0,--null", input.null_separated,
-           "Names in lists end with NUL instead of a newline")
-      ->group(kInputGroup);
+           "Names in lists end with NUL instead of a newline");
   add_text(command, "--image-key", "ENDINGS", input.image_key,
            "Archive members to take, by the name after its first dot: \"jpg;png\" (without it: all "
-           "members whose names end like an image's)")
-      ->group(kInputGroup);
+           "members whose names end like an image's)");
   add_flag(command, "--hidden", input.hidden,
-           "Also read hidden files, and folders of thumbnails and deleted files")
-      ->group(kInputGroup);
+           "Also read hidden files, and folders of thumbnails and deleted files");
   const auto add_patterns = [&command](const char* name, std::vector<std::string>& patterns,
                                        const char* help) {
-    add_texts(command, name, patterns, help)
-        ->type_name("GLOB")
-        ->check(CLI::Validator(check_brackets, ""))
-        ->allow_extra_args(false)
-        ->group(kInputGroup);
+    add_repeated(command, name, "GLOB", patterns, help)->check(CLI::Validator(check_brackets, ""));
   };
   add_patterns("--exclude", input.exclude,
                "Leave out what matches the pattern, such as \"*.gif\", drafts/ or "
@@ -85,37 +79,31 @@ void add_job_options(CLI::App& command, InputOptions& input, JobArguments& argum
       ->check([](const std::string& text) {
         InputOptions scratch;
         return parse_shard(text, scratch) ? "" : "expected I/N with I < N, such as 0/4";
-      })
-      ->group(kInputGroup);
+      });
   add_size(command, "--decode-memory", arguments.decode_memory,
            "Memory for all images being decoded, such as 2G (0: half of the available "
            "memory, but at most 1 GiB or 64 MiB per decode thread)")
       ->group(kComputeGroup);
   add_max_pixels(command, input.max_pixels);
-  add_flag(command, "--strict", arguments.strict, "Stop at the first input that fails")
-      ->group(kInputGroup);
+  add_flag(command, "--strict", arguments.strict, "Stop at the first input that fails");
   add_optional_whole(command, "--max-errors", {}, arguments.max_errors,
                      "Stop once more than this many inputs have failed")
-      ->excludes("--strict")
-      ->group(kInputGroup);
+      ->excludes("--strict");
   add_progress_options(command, arguments);
 }
 
 CLI::Option* add_update(CLI::App& command, EmbedOptions& embed) {
-  CLI::Option* update =
-      add_flag(
-          command, "--update", embed.update,
-          "Bring OUT up to date: add rows of new photos, embed changed ones again (by size and "
-          "date), drop rows of those that are gone")
-          ->group(kOutputGroup);
+  begin_group(command, kOutputGroup);
+  CLI::Option* update = add_flag(
+      command, "--update", embed.update,
+      "Bring OUT up to date: add rows of new photos, embed changed ones again (by size and "
+      "date), drop rows of those that are gone");
   add_flag(command, "--checksum", embed.checksum,
            "Write the SHA-256 of every file into the index; with --update, compare files by it, so "
-           "that renamed photos are not embedded again")
-      ->group(kOutputGroup);
+           "that renamed photos are not embedded again");
   add_optional_whole(command, "--max-drop", {}, embed.max_drop,
                      "Change nothing when --update would drop more rows than this")
-      ->needs(update)
-      ->group(kOutputGroup);
+      ->needs(update);
   return update;
 }
 

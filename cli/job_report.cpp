@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <semaphore.h>
 
+#include "cli/json_output.hpp"
 #include "cli/terminal.hpp"
 #include "io/output_place.hpp"
 
@@ -95,17 +96,6 @@ std::string as_lines(const std::vector<std::string>& parts) {
       text += (text.empty() ? "" : "; ") + part;
       used += more;
     }
-  }
-  return text;
-}
-
-// "19,980"
-std::string grouped(std::uint64_t number) {
-  constexpr std::size_t kGroup = 3;
-  std::string text = std::to_string(number);
-  for (std::size_t position = text.size(); position > kGroup;) {
-    position -= kGroup;
-    text.insert(position, ",");
   }
   return text;
 }
@@ -200,23 +190,17 @@ void JobReporter::show(const JobProgress& progress) {
              4}};
       },
       [&] {
-        Json event{{"event", "progress"},
-                   {"rows", progress.rows},
-                   {"failed", progress.failed},
-                   {"total", nullptr},
-                   {"seconds", progress.seconds},
-                   {"images_per_second", progress.images_per_second},
-                   {"seconds_left", nullptr},
-                   {"decode_share", progress.decode_share},
-                   {"compute_share", progress.compute_share},
-                   {"write_share", progress.write_share}};
-        if (progress.total_inputs) {
-          event["total"] = *progress.total_inputs;
-        }
-        if (progress.seconds_left) {
-          event["seconds_left"] = *progress.seconds_left;
-        }
-        return event;
+        const auto& [total, left] = std::pair(progress.total_inputs, progress.seconds_left);
+        return Json{{"event", "progress"},
+                    {"rows", progress.rows},
+                    {"failed", progress.failed},
+                    {"total", or_null(total.has_value(), total.value_or(0))},
+                    {"seconds", progress.seconds},
+                    {"images_per_second", progress.images_per_second},
+                    {"seconds_left", or_null(left.has_value(), left.value_or(0))},
+                    {"decode_share", progress.decode_share},
+                    {"compute_share", progress.compute_share},
+                    {"write_share", progress.write_share}};
       });
 }
 

@@ -106,6 +106,10 @@ void refuse_separate_json_file(const std::vector<std::string>& words) {
   }
 }
 
+nlohmann::ordered_json or_null(bool known, const nlohmann::ordered_json& value) {
+  return known ? value : nlohmann::ordered_json();
+}
+
 double short_number(float value) {
   const std::string text = fmt::format("{}", value);
   double number = value;

@@ -48,6 +48,9 @@ class JsonOutput {
 /// throws for `--json=`, too.
 void refuse_separate_json_file(const std::vector<std::string>& words);
 
+/// The value, or null where it is not known.
+[[nodiscard]] nlohmann::ordered_json or_null(bool known, const nlohmann::ordered_json& value);
+
 /// The shortest decimal number that reads back as `value`: 0.1 for 0.1F.
 [[nodiscard]] double short_number(float value);
 

@@ -13,14 +13,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
-#include "cli/describe.hpp"
 #include "cli/job_report.hpp"
-#include "cli/json_output.hpp"
 #include "cli/model_option.hpp"
-#include "cli/options.hpp"
 #include "cli/terminal.hpp"
-#include "cli/text_inputs.hpp"
-#include "fovea/error.hpp"
+#include "cli/text_lists.hpp"
 #include "fovea/label.hpp"
 #include "io/atomic_file.hpp"
 
@@ -35,7 +31,6 @@ struct LabelArguments {
   std::string labels;
   std::vector<std::string> templates;
   std::string clean = "auto";
-  std::string precision = "auto";
   std::string output;
   JsonOutput json;
   int top = 5;
@@ -119,7 +114,6 @@ int run_label(LabelArguments& arguments) {
   }
   label.clean = text_clean(arguments.clean);
   label.decode_memory = arguments.job.decode_memory;
-  arguments.encoder.precision = parse_precision(arguments.precision);
   JobReporter reporter(arguments.job, "", "");
   label.control = reporter.control();
   ProgressLine line(arguments.job);
@@ -145,21 +139,16 @@ void add_label(CLI::App& app, Run& run) {
   const auto take_model = add_model(*command, arguments->model, label.input.inputs);
   add_text(*command, "--labels", "LABELS", arguments->labels,
            "Labels separated by commas, or lists: @FILE with one label per line, -")
-      ->required()
-      ->group(kInputGroup);
-  add_texts(*command, "--template", arguments->templates,
-            "Sentence that stands for a label, with {} in its place; repeat it to use the mean of "
-            "several (without it: \"This is a photo of {}.\")")
-      ->type_name("SENTENCE")
-      ->allow_extra_args(false)
-      ->group(kInputGroup);
+      ->required();
+  add_repeated(*command, "--template", "SENTENCE", arguments->templates,
+               "Sentence that stands for a label, with {} in its place; repeat it to use the mean "
+               "of several (without it: \"This is a photo of {}.\")");
   add_text_clean(*command, arguments->clean);
-  names_output(*command,
-               without_variable(add_text(*command, "-o,--output", "FILE", arguments->output,
-                                         "Write a JSON object per photo instead of the table; -: "
-                                         "to the standard output"))
-                   ->group(kOutputGroup),
-               OutputKind::kLabels);
+  without_variable(
+      add_output_text(
+          *command, "-o,--output", "FILE", arguments->output, OutputKind::kLabels,
+          "Write a JSON object per photo instead of the table; -: to the standard output"))
+      ->group(kOutputGroup);
   arguments->json.add_to(*command);
   add_whole(*command, "--top", {0}, arguments->top, "Labels per photo, the best first (0: all)")
       ->group(kReportGroup);
@@ -167,7 +156,7 @@ void add_label(CLI::App& app, Run& run) {
   add_batch_size(*command, label.batch_size);
   add_threads(*command, arguments->encoder.threads);
   add_decode_threads(*command, label.decode_threads);
-  add_precision(*command, arguments->precision);
+  add_precision(*command, arguments->encoder.precision);
   add_calibration(*command, arguments->encoder.calibration);
   add_device(*command, arguments->encoder.device);
   explain(*command,

@@ -2,10 +2,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <exception>
 #include <ios>
 #include <iostream>
-#include <new>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,20 +12,17 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cli/commands.hpp"
-#include "cli/describe.hpp"
 #include "cli/environment.hpp"
 #include "cli/help.hpp"
-#include "cli/json_output.hpp"
-#include "cli/options.hpp"
 #include "cli/outputs.hpp"
 #include "cli/progress_line.hpp"
 #include "cli/terminal.hpp"
-#include "cli/usage.hpp"
-#include "cli/version.hpp"
 #include "core/error.hpp"
-#include "fovea/error.hpp"
+#include "fovea/version.hpp"
+#include "gpu/device/kernel_image.hpp"
 #include "io/file_lock.hpp"
 
 namespace fovea::cli {
@@ -35,25 +31,12 @@ namespace {
 constexpr int kParsed = -1;
 
 void add_commands(CLI::App& app, Run& run) {
-  add_embed(app, run);
-  add_search(app, run);
-  add_similar(app, run);
-  add_label(app, run);
-  add_heat(app, run);
-  add_info(app, run);
-  add_pull(app, run);
-  add_verify(app, run);
-  add_check(app, run);
-  add_merge(app, run);
-  add_bench(app, run);
-  add_calibrate(app, run);
-  add_preprocess(app, run);
-  add_tokenize(app, run);
-  add_init(app, run);
-  add_kernel(app, run);
-  add_emulate(app, run);
-  add_completion(app, run);
-  add_manual(app, run);
+  for (const auto add :
+       {add_embed, add_search, add_similar, add_label, add_heat, add_info, add_pull, add_verify,
+        add_check, add_merge, add_bench, add_calibrate, add_preprocess, add_tokenize, add_init,
+        add_kernel, add_emulate, add_completion, add_manual}) {
+    add(app, run);
+  }
 }
 
 // `fovea help COMMAND` is `fovea COMMAND --help`.
@@ -88,6 +71,32 @@ int parse(CLI::App& app, int argc, char** argv) {
   return kParsed;
 }
 
+// "fovea 0.1.0" on a line of its own for scripts, then what the program is made of.
+std::string version_text() {
+  const BuildInfo info = build_info();
+  std::set<int> architectures;
+  for (const gpu::KernelImage& image : gpu::kernel_images()) {
+    architectures.insert(image.arch);
+  }
+  std::vector<std::string> libraries;
+  libraries.reserve(info.libraries.size());
+  for (const auto& [name, version] : info.libraries) {
+    libraries.push_back(fmt::format("{} {}", name, version));
+  }
+  const std::string kernels = architectures.empty()
+                                  ? "none: built without the CUDA compiler"
+                                  : fmt::format("sm_{}", fmt::join(architectures, ", sm_"));
+  return fmt::format(
+      "fovea {}\n"
+      "commit     {}\n"
+      "build      {}\n"
+      "CPU        {}\n"
+      "kernels    {}\n"
+      "libraries  {}",
+      info.version, info.commit, info.build_type, info.instruction_set, kernels,
+      fmt::join(libraries, "\n           "));
+}
+
 // Parses and runs. `environment` becomes the note to print when running fails.
 int run_command(int argc, char** argv, std::string& environment) {
   CLI::App app("Fovea turns images into SigLIP 2 embeddings", "fovea");
@@ -96,6 +105,7 @@ int run_command(int argc, char** argv, std::string& environment) {
   app.get_option("--version")->group(kReportGroup);
   app.require_subcommand(1);
   app.option_defaults()->always_capture_default();  // subcommands inherit it: --help shows defaults
+  begin_group(app, kInputGroup);
   app.formatter_fn([](const CLI::App* command, const std::string&, CLI::AppFormatMode) {
     return help_text(describe(*command));
   });

@@ -8,10 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
-#include "cli/describe.hpp"
 #include "cli/job_report.hpp"
-#include "cli/json_output.hpp"
-#include "cli/options.hpp"
 #include "cli/progress_line.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/merge.hpp"
@@ -50,12 +47,10 @@ void add_merge(CLI::App& app, Run& run) {
       ->required();
   add_output(*command, options->output, OutputKind::kFolder, "MERGED", "Folder for the result");
   add_flag(*command, "--keep-first", options->keep_first,
-           "Take a photo that several outputs have from the first of them")
-      ->group(kInputGroup);
+           "Take a photo that several outputs have from the first of them");
   without_variable(add_flag(*command, "--partial", options->partial,
                             "Join what is there when shards are missing; the last line, "
-                            "manifest.json, check and search say which ones"))
-      ->group(kInputGroup);
+                            "manifest.json, check and search say which ones"));
   const auto shard_rows = std::make_shared<std::optional<std::uint64_t>>();
   add_optional_whole(*command, "--shard-rows", {1}, *shard_rows,
                      "Rows per embeddings file (without it: as in the first output)")

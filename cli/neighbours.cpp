@@ -6,7 +6,9 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
+#include "cli/model_option.hpp"
 #include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "core/device_name.hpp"
@@ -18,11 +20,97 @@ namespace fovea::cli {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-Json report_neighbours(const Collection& collection, const PhotoReport& report,
-                       std::span<const Query> queries, std::span<const std::vector<Match>> results,
-                       bool prints_table, Page& page) {
+namespace {
+
+/// Shows how far a search is on the line, which then makes room for results.
+SearchProgress progress_on(ProgressLine& line) {
+  return [&line](std::int64_t done, std::int64_t total) {
+    if (done < total) {
+      line.update("comparing", "photos", static_cast<std::uint64_t>(done),
+                  static_cast<std::uint64_t>(total));
+    } else {
+      ProgressLine::clear();  // the results may be printed on the same terminal
+    }
+  };
+}
+
+}  // namespace
+
+void add_collection_options(CLI::App& command, NeighbourOptions& options, const char* model_help) {
+  add_repeated(command, "-i,--in", "OUT", options.in,
+               "Output of `fovea embed`: a folder or one .npy; repeat it to search outputs of one "
+               "model as one")
+      ->required();
+  add_whole(command, "-k,--neighbours,--neighbors", {1, INT32_MAX}, options.k,
+            "Neighbours per query")
+      ->group(kOptionsGroup);
+  add_optional_model(command, options.model, model_help);
+}
+
+CLI::Option* add_report_options(CLI::App& command, NeighbourOptions& options) {
+  options.json.add_to(command);
+  CLI::Option* const page =
+      add_output_text(command, "--html", "FILE", options.html, OutputKind::kPage,
+                      "Write a self-contained page of pictures (instead of the table)")
+          ->group(kReportGroup);
+  add_text(command, "--root", "FOLDER", options.root,
+           "Folder in which relative names of photos in OUT start (without it: where `fovea embed` "
+           "ran)")
+      ->group(kInputGroup);
+  add_max_pixels(command, options.max_pixels);
+  add_device(command, options.device,
+             "Where to compare, and to embed what is not in OUT; auto compares on a GPU where "
+             "there are more than 1024 queries");
+  add_threads(command, options.threads);
+  add_progress_options(command, options.progress);
+  return page;
+}
+
+NeighbourSearch::NeighbourSearch(const NeighbourOptions& options, const std::string& device)
+    : neighbour_options_(options),
+      line_(options.progress),
+      collection_(std::vector<fs::path>(options.in.begin(), options.in.end()),
+                  {.threads = options.threads,
+                   .root = options.root,
+                   .on_progress = progress_on(line_),
+                   .device = device,
+                   .on_device = tell_search_device,
+                   .on_note = say}),
+      report_(collection_.outputs()) {
+  for (const std::string& sentence : collection_.missing_shards()) {
+    say(sentence + "; searching what is there");
+  }
+  if (!collection_.is_finished()) {
+    say(fmt::format(
+        "{}: the job that writes it has not finished; searching the {} that are complete",
+        names_of(collection_.outputs()), count_of(collection_.rows(), "row")));
+  }
+}
+
+std::optional<std::int64_t> NeighbourSearch::find_row(const std::string& name) const {
+  const auto row = collection_.find(name);
+  return row ? row : collection_.find_file(name);
+}
+
+void NeighbourSearch::refuse_name(const std::string& name) const {
+  throw Error(fmt::format("{}: is neither the name of a photo in {} nor a file", source_name(name),
+                          names_of(collection_.outputs())));
+}
+
+EncoderOptions NeighbourSearch::encoder_options(Tower first) const {
+  const std::optional<DeviceName> name = parse_device(neighbour_options_.device);
+  const bool on_gpu = name && name->is_gpu();
+  return {.device = on_gpu ? neighbour_options_.device : "cpu",
+          .precision = on_gpu ? Precision::kAuto : Precision::kFp32,
+          .threads = neighbour_options_.threads,
+          .first = first};
+}
+
+void NeighbourSearch::report_neighbours(std::span<const Query> queries,
+                                        std::span<const std::vector<Match>> results,
+                                        Page& page) const {
   Json list = Json::array();
-  if (prints_table && stdout_is_terminal() && !queries.empty()) {
+  if (prints_table() && stdout_is_terminal() && !queries.empty()) {
     std::cout << PhotoReport::heading(queries.front().scale ? "  rank  prob. " : "  rank");
   }
   for (std::size_t index = 0; index < queries.size(); ++index) {
@@ -31,17 +119,17 @@ Json report_neighbours(const Collection& collection, const PhotoReport& report,
         count_of(static_cast<std::int64_t>(results[index].size()), "neighbour");
     PageSection section{query.is_text ? query.photo.source : found, "", std::nullopt, {}};
     if (!query.is_text) {
-      section.query = report.picture(query.photo, std::nullopt);
+      section.query = report_.picture(query.photo, std::nullopt);
     }
     Json matches = Json::array();
-    if (prints_table) {
+    if (prints_table()) {
       std::cout << printable_name(query.photo.source) << '\n';
     }
     int rank = 0;
     for (const Match& match : results[index]) {
-      const Photo photo = collection.photo(match.row);
-      Json item = report.json(photo, match.score);
-      PagePicture picture = report.picture(photo, match.score);
+      const Photo photo = collection_.photo(match.row);
+      Json item = report_.json(photo, match.score);
+      PagePicture picture = report_.picture(photo, match.score);
       std::string first = fmt::format("{:6}", ++rank);
       if (query.scale) {
         const double probability = query.scale->probability(match.score);
@@ -50,8 +138,8 @@ Json report_neighbours(const Collection& collection, const PhotoReport& report,
         picture.facts.insert(picture.facts.begin(), fmt::format("probability {:.4f}", probability));
         first += fmt::format("  {:6.4f}", probability);
       }
-      if (prints_table) {
-        std::cout << report.line(first, match.score, photo);
+      if (prints_table()) {
+        std::cout << report_.line(first, match.score, photo);
       }
       matches.push_back(std::move(item));
       section.pictures.push_back(std::move(picture));
@@ -64,7 +152,28 @@ Json report_neighbours(const Collection& collection, const PhotoReport& report,
     item["matches"] = std::move(matches);
     list.push_back(std::move(item));
   }
-  return {{"rows", collection.rows()}, {"queries", std::move(list)}};
+  neighbour_options_.json.write({{"rows", collection_.rows()}, {"queries", std::move(list)}});
+}
+
+void NeighbourSearch::check_dimension(std::int64_t dimension, const std::string& what) const {
+  if (dimension != collection_.dimension()) {
+    throw Error(fmt::format("{}: has vectors of {} numbers, but those in {} have {}",
+                            source_name(what), dimension, names_of(collection_.outputs()),
+                            collection_.dimension()));
+  }
+}
+
+std::string NeighbourSearch::where_searched() const {
+  const std::string where = " in " + names_of(collection_.outputs());
+  if (collection_.model().empty()) {
+    return where;
+  }
+  // The name of a folder, without where it lies on this machine; hub names as they are.
+  const fs::path path = collection_.model();
+  const std::string title =
+      path.is_absolute() ? (path.has_filename() ? path : path.parent_path()).filename().string()
+                         : path.string();
+  return fmt::format("{}, embedded by {}", where, source_name(title));
 }
 
 void print_file0(const Photo& photo) {
@@ -79,72 +188,6 @@ std::string names_of(const std::vector<fs::path>& outputs) {
     names += (names.empty() ? "" : ", ") + output.native();
   }
   return source_name(names);
-}
-
-std::string where_searched(const Collection& collection) {
-  const std::string where = " in " + names_of(collection.outputs());
-  if (collection.model().empty()) {
-    return where;
-  }
-  // The name of a folder, without where it lies on this machine; hub names as they are.
-  const fs::path path = collection.model();
-  const std::string title =
-      path.is_absolute() ? (path.has_filename() ? path : path.parent_path()).filename().string()
-                         : path.string();
-  return fmt::format("{}, embedded by {}", where, source_name(title));
-}
-
-void say_if_unfinished(const Collection& collection) {
-  for (const std::string& sentence : collection.missing_shards()) {
-    say(sentence + "; searching what is there");
-  }
-  if (!collection.is_finished()) {
-    say(fmt::format(
-        "{}: the job that writes it has not finished; searching the {} that are complete",
-        names_of(collection.outputs()), count_of(collection.rows(), "row")));
-  }
-}
-
-SearchProgress progress_on(ProgressLine& line) {
-  return [&line](std::int64_t done, std::int64_t total) {
-    if (done < total) {
-      line.update("comparing", "photos", static_cast<std::uint64_t>(done),
-                  static_cast<std::uint64_t>(total));
-    } else {
-      ProgressLine::clear();  // the results may be printed on the same terminal
-    }
-  };
-}
-
-CLI::Option* add_search_device(CLI::App& command, std::string& device) {
-  return add_device(command, device,
-                    "Where to compare, and to embed what is not in OUT; auto compares on a GPU "
-                    "where there are more than 1024 queries");
-}
-
-CLI::Option* add_outputs(CLI::App& command, std::vector<std::string>& outputs) {
-  return add_texts(command, "-i,--in", outputs,
-                   "Output of `fovea embed`: a folder or one .npy; repeat it to search outputs of "
-                   "one model as one")
-      ->type_name("OUT")
-      ->allow_extra_args(false)
-      ->required()
-      ->group(kInputGroup);
-}
-
-CLI::Option* add_page(CLI::App& command, std::string& html) {
-  CLI::Option* const option =
-      add_text(command, "--html", "FILE", html,
-               "Write a self-contained page of pictures (instead of the table)")
-          ->group(kReportGroup);
-  return names_output(command, option, OutputKind::kPage);
-}
-
-CLI::Option* add_root(CLI::App& command, std::string& root) {
-  return add_text(command, "--root", "FOLDER", root,
-                  "Folder in which relative names of photos in OUT start (without it: where `fovea "
-                  "embed` ran)")
-      ->group(kInputGroup);
 }
 
 void with_page(const std::string& html, int threads,
@@ -166,24 +209,6 @@ void with_page(const std::string& html, int threads,
   if (missing > 0) {
     say(fmt::format("{} could not be read; placeholders stand for them{}",
                     count_of(missing, "picture"), notes.hint));
-  }
-}
-
-EncoderOptions encoder_for_queries(const std::string& device, int threads, Tower first) {
-  const std::optional<DeviceName> name = parse_device(device);
-  const bool on_gpu = name && name->is_gpu();
-  return {.device = on_gpu ? device : "cpu",
-          .precision = on_gpu ? Precision::kAuto : Precision::kFp32,
-          .threads = threads,
-          .first = first};
-}
-
-void check_dimension(const Collection& collection, std::int64_t dimension,
-                     const std::string& what) {
-  if (dimension != collection.dimension()) {
-    throw Error(fmt::format("{}: has vectors of {} numbers, but those in {} have {}",
-                            source_name(what), dimension, names_of(collection.outputs()),
-                            collection.dimension()));
   }
 }
 

@@ -5,7 +5,6 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
-#include <memory>
 #include <system_error>
 
 #include <CLI/Config.hpp>
@@ -129,6 +128,10 @@ CLI::Option* as_list(CLI::Option* option) {
 
 }  // namespace
 
+void begin_group(CLI::App& command, const char* group) {
+  command.option_defaults()->group(group);
+}
+
 CLI::Option* add_flag(CLI::App& command, const char* names, bool& variable, const char* help) {
   return command.add_flag(names, variable, help);
 }
@@ -141,6 +144,11 @@ CLI::Option* add_text(CLI::App& command, const char* names, const char* value,
 CLI::Option* add_texts(CLI::App& command, const char* name, std::vector<std::string>& variable,
                        const char* help) {
   return command.add_option(name, variable, help)->type_name("")->default_str("");
+}
+
+CLI::Option* add_repeated(CLI::App& command, const char* name, const char* value,
+                          std::vector<std::string>& variable, const char* help) {
+  return add_texts(command, name, variable, help)->type_name(value)->allow_extra_args(false);
 }
 
 CLI::Option* add_choice(CLI::App& command, const char* names, const std::vector<std::string>& words,
@@ -209,21 +217,23 @@ CLI::Option* add_real(CLI::App& command, const char* names, const char* value, R
   });
 }
 
+CLI::Option* add_output_text(CLI::App& command, const char* names, const char* value,
+                             std::string& variable, OutputKind kind, const char* help) {
+  return names_output(command, add_text(command, names, value, variable, help), kind);
+}
+
 CLI::Option* add_output(CLI::App& command, std::string& output, OutputKind kind, const char* value,
                         const char* help) {
-  CLI::Option* const option = add_text(command, "-o,--output", value, output, help)
-                                  ->required()
-                                  ->default_str("")
-                                  ->group(kOutputGroup);
-  return names_output(command, option, kind);
+  return add_output_text(command, "-o,--output", value, output, kind, help)
+      ->required()
+      ->default_str("")
+      ->group(kOutputGroup);
 }
 
 CLI::Option* add_trace(CLI::App& command, std::string& file) {
-  CLI::Option* const option =
-      add_text(command, "--trace", "FILE", file,
-               "Write what ran in which order to this file; of one schedule alone")
-          ->group(kReportGroup);
-  return names_output(command, option, OutputKind::kTrace);
+  return add_output_text(command, "--trace", "FILE", file, OutputKind::kTrace,
+                         "Write what ran in which order to this file; of one schedule alone")
+      ->group(kReportGroup);
 }
 
 // The emulator's names are taken as well (docs/emulator.md), and offered where kernels are the
@@ -245,9 +255,12 @@ CLI::Option* add_batch_sizes(CLI::App& command, std::vector<std::int64_t>& image
       ->group(kComputeGroup);
 }
 
-CLI::Option* add_precision(CLI::App& command, std::string& precision) {
-  return add_choice(command, "--precision", precision_names(), precision,
-                    "What to compute in; auto takes bf16 where the device has it")
+CLI::Option* add_precision(CLI::App& command, Precision& precision) {
+  CLI::Option* const option = command.add_option_function<std::string>(
+      "--precision", [&precision](const std::string& name) { precision = parse_precision(name); },
+      "What to compute in; auto takes bf16 where the device has it");
+  return check_word(option, precision_names())
+      ->default_str(std::string(to_string(precision)))
       ->group(kComputeGroup);
 }
 
@@ -272,9 +285,19 @@ CLI::Option* add_calibration(CLI::App& command, std::filesystem::path& folder,
 }
 
 CLI::Option* add_precisions(CLI::App& command, const std::vector<std::string>& words,
-                            std::vector<std::string>& precisions) {
-  return without_variable(
-             add_choices(command, "--precision", words, precisions, "One or several precisions"))
+                            std::vector<Precision>& precisions) {
+  CLI::Option* const option = command.add_option_function<std::vector<std::string>>(
+      "--precision",
+      [&precisions](const std::vector<std::string>& names) {
+        precisions.resize(names.size());
+        std::ranges::transform(names, precisions.begin(), parse_precision);
+      },
+      "One or several precisions");
+  std::vector<std::string_view> initial(precisions.size());
+  std::ranges::transform(precisions, initial.begin(),
+                         [](Precision precision) { return to_string(precision); });
+  return without_variable(check_word(as_list(option), words))
+      ->default_str(fmt::format("{}", fmt::join(initial, ",")))
       ->group(kComputeGroup);
 }
 
@@ -288,6 +311,20 @@ CLI::Option* add_decode_threads(CLI::App& command, int& threads) {
   return add_whole(command, "--decode-threads", {0, kMostThreads}, threads,
                    "Decode threads (0: one per CPU)")
       ->group(kComputeGroup);
+}
+
+CLI::Option* add_text_clean(CLI::App& command, std::string& clean) {
+  return add_choice(command, "--text-clean", {"auto", "lower", "canonicalize", "none"}, clean,
+                    "How a text is cleaned; auto: as the model was trained, lower for SigLIP 2, "
+                    "canonicalize (no punctuation, too) for SigLIP")
+      ->group(kInputGroup);
+}
+
+TextClean text_clean(const std::string& clean) {
+  return clean == "auto"           ? TextClean::kAuto
+         : clean == "lower"        ? TextClean::kLower
+         : clean == "canonicalize" ? TextClean::kCanonicalize
+                                   : TextClean::kNone;
 }
 
 CLI::Option* add_max_pixels(CLI::App& command, std::int64_t& pixels) {
@@ -333,6 +370,15 @@ void parse_as_typed(CLI::App& app, const std::vector<std::string>& words) {
 
 bool is_typed(const CLI::App& command, const CLI::Option& option) {
   return std::ranges::find(command.parse_order(), &option) != command.parse_order().end();
+}
+
+void refuse_typed(const CLI::App& command, std::initializer_list<const char*> names,
+                  std::string_view reason) {
+  for (const char* const name : names) {
+    if (is_typed(command, *command.get_option(name))) {
+      throw CLI::ValidationError(fmt::format("{} {}", name, reason));
+    }
+  }
 }
 
 CLI::Option* without_variable(CLI::Option* option) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,8 @@
 #include <CLI/App.hpp>
 
 #include "cli/outputs.hpp"
+#include "fovea/precision.hpp"
+#include "fovea/text.hpp"
 
 namespace fovea::cli {
 
@@ -19,7 +22,12 @@ namespace fovea::cli {
 inline constexpr const char* kInputGroup = "Input";
 inline constexpr const char* kOutputGroup = "Output";
 inline constexpr const char* kComputeGroup = "Compute";
+inline constexpr const char* kOptionsGroup = "Options";
 inline constexpr const char* kReportGroup = "Report";
+
+/// Puts what is declared from here on into the group: options that name no other, of the command
+/// and of those that are added to it. Options of several commands name theirs.
+void begin_group(CLI::App& command, const char* group);
 
 /// Upper limit of options that are numbers of threads: a larger number is a typing error.
 inline constexpr std::int64_t kMostThreads = 1024;
@@ -37,9 +45,12 @@ struct Whole {
 CLI::Option* add_flag(CLI::App& command, const char* names, bool& variable, const char* help);
 CLI::Option* add_text(CLI::App& command, const char* names, const char* value,
                       std::string& variable, const char* help);
-/// A position or an option that may be repeated.
+/// A position that may be repeated, or an option of several values.
 CLI::Option* add_texts(CLI::App& command, const char* name, std::vector<std::string>& variable,
                        const char* help);
+/// An option that takes one value each time.
+CLI::Option* add_repeated(CLI::App& command, const char* name, const char* value,
+                          std::vector<std::string>& variable, const char* help);
 /// One of these words, in any case; help shows them all.
 CLI::Option* add_choice(CLI::App& command, const char* names, const std::vector<std::string>& words,
                         std::string& variable, const char* help);
@@ -68,6 +79,10 @@ struct Real {
 CLI::Option* add_real(CLI::App& command, const char* names, const char* value, Real range,
                       double& variable, const char* help);
 
+/// A text that names an output of that kind.
+CLI::Option* add_output_text(CLI::App& command, const char* names, const char* value,
+                             std::string& variable, OutputKind kind, const char* help);
+
 // Options of several commands.
 CLI::Option* add_output(CLI::App& command, std::string& output, OutputKind kind, const char* value,
                         const char* help);
@@ -79,10 +94,10 @@ CLI::Option* add_device(CLI::App& command, std::string& device,
 CLI::Option* add_batch_size(CLI::App& command, int& images);
 /// One or several; without a variable.
 CLI::Option* add_batch_sizes(CLI::App& command, std::vector<std::int64_t>& images);
-CLI::Option* add_precision(CLI::App& command, std::string& precision);
+CLI::Option* add_precision(CLI::App& command, Precision& precision);
 /// Several of `words`; without a variable, because it says what a run is about.
 CLI::Option* add_precisions(CLI::App& command, const std::vector<std::string>& words,
-                            std::vector<std::string>& precisions);
+                            std::vector<Precision>& precisions);
 /// "int8 and fp8": the precisions that are calibrated.
 [[nodiscard]] std::string calibrated_words(std::string_view conjunction);
 /// The folder of the model's calibrations, for those precisions.
@@ -91,6 +106,9 @@ CLI::Option* add_calibration(CLI::App& command, std::filesystem::path& folder,
                              const std::string& help);
 CLI::Option* add_threads(CLI::App& command, int& threads);
 CLI::Option* add_decode_threads(CLI::App& command, int& threads);
+/// --text-clean, whose value text_clean() parses.
+CLI::Option* add_text_clean(CLI::App& command, std::string& clean);
+[[nodiscard]] TextClean text_clean(const std::string& clean);
 CLI::Option* add_max_pixels(CLI::App& command, std::int64_t& pixels);
 CLI::Option* add_limit(CLI::App& command, std::int64_t& limit);
 CLI::Option* add_seed(CLI::App& command, std::uint64_t& seed);
@@ -103,6 +121,10 @@ void parse_as_typed(CLI::App& app, const std::vector<std::string>& words);
 
 /// Whether the command line has the option; a variable may have set those that it does not have.
 [[nodiscard]] bool is_typed(const CLI::App& command, const CLI::Option& option);
+/// Throws CLI::ValidationError, "--limit <reason>", when the command line has one of the options.
+/// One from the environment is ignored where it does not apply.
+void refuse_typed(const CLI::App& command, std::initializer_list<const char*> names,
+                  std::string_view reason);
 /// No FOVEA_ variable sets this option.
 CLI::Option* without_variable(CLI::Option* option);
 /// The variable that sets an option: FOVEA_ and its long name; "" where there is none.

@@ -9,7 +9,6 @@
 #include <span>
 #include <system_error>
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include "cli/json_output.hpp"

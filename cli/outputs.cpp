@@ -1,9 +1,11 @@
-// The rule of outputs. cli/output_kinds.cpp knows the kinds.
+// The rule of outputs. cli/output_kinds.cpp knows the kinds. Inputs are the values of all options
+// that name no output; files are compared by device and inode number.
 #include "cli/outputs.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <ranges>
 #include <span>
@@ -13,13 +15,15 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include "cli/options.hpp"
-#include "cli/output_inputs.hpp"
 #include "cli/output_kinds.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/error.hpp"
+#include "fovea/hub.hpp"
 #include "fovea/job.hpp"
+#include "io/file.hpp"
 #include "io/output_place.hpp"
 
 namespace fovea::cli {
@@ -59,7 +63,12 @@ std::string what_name_says(const KindOfOutput& kind, std::string_view what, cons
 
 std::string check_name(const KindOfOutput& kind, const std::string& value) {
   std::error_code ignored;
-  const bool job_knows = kind.is_folder || kind.kind == OutputKind::kEmbeddings;
+  if (kind.is_folder) {
+    return fs::exists(value, ignored) && !fs::is_directory(value, ignored)
+               ? printable_name(value) + ": is a file; expected a folder"
+               : "";
+  }
+  const bool job_knows = kind.kind == OutputKind::kEmbeddings;
   if (job_knows || kind.files_of(value).empty() || fs::is_directory(value, ignored)) {
     return "";
   }
@@ -72,6 +81,109 @@ std::string check_name(const KindOfOutput& kind, const std::string& value) {
              ? ""
              : fmt::format("{}: there is no folder {}", printable_name(value),
                            printable_name(folder.native()));
+}
+
+bool is_same_file(const fs::path& path, const struct stat& file) {
+  struct stat info{};
+  return ::stat(path.c_str(), &info) == 0 && info.st_dev == file.st_dev &&
+         info.st_ino == file.st_ino;
+}
+
+/// The first value of an option that reads which `matches`.
+std::optional<std::string> find_value(const CLI::App& command,
+                                      const std::function<bool(const std::string&)>& matches) {
+  for (const CLI::Option* const option : command.get_options()) {
+    if (option->get_items_expected_max() == 0 || kind_of_option(*option) != nullptr) {
+      continue;
+    }
+    for (const std::string& value : option->results()) {
+      if (matches(value)) {
+        return value;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+std::string without_at(const std::string& value) {
+  return value.starts_with('@') ? value.substr(1) : value;
+}
+
+/// A model or an output of embed is read whole, of other folders the photos.
+bool is_read_from(const fs::path& folder, const io::OutputPlace& place) {
+  std::error_code absent;
+  const bool whole =
+      fs::exists(folder / "config.json", absent) || fs::exists(folder / "manifest.json", absent);
+  if (!whole && kind_by_name(place.path.filename().native()) != "image") {
+    return false;
+  }
+  const fs::path inner = fs::canonical(place.path, absent);
+  const fs::path outer = fs::canonical(folder, absent);
+  if (!outer.empty() && std::ranges::mismatch(outer, inner).in1 == outer.end()) {
+    return true;
+  }
+  // A model of the hub's cache is a folder of links.
+  const fs::directory_iterator entries(folder, absent);
+  return std::ranges::any_of(begin(entries), end(entries), [&](const fs::directory_entry& entry) {
+    return is_same_file(entry.path(), *place.there);
+  });
+}
+
+/// Whether a list names the file: a line of it, or a string in JSON.
+bool is_listed(const std::string& value, const io::OutputPlace& place) {
+  constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+  const fs::path list = without_at(value);
+  const bool is_json = list.extension() == ".json" || list.extension() == ".jsonl";
+  std::error_code absent;
+  if (!place.there || (!is_json && !value.starts_with('@')) || !fs::is_regular_file(list, absent) ||
+      fs::file_size(list, absent) > kMostBytes) {
+    return false;
+  }
+  const struct stat there = *place.there;
+  const std::string text = io::read_small_file(list, kMostBytes);
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::size_t end =
+        rest.find_first_of(is_json ? std::string_view("\"") : std::string_view("\r\n\0", 3));
+    const fs::path name = rest.substr(0, end);
+    if (!name.empty() &&
+        (is_same_file(name, there) || is_same_file(list.parent_path() / name, there))) {
+      return true;
+    }
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+  }
+  return false;
+}
+
+/// Where the hub's cache has a model of that name.
+std::optional<fs::path> model_folder(const std::string& value) {
+  try {
+    return std::ranges::count(value, '/') == 1 ? std::optional(find_model(value)) : std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+/// The value of the option that names this very file, or a list of its name (@FILE), be it through
+/// links; nothing when there is none.
+std::optional<std::string> named_input(const CLI::App& command, const struct stat& file) {
+  return find_value(command, [&](const std::string& value) {
+    return is_same_file(value, file) || is_same_file(without_at(value), file);
+  });
+}
+
+/// The value under which a file is read that no option names: a model, an output or a folder of
+/// photos that holds it, or a list that names it.
+std::optional<std::string> input_among_others(const CLI::App& command,
+                                              const io::OutputPlace& place) {
+  return find_value(command, [&](const std::string& value) {
+    std::error_code absent;
+    if (fs::is_directory(value, absent)) {
+      return is_read_from(value, place);
+    }
+    const auto model = model_folder(value);
+    return model ? is_read_from(*model, place) : is_listed(value, place);
+  });
 }
 
 /// Why `file` must not be written; "" when it may.
@@ -116,6 +228,7 @@ std::string objection(const CLI::App& command, const KindOfOutput& kind, const f
 /// A file that an option's output goes to.
 struct Destination {
   const CLI::Option* option;
+  const KindOfOutput* kind;
   fs::path file;
 };
 
@@ -142,7 +255,7 @@ std::vector<Destination> destinations(const CLI::App& command) {
     }
     for (const std::string& value : option->results()) {
       for (const fs::path& file : kind->files_of(value)) {
-        all.push_back({option, file});
+        all.push_back({option, kind, file});
       }
     }
   }
@@ -157,24 +270,12 @@ std::string output_in_place(const Destination& output, std::span<const Destinati
   return found == others.end() ? "" : found->option->get_name();
 }
 
-void check_output(const CLI::App& command, const CLI::Option& option, const KindOfOutput& kind) {
-  for (const std::string& value : option.results()) {
-    std::error_code ignored;
-    if (kind.is_folder && fs::exists(value, ignored) && !fs::is_directory(value, ignored)) {
-      throw CLI::ValidationError(option.get_name(), fmt::format("{}: is a file; expected a folder",
-                                                                printable_name(value)));
-    }
-    for (const fs::path& file : kind.files_of(value)) {
-      std::string why;
-      try {
-        why = objection(command, kind, file);
-      } catch (const Error& error) {
-        why = error.what();
-      }
-      if (!why.empty()) {
-        throw CLI::ValidationError(option.get_name(), why);
-      }
-    }
+/// Why the output must not be written, or cannot be looked at; "" when it may.
+std::string objection_to(const CLI::App& command, const Destination& output) {
+  try {
+    return objection(command, *output.kind, output.file);
+  } catch (const Error& error) {
+    return error.what();
   }
 }
 
@@ -207,19 +308,15 @@ bool overwrites(const CLI::App& command) {
 
 void check_outputs(const CLI::App& app) {
   for (const CLI::App* const command : app.get_subcommands()) {
-    for (const CLI::Option* const option : command->get_options()) {
-      if (const KindOfOutput* const kind = kind_of_option(*option);
-          kind != nullptr && option->count() > 0) {
-        check_output(*command, *option, *kind);
-      }
-    }
     const std::vector<Destination> all = destinations(*command);
     for (auto output = all.begin(); output != all.end(); ++output) {
+      std::string why = objection_to(*command, *output);
       if (const std::string other = output_in_place(*output, {all.begin(), output});
-          !other.empty()) {
-        throw CLI::ValidationError(
-            output->option->get_name(),
-            fmt::format(kSharedPlace, printable_name(output->file.native()), other));
+          why.empty() && !other.empty()) {
+        why = fmt::format(kSharedPlace, printable_name(output->file.native()), other);
+      }
+      if (!why.empty()) {
+        throw CLI::ValidationError(output->option->get_name(), why);
       }
     }
     check_outputs(*command);
@@ -237,7 +334,7 @@ void check_array_output(const CLI::App& command, const fs::path& file) {
     throw Error(fmt::format(kImageStays, shown));
   }
   const std::vector<Destination> all = destinations(command);
-  if (const std::string other = output_in_place({nullptr, file}, all); !other.empty()) {
+  if (const std::string other = output_in_place({nullptr, &kind, file}, all); !other.empty()) {
     throw Error(fmt::format(kSharedPlace, shown, other));
   }
 }

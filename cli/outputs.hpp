@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <string>
 #include <string_view>
 
 #include <CLI/App.hpp>

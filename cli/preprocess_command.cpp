@@ -3,10 +3,8 @@
 #include <string>
 
 #include "cli/commands.hpp"
-#include "cli/describe.hpp"
 #include "cli/job_report.hpp"
 #include "cli/model_option.hpp"
-#include "cli/options.hpp"
 #include "fovea/job.hpp"
 
 namespace fovea::cli {

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/json_output.hpp"
 #include "cli/options.hpp"
 #include "cli/terminal.hpp"
 
@@ -131,18 +131,15 @@ void ProgressLine::update(std::string_view stage, std::string_view unit, std::ui
             {left ? fmt::format(", {} left", duration_text(*left)) : "", 1}};
       },
       [&] {
-        nlohmann::ordered_json event = {
-            {"event", "progress"}, {"stage", stage_},
-            {"unit", unit},        {"done", done},
-            {"total", nullptr},    {"seconds", std::chrono::duration<double>(now - start_).count()},
-            {"per_second", rate},  {"seconds_left", nullptr}};
-        if (total > 0) {
-          event["total"] = total;
-        }
-        if (left) {
-          event["seconds_left"] = *left;
-        }
-        return event;
+        return nlohmann::ordered_json{
+            {"event", "progress"},
+            {"stage", stage_},
+            {"unit", unit},
+            {"done", done},
+            {"total", or_null(total > 0, total)},
+            {"seconds", std::chrono::duration<double>(now - start_).count()},
+            {"per_second", rate},
+            {"seconds_left", or_null(left.has_value(), left.value_or(0))}};
       });
 }
 

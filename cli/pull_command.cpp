@@ -9,10 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
-#include "cli/describe.hpp"
-#include "cli/json_output.hpp"
 #include "cli/model_option.hpp"
-#include "cli/options.hpp"
 #include "cli/progress_line.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/hub.hpp"
@@ -48,7 +45,7 @@ void show(const PullProgress& progress, Clock::time_point start, ProgressLine& l
                     {"stage", stage},
                     {"unit", "bytes"},
                     {"done", progress.bytes},
-                    {"total", progress.total > 0 ? Json(progress.total) : Json()},
+                    {"total", or_null(progress.total > 0, progress.total)},
                     {"seconds", seconds.count()},
                     {"per_second", per_second},
                     {"seconds_left", nullptr}};
@@ -67,11 +64,9 @@ void add_pull(CLI::App& app, Run& run) {
   CLI::App* command =
       app.add_subcommand("pull", "Fetch a model from a Hugging Face hub into the local cache");
   const auto take_model = add_model(*command, options->pull.id);
-  add_text(*command, "--revision", "NAME", options->pull.revision, "Branch, tag or commit")
-      ->group(kInputGroup);
+  add_text(*command, "--revision", "NAME", options->pull.revision, "Branch, tag or commit");
   add_whole(*command, "--retries", {0, 100}, options->pull.retries,
-            "Retries of a request that brings no new data")
-      ->group(kInputGroup);
+            "Retries of a request that brings no new data");
   add_progress_options(*command, options->progress);
   options->json.add_to(*command);
   explain(

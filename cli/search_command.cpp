@@ -1,5 +1,4 @@
 // `fovea search`: finds photos by words, alone or beside photos and without other words.
-#include <climits>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -13,15 +12,12 @@
 #include <fmt/format.h>
 
 #include "cli/commands.hpp"
-#include "cli/describe.hpp"
-#include "cli/json_output.hpp"
 #include "cli/model_option.hpp"
 #include "cli/neighbours.hpp"
-#include "cli/options.hpp"
 #include "cli/progress_line.hpp"
 #include "cli/similar_report.hpp"
 #include "cli/terminal.hpp"
-#include "cli/text_inputs.hpp"
+#include "cli/text_lists.hpp"
 #include "fovea/encoder.hpp"
 #include "fovea/error.hpp"
 #include "fovea/search.hpp"
@@ -31,45 +27,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct SearchOptions {
+struct SearchOptions : NeighbourOptions {
   std::vector<std::string> texts;
-  std::vector<std::string> in;
-  std::string model;
-  int k = 10;
   std::vector<std::string> photos;
   double photo_weight = 1;
   std::vector<std::string> without;
   double not_weight = 1;
   std::string clean = "auto";
-  JsonOutput json;
-  std::string html;
   bool heat = false;
-  bool print0 = false;
-  std::string root;
-  std::string device = "auto";
-  std::int64_t max_pixels = 0;
-  int threads = 0;
-  ProgressArguments progress;
 
   [[nodiscard]] bool combines() const { return !photos.empty() || !without.empty(); }
 };
 
-class Search {
+class Search : private NeighbourSearch {
  public:
   explicit Search(const SearchOptions& options)
-      : options_(options),
-        line_(options.progress),
-        texts_(read_texts(options.texts)),
-        collection_(std::vector<fs::path>(options.in.begin(), options.in.end()),
-                    {.threads = options.threads,
-                     .root = options.root,
-                     .on_progress = progress_on(line_),
-                     .device = options.device,
-                     .on_device = tell_search_device,
-                     .on_note = say}),
-        report_(collection_.outputs()) {
-    say_if_unfinished(collection_);
-  }
+      : NeighbourSearch(options, options.device),
+        options_(options),
+        texts_(read_texts(options.texts)) {}
 
   Page run(PageNotes& notes) {
     if (texts_.empty()) {
@@ -78,10 +53,7 @@ class Search {
     const std::vector<float> vectors = query_vectors();
     const auto results = collection_.nearest(vectors, options_.k, {});
     Page page;
-    const bool prints_table =
-        options_.json.leaves_text() && !options_.print0 && options_.html.empty();
-    options_.json.write(
-        report_neighbours(collection_, report_, queries_, results, prints_table, page));
+    report_neighbours(queries_, results, page);
     if (options_.print0) {
       print_names(results);
     }
@@ -89,7 +61,7 @@ class Search {
                                       : fmt::format("{} searches", queries_.size());
     page.description =
         fmt::format("The {} best of {}", options_.k, count_of(collection_.rows(), "photo")) +
-        where_searched(collection_);
+        where_searched();
     if (options_.heat) {
       for (std::size_t i = 0; i < page.sections.size(); ++i) {
         page.sections[i].heat = std::move(text_vectors_[i]);
@@ -131,7 +103,7 @@ class Search {
     embedding.clean = text_clean(options_.clean);
     embedding.on_note = [](std::string_view note) { say(note); };
     std::vector<float> vectors = encoder().embed_texts(all, embedding);
-    check_dimension(collection_, encoder().dimension(), model());
+    check_dimension(encoder().dimension(), model());
     for (std::size_t i = 0; i < texts_.size(); ++i) {
       const auto from = vectors.begin() + static_cast<std::ptrdiff_t>(i) * encoder().dimension();
       text_vectors_.emplace_back(from, from + encoder().dimension());
@@ -164,20 +136,14 @@ class Search {
   }
 
   std::vector<float> photo_vector(const std::string& name) {
-    const auto row = collection_.find(name);
-    if (const auto found = row ? row : collection_.find_file(name)) {
-      return collection_.embedding(*found);
+    if (const auto row = find_row(name)) {
+      return collection_.embedding(*row);
     }
     std::error_code ignored;
     if (!fs::exists(name, ignored)) {
-      throw Error(fmt::format("{}: is neither the name of a photo in {} nor a file",
-                              source_name(name), names_of(collection_.outputs())));
+      refuse_name(name);
     }
     return encoder().embed_file(name, true, options_.max_pixels);
-  }
-
-  [[nodiscard]] const std::string& model() const {
-    return options_.model.empty() ? collection_.model() : options_.model;
   }
 
   Encoder& encoder() {
@@ -186,19 +152,14 @@ class Search {
         throw Error(fmt::format("no manifest.json in {} names the model: give it with -m",
                                 names_of(collection_.outputs())));
       }
-      encoder_.emplace(model(),
-                       encoder_for_queries(options_.device, options_.threads, Tower::kTexts));
+      encoder_.emplace(model(), encoder_options(Tower::kTexts));
       tell_device(encoder_->device());
     }
     return *encoder_;
   }
 
   const SearchOptions& options_;
-  ProgressLine line_;
   std::vector<std::string> texts_;
-  Collection collection_;
-  PhotoReport report_;
-  std::optional<Encoder> encoder_;
   std::vector<Query> queries_;
   std::vector<std::vector<float>> text_vectors_;  // of each text by itself
 };
@@ -211,45 +172,28 @@ void add_search(CLI::App& app, Run& run) {
   add_texts(*command, "TEXT", options->texts,
             "What to look for, such as \"a red bicycle in the snow\", or lists: @FILE, -")
       ->required();
-  add_outputs(*command, options->in);
-  add_whole(*command, "-k,--neighbours,--neighbors", {1, INT32_MAX}, options->k,
-            "Neighbours per query");
-  add_optional_model(*command, options->model,
-                     "Model for the texts (without it: the model that made OUT)");
+  add_collection_options(*command, *options,
+                         "Model for the texts (without it: the model that made OUT)");
   without_variable(
-      add_texts(*command, "--photo", options->photos,
-                "A photo that the results should be like as well: a name in OUT or a file; may be "
-                "repeated")
-          ->type_name("PHOTO")
-          ->allow_extra_args(false))
-      ->group(kInputGroup);
+      add_repeated(*command, "--photo", "PHOTO", options->photos,
+                   "A photo that the results should be like as well: a name in OUT or a file; may "
+                   "be repeated"));
   add_real(*command, "--photo-weight", "W", {0, 1000, true}, options->photo_weight,
-           "Weight of each such photo, where a text has 1")
-      ->group(kInputGroup);
-  without_variable(add_texts(*command, "--not", options->without,
-                             "Words for what the results should not show; may be repeated")
-                       ->type_name("TEXT")
-                       ->allow_extra_args(false))
-      ->group(kInputGroup);
+           "Weight of each such photo, where a text has 1");
+  without_variable(add_repeated(*command, "--not", "TEXT", options->without,
+                                "Words for what the results should not show; may be repeated"));
   add_real(*command, "--not-weight", "W", {0, 1000, true}, options->not_weight,
-           "Weight of each such text")
-      ->group(kInputGroup);
+           "Weight of each such text");
   add_text_clean(*command, options->clean);
   without_variable(add_flag(*command, "--print0", options->print0,
                             "Print the names of the photos alone, and a NUL byte after each, for "
                             "xargs -0"))
       ->group(kReportGroup);
-  options->json.add_to(*command);
-  CLI::Option* page = add_page(*command, options->html);
+  CLI::Option* page = add_report_options(*command, *options);
   without_variable(add_flag(*command, "--heat", options->heat,
                             "Draw over the pictures of the page where in them the words are"))
       ->needs(page)
       ->group(kReportGroup);
-  add_root(*command, options->root);
-  add_max_pixels(*command, options->max_pixels);
-  add_search_device(*command, options->device);
-  add_threads(*command, options->threads);
-  add_progress_options(*command, options->progress);
   explain(*command,
           {"Scores are cosines of a photo and a text, which are low even for the right one. The "
            "second column is SigLIP's probability that they belong together, each pair by itself.",
@@ -262,14 +206,12 @@ void add_search(CLI::App& app, Run& run) {
            "fovea search \"at night\" --photo cat.jpg --not people --in OUT",
            "fovea search @captions.txt --in OUT --json=found.json"});
   command->callback([command, options, &run] {
-    if (options->photos.empty() && is_typed(*command, *command->get_option("--max-pixels"))) {
-      throw CLI::ValidationError(
-          "--max-pixels applies to photos of --photo: give one, or leave --max-pixels out");
+    if (options->photos.empty()) {
+      refuse_typed(*command, {"--max-pixels"},
+                   "applies to photos of --photo: give one, or leave --max-pixels out");
     }
     if (options->print0 && options->json.to_stdout()) {
-      if (is_typed(*command, *command->get_option("--json"))) {
-        throw CLI::ValidationError("--json and --print0 both print their result: choose one");
-      }
+      refuse_typed(*command, {"--json"}, "and --print0 both print their result: choose one");
       options->json = {};
     }
     run = [options] {

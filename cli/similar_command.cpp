@@ -1,6 +1,5 @@
 // `fovea similar`: finds neighbours and duplicates, and shows them as a table, JSON or a page.
 #include <algorithm>
-#include <climits>
 #include <cstdint>
 #include <filesystem>
 #include <iostream>
@@ -8,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -17,11 +15,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
-#include "cli/describe.hpp"
-#include "cli/json_output.hpp"
 #include "cli/model_option.hpp"
 #include "cli/neighbours.hpp"
-#include "cli/options.hpp"
 #include "cli/progress_line.hpp"
 #include "cli/similar_report.hpp"
 #include "cli/terminal.hpp"
@@ -35,24 +30,13 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-struct SimilarOptions {
+struct SimilarOptions : NeighbourOptions {
   std::vector<std::string> queries;
-  std::vector<std::string> in;
-  std::string model;
-  int k = 10;
   bool duplicates = false;
   double threshold = 0.98;
   std::vector<std::string> only;
   std::vector<std::string> prefer;
-  bool print0 = false;
   std::int64_t limit = 100;
-  JsonOutput json;
-  std::string html;
-  std::string root;
-  std::string device = "auto";
-  std::int64_t max_pixels = 0;
-  int threads = 0;
-  ProgressArguments progress;
 
   // The classes that --only names; all without it.
   [[nodiscard]] bool shows(Likeness likeness) const {
@@ -60,21 +44,10 @@ struct SimilarOptions {
   }
 };
 
-class Similar {
+class Similar : private NeighbourSearch {
  public:
   explicit Similar(const SimilarOptions& options)
-      : options_(options),
-        line_(options.progress),
-        collection_(std::vector<fs::path>(options.in.begin(), options.in.end()),
-                    {.threads = options.threads,
-                     .root = options.root,
-                     .on_progress = progress_on(line_),
-                     .device = options.duplicates ? "cpu" : options.device,
-                     .on_device = tell_search_device,
-                     .on_note = say}),
-        report_(collection_.outputs()) {
-    say_if_unfinished(collection_);
-  }
+      : NeighbourSearch(options, options.duplicates ? "cpu" : options.device), options_(options) {}
 
   Page run(PageNotes& notes) {
     notes.hint = where_names_start();
@@ -82,10 +55,6 @@ class Similar {
   }
 
  private:
-  [[nodiscard]] bool prints_table() const {
-    return options_.json.leaves_text() && !options_.print0 && options_.html.empty();
-  }
-
   [[nodiscard]] std::string where_names_start() const {
     return options_.root.empty() ? "; --root says in which folder relative names start"
                                  : "; relative names start in " + source_name(options_.root);
@@ -124,7 +93,7 @@ class Similar {
       page.description += fmt::format(
           "Each of them has a score of at least {:g} to the photo to keep. ", options_.threshold);
     }
-    page.description += "Searched" + described() + ".";
+    page.description += "Searched" + where_searched() + ".";
     return page;
   }
 
@@ -214,20 +183,17 @@ class Similar {
     }
     const auto results = collection_.nearest(vectors_, options_.k, query_rows);
     Page page;
-    options_.json.write(
-        report_neighbours(collection_, report_, queries_, results, prints_table(), page));
+    report_neighbours(queries_, results, page);
     page.title = queries_.size() == 1
                      ? "Neighbours of " + queries_.front().photo.source
                      : fmt::format("{} queries and their neighbours", queries_.size());
     page.description =
         fmt::format("The {} nearest of {}", options_.k, count_of(collection_.rows(), "photo")) +
-        described();
+        where_searched();
     return page;
   }
 
   [[nodiscard]] std::string outputs() const { return names_of(collection_.outputs()); }
-
-  [[nodiscard]] std::string described() const { return where_searched(collection_); }
 
   // Takes rows when no query is given, else each query as a name in OUT, a .npy file, or a photo.
   void gather_queries() {
@@ -254,15 +220,9 @@ class Similar {
       } else if (exists) {
         add_photo(query);
       } else {
-        throw Error(fmt::format("{}: is neither the name of a photo in {} nor a file",
-                                source_name(query), outputs()));
+        refuse_name(query);
       }
     }
-  }
-
-  [[nodiscard]] std::optional<std::int64_t> find_row(const std::string& query) const {
-    const auto row = collection_.find(query);
-    return row ? row : collection_.find_file(query);
   }
 
   void add(Query query, const std::vector<float>& values) {
@@ -274,7 +234,7 @@ class Similar {
 
   void add_vectors(const std::string& path) {
     const Vectors vectors = read_vectors(path);
-    check_dimension(collection_, vectors.dimension, path);
+    check_dimension(vectors.dimension, path);
     for (std::int64_t index = 0; index < vectors.rows; ++index) {
       const auto first = vectors.values.begin() + index * vectors.dimension;
       Query query;
@@ -288,16 +248,12 @@ class Similar {
     if (!encoder_) {
       encoder_.emplace(load_model(path));
       tell_device(encoder_->device());
-      check_dimension(collection_, encoder_->dimension(), model());
+      check_dimension(encoder_->dimension(), model());
     }
     Query query;
     query.photo.source = source_name(path);
     query.photo.file = fs::absolute(path);
     add(std::move(query), encoder_->embed_file(path, true, options_.max_pixels));
-  }
-
-  [[nodiscard]] const std::string& model() const {
-    return options_.model.empty() ? collection_.model() : options_.model;
   }
 
   [[nodiscard]] Encoder load_model(const std::string& photo) const {
@@ -307,8 +263,7 @@ class Similar {
       throw Error(why + "no manifest.json names the model: give it with -m");
     }
     try {
-      return Encoder(model(),
-                     encoder_for_queries(options_.device, options_.threads, Tower::kImages));
+      return Encoder(model(), encoder_options(Tower::kImages));
     } catch (const Error& error) {
       if (!options_.model.empty()) {
         throw;
@@ -321,47 +276,33 @@ class Similar {
   }
 
   const SimilarOptions& options_;
-  ProgressLine line_;
-  Collection collection_;
-  PhotoReport report_;
-  std::optional<Encoder> encoder_;
   std::vector<Query> queries_;
   std::vector<float> vectors_;  // [queries, dimension]
 };
 
-// An option from the environment is ignored where it does not apply.
-void refuse(const CLI::App& command, std::initializer_list<const char*> names,
-            std::string_view reason) {
-  for (const char* const name : names) {
-    if (is_typed(command, *command.get_option(name))) {
-      throw CLI::ValidationError(fmt::format("{} {}", name, reason));
-    }
-  }
-}
-
 // Options that would be ignored are refused.
 void check_options(const CLI::App& command, SimilarOptions& options) {
   if (options.duplicates) {
-    refuse(command, {"QUERY", "--neighbours", "--limit", "--model", "--max-pixels"},
-           "does not apply to --duplicates, which compares all photos in OUT");
-    refuse(command, {"--device"},
-           "does not apply to --duplicates, which are looked for on the CPU");
+    refuse_typed(command, {"QUERY", "--neighbours", "--limit", "--model", "--max-pixels"},
+                 "does not apply to --duplicates, which compares all photos in OUT");
+    refuse_typed(command, {"--device"},
+                 "does not apply to --duplicates, which are looked for on the CPU");
   } else {
-    refuse(command, {"--threshold", "--only", "--prefer", "--print0"},
-           "applies to --duplicates alone");
+    refuse_typed(command, {"--threshold", "--only", "--prefer", "--print0"},
+                 "applies to --duplicates alone");
   }
   if (!options.queries.empty()) {
-    refuse(command, {"--limit"}, "applies when no query is given");
+    refuse_typed(command, {"--limit"}, "applies when no query is given");
   } else {
-    refuse(command, {"--model", "--max-pixels"},
-           "applies to queries that are not in OUT, and there is no query");
+    refuse_typed(command, {"--model", "--max-pixels"},
+                 "applies to queries that are not in OUT, and there is no query");
   }
   if (!options.shows(Likeness::kSimilar)) {
-    refuse(command, {"--threshold"},
-           "does not apply to identical files and pixels; see --only similar");
+    refuse_typed(command, {"--threshold"},
+                 "does not apply to identical files and pixels; see --only similar");
   }
   if (options.print0 && options.json.to_stdout()) {
-    refuse(command, {"--json"}, "and --print0 both print their result: choose one");
+    refuse_typed(command, {"--json"}, "and --print0 both print their result: choose one");
     options.json = {};
   }
 }
@@ -375,11 +316,10 @@ void add_similar(CLI::App& app, Run& run) {
   add_texts(
       *command, "QUERY", options->queries,
       "Photos (names in OUT, or files to embed) or .npy vectors (without any: every photo in OUT)");
-  add_outputs(*command, options->in);
-  add_whole(*command, "-k,--neighbours,--neighbors", {1, INT32_MAX}, options->k,
-            "Neighbours per query");
-  add_optional_model(*command, options->model,
-                     "Model for photos that are not in OUT (without it: the model that made OUT)");
+  add_collection_options(
+      *command, *options,
+      "Model for photos that are not in OUT (without it: the model that made OUT)");
+  begin_group(*command, kOptionsGroup);
   add_flag(*command, "--duplicates", options->duplicates,
            "Group duplicates instead: one photo of each group is kept, and the others are like it");
   add_real(*command, "--threshold", "COSINE", {0, 1, true}, options->threshold,
@@ -388,23 +328,15 @@ void add_similar(CLI::App& app, Run& run) {
               {class_name(Likeness::kIdenticalFile), class_name(Likeness::kIdenticalPixels),
                class_name(Likeness::kSimilar)},
               options->only, "Classes of duplicates to show (without it: all)");
-  without_variable(add_texts(*command, "--prefer", options->prefer,
-                             "Of duplicates with equally many pixels keep the one below this "
-                             "folder; may be repeated, and the first one counts most")
-                       ->type_name("FOLDER")
-                       ->allow_extra_args(false));
+  without_variable(add_repeated(*command, "--prefer", "FOLDER", options->prefer,
+                                "Of duplicates with equally many pixels keep the one below this "
+                                "folder; may be repeated, and the first one counts most"));
   without_variable(add_flag(
       *command, "--print0", options->print0,
       "Print the names of the photos that may go, all but the kept one of each group, and a "
       "NUL byte after each"));
   add_limit(*command, options->limit);
-  options->json.add_to(*command);
-  add_page(*command, options->html);
-  add_root(*command, options->root);
-  add_max_pixels(*command, options->max_pixels);
-  add_search_device(*command, options->device);
-  add_threads(*command, options->threads);
-  add_progress_options(*command, options->progress);
+  add_report_options(*command, *options);
   explain(*command,
           {"A photo that is in OUT, whatever path leads to it, is not listed as its own neighbour. "
            "Scores are cosines. --limit is for the photos that are queries when none is given.",

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/json_output.hpp"
 #include "cli/terminal.hpp"
 
 namespace fovea::cli {
@@ -40,10 +41,6 @@ std::string size_of(const Photo& photo, std::string_view times) {
 
 std::string_view or_dash(std::string_view text) {
   return text.empty() ? "-" : text;
-}
-
-Json or_null(bool known, const Json& value) {
-  return known ? value : Json();
 }
 
 }  // namespace

@@ -191,6 +191,15 @@ std::string_view cut_to_columns(std::string_view text, int columns) {
   return text.substr(0, bytes);
 }
 
+std::string grouped(std::uint64_t number) {
+  constexpr std::size_t kGroup = 3;
+  std::string text = std::to_string(number);
+  for (std::size_t place = text.size(); place > kGroup; place -= kGroup) {
+    text.insert(place - kGroup, ",");
+  }
+  return text;
+}
+
 std::string json_text(const nlohmann::ordered_json& json, int indent) {
   return io::printable_json(
       json.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace));

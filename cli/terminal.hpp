@@ -3,6 +3,7 @@
 // messages, the progress line and JSON never mix. (Wrong command lines are told before any runs.)
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -48,6 +49,9 @@ void clear_line();
 /// The text of `json` for stdout and stderr, with control characters escaped. Bytes that are not
 /// UTF-8 are replaced.
 [[nodiscard]] std::string json_text(const nlohmann::ordered_json& json, int indent = -1);
+
+/// "19,980".
+[[nodiscard]] std::string grouped(std::uint64_t number);
 
 /// A name as a part of a line, escaped and cut to io::kLongestName.
 [[nodiscard]] inline std::string printable_name(std::string_view name) {

@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <iostream>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/error.hpp"
+#include "lab/system/nvml.hpp"
 
 namespace fovea::cli {
 namespace {
@@ -39,6 +42,17 @@ void print_change(const lab::TimeChange& change) {
 }
 
 }  // namespace
+
+lab::Ceilings ceilings_of(gpu::Device& device) {
+  std::string cublaslt_version;
+  std::vector<std::string> missing;
+  const lab::Ceilings ceilings =
+      lab::measure_ceilings(device, lab::Nvml(device.info().pci_bus_id), cublaslt_version, missing);
+  for (const std::string& reason : missing) {
+    say("not measured: " + reason);
+  }
+  return ceilings;
+}
 
 CLI::Option* add_against(CLI::App& command, std::string& against) {
   return add_text(

@@ -3,13 +3,17 @@
 
 #include <span>
 #include <string>
-#include <vector>
 
 #include <CLI/App.hpp>
 
+#include "gpu/device/device.hpp"
+#include "lab/measure/bench_cards.hpp"
 #include "lab/measure/time_gate.hpp"
 
 namespace fovea::cli {
+
+/// How fast the GPU is by itself. Says what of it could not be measured.
+[[nodiscard]] lab::Ceilings ceilings_of(gpu::Device& device);
 
 CLI::Option* add_against(CLI::App& command, std::string& against);
 

@@ -10,12 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
-#include "cli/describe.hpp"
-#include "cli/json_output.hpp"
 #include "cli/model_option.hpp"
-#include "cli/options.hpp"
 #include "cli/terminal.hpp"
-#include "cli/text_inputs.hpp"
+#include "cli/text_lists.hpp"
 #include "fovea/text.hpp"
 
 namespace fovea::cli {
@@ -58,12 +55,10 @@ void add_tokenize(CLI::App& app, Run& run) {
   TokenizeOptions& options = arguments->options;
   CLI::App* command = app.add_subcommand("tokenize", "Show the tokens that a model makes of texts");
   const auto take_model = add_model(*command, options.model, arguments->inputs);
-  add_texts(*command, "TEXT", arguments->inputs, "Texts, or lists of them: @FILE, -")
-      ->group(kInputGroup);
+  add_texts(*command, "TEXT", arguments->inputs, "Texts, or lists of them: @FILE, -");
   add_text_clean(*command, arguments->clean);
   add_whole(*command, "--length", {0, 65536}, options.length,
-            "Tokens to make of a text (0: as many as the model takes)")
-      ->group(kInputGroup);
+            "Tokens to make of a text (0: as many as the model takes)");
   arguments->json.add_to(*command);
   explain(*command, {kModelRule, kTextLists},
           {"fovea tokenize \"A red bicycle\" -m models/tiny",

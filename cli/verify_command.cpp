@@ -7,10 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
-#include "cli/describe.hpp"
-#include "cli/json_output.hpp"
 #include "cli/model_option.hpp"
-#include "cli/options.hpp"
 #include "cli/progress_line.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/verify.hpp"
@@ -74,8 +71,9 @@ void add_verify(CLI::App& app, Run& run) {
             "Photos: files, folders, archives or lists, as for embed");
   add_limit(*command, options->limit);
   add_max_pixels(*command, options->max_pixels);
+  begin_group(*command, kOptionsGroup);
   const auto add_least = [command](const char* name, double& least, const std::string& help) {
-    add_real(*command, name, "COSINE", {-1, 2}, least, help.c_str())->group("Options");
+    add_real(*command, name, "COSINE", {-1, 2}, least, help.c_str());
   };
   add_least("--min-mean-cosine", options->min_mean_cosine,
             "Lowest mean of the photos' cosines to fp32");

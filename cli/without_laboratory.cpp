@@ -1,8 +1,6 @@
 // The commands of the laboratory in a program that was built without it: they say how to build it.
-#include <array>
 #include <filesystem>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <CLI/App.hpp>

@@ -7,11 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/describe.hpp"
-#include "cli/kernel/cards.hpp"
-#include "cli/kernel/commands.hpp"
 #include "cli/kernel/options.hpp"
-#include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "cli/time_gate.hpp"
 #include "fovea/error.hpp"
@@ -145,15 +141,12 @@ void add_bench(CLI::App& kernel, Run& run) {
       add_card_command(kernel, run, "bench", "Time kernels that have passed their gate", run_bench);
   add_gpu(command, options.gpu);
   add_case(command, options.bench.only_case);
-  add_seed(command, options.bench.seed)->group(kInputGroup);
+  add_seed(command, options.bench.seed);
   add_flag(command, "--peers,!--no-peers", options.bench.peers,
-           "Also time the vendor's libraries on the same problem, or do not")
-      ->group(kInputGroup);
-  add_flag(command, "--plans", options.bench.plans, "Time every plan, not only the chosen one")
-      ->group(kInputGroup);
+           "Also time the vendor's libraries on the same problem, or do not");
+  add_flag(command, "--plans", options.bench.plans, "Time every plan, not only the chosen one");
   add_flag(command, "--gate", options.gate,
-           "Exit with 1 when a card is slower beside a peer than its speed gate asks")
-      ->group(kInputGroup);
+           "Exit with 1 when a card is slower beside a peer than its speed gate asks");
   add_against(command, options.against);
   names_output(command, command.get_option("--json"), OutputKind::kBenchReport);
   explain(command, {"--json=FILE keeps what FILE already holds of other measurements."},

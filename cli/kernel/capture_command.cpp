@@ -6,11 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/describe.hpp"
-#include "cli/kernel/cards.hpp"
-#include "cli/kernel/commands.hpp"
 #include "cli/kernel/options.hpp"
-#include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "gpu/emulated/emu_device.hpp"
 #include "lab/captures/results.hpp"
@@ -73,7 +69,7 @@ void add_capture(CLI::App& kernel, Run& run) {
   add_emulator(command, options.emulator)->excludes("--gpu");
   add_schedules(command, options.check.schedules);
   add_case(command, options.check.only_case);
-  add_seed(command, options.check.seed)->group(kInputGroup);
+  add_seed(command, options.check.seed);
   add_whole(command, "--words", {0, 1 << 30}, options.words,
             "How many words of four bytes of each output are kept beside its hash, from all over "
             "it (0: 53 of approximate ones, 5 of others)")

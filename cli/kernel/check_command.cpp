@@ -8,11 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/describe.hpp"
-#include "cli/kernel/cards.hpp"
-#include "cli/kernel/commands.hpp"
 #include "cli/kernel/options.hpp"
-#include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/error.hpp"
 #include "gpu/emulated/emu_device.hpp"
@@ -187,23 +183,19 @@ void add_check(CLI::App& kernel, Run& run) {
   add_schedules(command, options.schedules);
   add_text(command, "--captures", "FILE", options.captures,
            "Also compare the emulator's outputs with what a GPU computed, a file of `fovea kernel "
-           "capture`")
-      ->group(kInputGroup);
+           "capture`");
   add_case(command, options.check.only_case);
-  add_seed(command, options.check.seed)->group(kInputGroup);
+  add_seed(command, options.check.seed);
   add_whole(command, "--seeds", {1, 1000}, options.check.seeds,
             "How many seeds to check, from --seed on. Each seed after the first checks every card, "
             "every plan and every mutant on the small cases and on one of the large ones, in turn, "
-            "and compares 12 tiles of an output instead of 48")
-      ->group(kInputGroup);
+            "and compares 12 tiles of an output instead of 48");
   add_flag(
       command, "--largest-only", options.largest_only,
       "On the emulator: run each kernel once, on the card's case that keeps it busy longest, of "
-      "those that are quick there")
-      ->group(kInputGroup);
+      "those that are quick there");
   add_flag(command, "--small", options.check.small,
-           "Only what is quick under compute-sanitizer, and no mutants")
-      ->group(kInputGroup);
+           "Only what is quick under compute-sanitizer, and no mutants");
   explain(
       command,
       {"On the emulator there is one seed, no mutants, and beside wrong results what kernels do "

@@ -9,12 +9,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/describe.hpp"
 #include "cli/job_report.hpp"
-#include "cli/kernel/cards.hpp"
-#include "cli/kernel/commands.hpp"
 #include "cli/kernel/options.hpp"
-#include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "cli/time_gate.hpp"
 #include "core/error.hpp"
@@ -363,14 +359,11 @@ int run_compare(const CompareOptions& options) {
 
 void add_sides(CLI::App& command, CompareOptions& options) {
   add_text(command, "--program", "PROGRAM", options.program,
-           "The program that runs A (without it: this one)")
-      ->group(kInputGroup);
-  add_text(command, "--with-program", "PROGRAM", options.with_program, "The program that runs B")
-      ->group(kInputGroup);
-  add_text(command, "--with-level", "LEVEL", options.with_level, "B's level")->group(kInputGroup);
-  add_text(command, "--with-plan", "PLAN", options.with_plan, "B's plan")->group(kInputGroup);
-  add_text(command, "--with-sources", "FOLDER", options.with_sources, "B's sources")
-      ->group(kInputGroup);
+           "The program that runs A (without it: this one)");
+  add_text(command, "--with-program", "PROGRAM", options.with_program, "The program that runs B");
+  add_text(command, "--with-level", "LEVEL", options.with_level, "B's level");
+  add_text(command, "--with-plan", "PLAN", options.with_plan, "B's plan");
+  add_text(command, "--with-sources", "FOLDER", options.with_sources, "B's sources");
   add_json_parameters(
       command, "--with-parameters", "B's tuning parameters, as JSON",
       [&options](Parameters values) { options.with_parameters = std::move(values); });
@@ -383,34 +376,23 @@ void add_compare(CLI::App& kernel, Run& run) {
       add_card_command(kernel, run, "compare",
                        "Sample two sides in turns and say whether B is faster than A", run_compare);
   command.get_option("CARD")->description("A card; or two saved files, profiles or bench reports");
-  add_gpu(command, options.gpu);
-  add_case(command, options.launch.case_name);
-  add_level(command, options.launch.level);
-  add_plan(command, options.launch.plan);
-  add_sources(command, options.launch.sources);
-  add_parameters_option(command, options.launch.changes);
+  add_launch(command, options.gpu, options.launch);
   add_sides(command, options);
-  add_seed(command, options.launch.seed)->group(kInputGroup);
+  add_seed(command, options.launch.seed);
   add_real(command, "--margin", "PERCENT", {0, 100}, options.threshold_percent,
            "The difference that counts (0: 1% of samples, 3% of files; never less than 5% of "
-           "profiles, which time one launch)")
-      ->group(kInputGroup);
+           "profiles, which time one launch)");
   add_whole(command, "--most-pairs", {16, 100000}, options.most_pairs,
-            "Pairs of samples after which an ambiguous comparison ends")
-      ->group(kInputGroup);
+            "Pairs of samples after which an ambiguous comparison ends");
+  begin_group(command, kReportGroup);
   add_flag(command, "--profile", options.profile,
-           "Also run ncu on both sides, and name the figures that moved")
-      ->group(kReportGroup);
-  names_output(
-      command,
-      add_text(command, "--csv", "FILE", options.csv, "Write what was compared to FILE, a row each")
-          ->group(kReportGroup),
-      OutputKind::kTable);
+           "Also run ncu on both sides, and name the figures that moved");
+  add_output_text(command, "--csv", "FILE", options.csv, OutputKind::kTable,
+                  "Write what was compared to FILE, a row each");
   add_flag(
       command, "--gate", options.gate,
       "Exit with 1 when B is SLOWER; of two bench reports when a time of B fails the gate that "
-      "`fovea kernel bench --against A` has")
-      ->group(kReportGroup);
+      "`fovea kernel bench --against A` has");
   explain(
       command,
       {"What B is not given it takes from A. The sides run as two programs on one GPU, never at "

@@ -4,11 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/describe.hpp"
-#include "cli/kernel/cards.hpp"
-#include "cli/kernel/commands.hpp"
 #include "cli/kernel/options.hpp"
-#include "cli/options.hpp"
 #include "fovea/error.hpp"
 #include "lab/emulated/replay_case.hpp"
 #include "lab/emulation/emulation.hpp"
@@ -73,14 +69,12 @@ void add_emulate(CLI::App& kernel, Run& run) {
   add_emulator(command, options.emulator);
   add_case(command, options.replay.case_name);
   add_plan(command, options.replay.plan);
-  add_seed(command, options.replay.seed)->group(kInputGroup);
+  add_seed(command, options.replay.seed);
   add_whole(command, "--schedule", {0, 999'999'999}, options.replay.schedule,
-            "Which of the schedules of `fovea kernel check --device emu`, from 0")
-      ->group(kInputGroup);
+            "Which of the schedules of `fovea kernel check --device emu`, from 0");
   add_flag(command, "--overlapping", options.replay.overlapping,
            "Run it behind a grid that still writes its input, then behind itself, as grids overlap "
-           "on GPUs; outputs are not judged")
-      ->group(kInputGroup);
+           "on GPUs; outputs are not judged");
   add_trace(command, options.trace);
   explain(command,
           {"What `fovea kernel check --device emu` finds it names with the options that run it "

@@ -16,12 +16,8 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include "cli/describe.hpp"
 #include "cli/job_report.hpp"
-#include "cli/kernel/cards.hpp"
-#include "cli/kernel/commands.hpp"
 #include "cli/kernel/options.hpp"
-#include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/error.hpp"
 #include "gpu/device/device.hpp"
@@ -348,8 +344,7 @@ void add_budget(CLI::App& command, EvolveOptions& options) {
           },
           "The time, such as 20m, or the number of candidates, such as 200, after which it ends")
       ->type_name("BUDGET")
-      ->default_str(options.budget_text)
-      ->group(kInputGroup);
+      ->default_str(options.budget_text);
 }
 
 void add_evolution(CLI::App& command, EvolveOptions& options) {
@@ -361,34 +356,27 @@ void add_evolution(CLI::App& command, EvolveOptions& options) {
       [&options](Parameters values) { options.start = std::move(values); });
   add_choice(command, "--population", {"best", "insight", "elites"}, options.population,
              "Who has children: the best candidate; the best, with the parameter that its "
-             "profile names changed; or the best three, and two of them together")
-      ->group(kInputGroup);
+             "profile names changed; or the best three, and two of them together");
   add_budget(command, options);
   add_whole(command, "--patience", {0, 1000000}, options.patience,
             "How many generations of 4 candidates may pass without one that is kept (0: any "
-            "number)")
-      ->group(kInputGroup);
+            "number)");
   add_texts(command, "--proposer", options.proposer,
             "A program and its arguments, which proposes candidates in lines of JSON (without it: "
             "they are drawn from the table of tuning parameters)")
-      ->type_name("PROGRAM")
-      ->group(kInputGroup);
+      ->type_name("PROGRAM");
   add_real(command, "--candidate-seconds", "SECONDS", {1, 3600}, options.candidate_seconds,
-           "How long a candidate may take to be compiled, checked and timed")
-      ->group(kInputGroup);
+           "How long a candidate may take to be compiled, checked and timed");
   add_real(command, "--answer-seconds", "SECONDS", {0.1, 3600}, options.answer_seconds,
-           "How long the proposer may take for an answer")
-      ->group(kInputGroup);
-  names_output(command,
-               add_text(command, "--ledger", "FILE", options.ledger,
-                        "The file that gets a line of JSON for each candidate")
-                   ->required()
-                   ->group(kOutputGroup),
-               OutputKind::kLedger);
+           "How long the proposer may take for an answer");
+  add_output_text(command, "--ledger", "FILE", options.ledger, OutputKind::kLedger,
+                  "The file that gets a line of JSON for each candidate")
+      ->required()
+      ->group(kOutputGroup);
   command.parse_complete_callback(
       [&command, &options] { options.overwrite = overwrites(command); });
   add_flag(command, "--resume", options.resume,
-           "Go on with the run of the ledger, with the same candidates as if it had not ended; "
+           "Continue the run of the ledger, with the same candidates as if it had not ended; "
            "the options must be the same, but for the budget and the patience")
       ->excludes("--overwrite")
       ->group(kOutputGroup);
@@ -402,10 +390,8 @@ void add_evolve(CLI::App& kernel, Run& run) {
                        "Change a kernel's tuning parameters or sources over generations, and "
                        "keep what measures faster",
                        run_evolve);
-  add_gpu(command, options.gpu);
-  add_case(command, options.setting.case_name);
-  add_level(command, options.setting.level);
-  add_seed(command, options.setting.seed)->group(kInputGroup);
+  add_level_on_gpu(command, options.gpu, options.setting.case_name, options.setting.level);
+  add_seed(command, options.setting.seed);
   add_sources(command, options.sources);
   add_evolution(command, options);
   explain(command,

@@ -3,11 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/describe.hpp"
-#include "cli/kernel/cards.hpp"
-#include "cli/kernel/commands.hpp"
 #include "cli/kernel/options.hpp"
-#include "cli/options.hpp"
 #include "io/atomic_file.hpp"
 #include "lab/cards/card.hpp"
 #include "lab/cards/torch_task.hpp"

@@ -12,11 +12,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "cli/describe.hpp"
-#include "cli/json_output.hpp"
-#include "cli/kernel/commands.hpp"
 #include "cli/kernel/options.hpp"
-#include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/error.hpp"
 #include "lab/system/process.hpp"
@@ -115,20 +111,17 @@ void add_judge(CLI::App& kernel, Run& run) {
   add_text(command, "ANSWER", "ANSWER", options.answer, "A Python file with the class ModelNew")
       ->required();
   options.json.add_to(command);
-  add_choice(command, "--device", {"cuda", "cpu"}, options.device, "Where both run")
-      ->group(kComputeGroup);
   add_whole(command, "--seeds", {1, 1000}, options.seeds,
-            "How many seeds to draw inputs from, from --seed on")
-      ->group(kInputGroup);
-  add_seed(command, options.seed)->group(kInputGroup);
+            "How many seeds to draw inputs from, from --seed on");
+  add_seed(command, options.seed);
+  begin_group(command, kComputeGroup);
+  add_choice(command, "--device", {"cuda", "cpu"}, options.device, "Where both run");
   add_whole(command, "--time-limit", {1, 86400}, options.time_limit,
-            "Seconds that the answer may take, with its compilation")
-      ->group(kComputeGroup);
-  add_flag(command, "--time,!--no-time", options.time, "Time a right answer and Model, or do not")
-      ->group(kReportGroup);
+            "Seconds that the answer may take, with its compilation");
+  begin_group(command, kReportGroup);
+  add_flag(command, "--time,!--no-time", options.time, "Time a right answer and Model, or do not");
   add_flag(command, "--compile,!--no-compile", options.compile,
-           "Also time Model in torch.compile, on GPUs, or do not")
-      ->group(kReportGroup);
+           "Also time Model in torch.compile, on GPUs, or do not");
   explain(command,
           {"It runs the Python of FOVEA_PYTHON, or python3, which needs torch and Fovea's package. "
            "The answer runs in a process of its own, with your rights: it is no sandbox.",

@@ -1,6 +1,5 @@
 // `fovea kernel`: the laboratory's commands, which work on the cards of kernels.
-#include "cli/commands.hpp"
-#include "cli/kernel/commands.hpp"
+#include "cli/kernel/options.hpp"
 
 namespace fovea::cli {
 

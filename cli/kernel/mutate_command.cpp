@@ -6,11 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/describe.hpp"
-#include "cli/kernel/cards.hpp"
-#include "cli/kernel/commands.hpp"
 #include "cli/kernel/options.hpp"
-#include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "core/device_name.hpp"
 #include "gpu/emulated/emu_device.hpp"
@@ -79,7 +75,7 @@ void add_mutate(CLI::App& kernel, Run& run) {
       run_mutate);
   mutation::ScoreOptions& score = options.score;
   add_case(command, score.only_case);
-  add_seed(command, score.seed)->group(kInputGroup);
+  add_seed(command, score.seed);
   without_variable(
       add_choice(command, "--device", emulator_names(), options.emulator,
                  fmt::format("Whose PTX (without it: that of {})", emulator_name(gpu::kDefaultArch))
@@ -87,14 +83,11 @@ void add_mutate(CLI::App& kernel, Run& run) {
       ->group(kComputeGroup);
   add_only_kernel(command, score.only_kernel);
   add_whole(command, "--line", {1, 1'000'000'000}, score.only_line,
-            "Only what is at this line of the PTX")
-      ->group(kInputGroup);
+            "Only what is at this line of the PTX");
   add_whole(command, "--most", {0, 1'000'000'000}, score.limit,
-            "Mutants of each kernel, drawn by --seed, of each kind as many as of others (0: all)")
-      ->group(kInputGroup);
+            "Mutants of each kernel, drawn by --seed, of each kind as many as of others (0: all)");
   add_whole(command, "--schedules", {1, 1'000'000'000}, score.schedules,
-            "Orders of warps and blocks that a mutant must survive")
-      ->group(kInputGroup);
+            "Orders of warps and blocks that a mutant must survive");
   add_real(command, "--least", "PERCENT", {0.0, 100.0}, options.least_percent,
            "Exit with 1 when fewer of the mutants that a case reaches are caught")
       ->group(kReportGroup);

@@ -8,7 +8,6 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/options.hpp"
 #include "core/device_name.hpp"
 #include "lab/cards/problem_fields.hpp"
 
@@ -79,6 +78,12 @@ void add_sources(CLI::App& command, std::string& folder) {
       ->group(kInputGroup);
 }
 
+void add_level_on_gpu(CLI::App& command, int& gpu, std::string& case_name, std::string& level) {
+  add_gpu(command, gpu);
+  add_case(command, case_name);
+  add_level(command, level);
+}
+
 void add_only_kernel(CLI::App& command, std::string& name) {
   add_text(command, "--kernel", "KERNEL", name, "Only this kernel of the cards")
       ->group(kInputGroup);
@@ -111,6 +116,13 @@ void add_parameters_option(CLI::App& command, Parameters& parameters) {
   add_json_parameters(command, "--parameters",
                       "Values of tuning parameters that differ from the kernel's own, as JSON",
                       [&parameters](Parameters values) { parameters = std::move(values); });
+}
+
+void add_launch(CLI::App& command, int& gpu, lab::CaseSpec& launch) {
+  add_level_on_gpu(command, gpu, launch.case_name, launch.level);
+  add_plan(command, launch.plan);
+  add_sources(command, launch.sources);
+  add_parameters_option(command, launch.changes);
 }
 
 void add_json_parameters(CLI::App& command, const char* name, const char* help,

@@ -1,5 +1,6 @@
-// Options that several commands of `fovea kernel` take, defined once, and how a command is
-// declared.
+// The commands of `fovea kernel`, the options that several of them take, defined once, and how a
+// command is declared. Each file cli/kernel/<name>_command.cpp declares the options of one and what
+// it runs; compiled_commands.cpp has `resources` and `sass`.
 #pragma once
 
 #include <functional>
@@ -12,8 +13,9 @@
 #include <CLI/App.hpp>
 #include <nlohmann/json_fwd.hpp>
 
-#include "cli/commands.hpp"
-#include "cli/json_output.hpp"
+#include "cli/commands.hpp"      // IWYU pragma: export
+#include "cli/kernel/cards.hpp"  // IWYU pragma: export
+#include "lab/check/prepared_case.hpp"
 
 namespace fovea::cli::kernel {
 
@@ -59,6 +61,8 @@ void add_case(CLI::App& command, std::string& name);
 void add_level(CLI::App& command, std::string& level);
 void add_plan(CLI::App& command, std::string& plan);
 void add_sources(CLI::App& command, std::string& folder);
+/// --gpu and what chooses a kernel on it: --case, --problem and --level.
+void add_level_on_gpu(CLI::App& command, int& gpu, std::string& case_name, std::string& level);
 /// --kernel of commands that look at several kernels.
 void add_only_kernel(CLI::App& command, std::string& name);
 /// --kernel of commands that change one.
@@ -69,8 +73,30 @@ using Parameters = std::map<std::string, int>;
 /// Parameters of a JSON object; nullopt unless it is one of whole numbers.
 [[nodiscard]] std::optional<Parameters> parameters_in(const nlohmann::json& json);
 void add_parameters_option(CLI::App& command, Parameters& parameters);
+/// What chooses a launch: those of add_level_on_gpu(), --plan, --sources and --parameters.
+void add_launch(CLI::App& command, int& gpu, lab::CaseSpec& launch);
 /// An option that takes tuning parameters as JSON.
 void add_json_parameters(CLI::App& command, const char* name, const char* help,
                          const std::function<void(Parameters)>& take);
+
+// Each of these adds its command to `kernel` and sets `run` when that command is chosen.
+void add_list(CLI::App& kernel, Run& run);
+void add_check(CLI::App& kernel, Run& run);
+void add_emulate(CLI::App& kernel, Run& run);
+void add_capture(CLI::App& kernel, Run& run);
+void add_mutate(CLI::App& kernel, Run& run);
+void add_bench(CLI::App& kernel, Run& run);
+void add_run(CLI::App& kernel, Run& run);
+void add_compare(CLI::App& kernel, Run& run);
+void add_profile(CLI::App& kernel, Run& run);
+void add_predict(CLI::App& kernel, Run& run);
+void add_parameters(CLI::App& kernel, Run& run);
+void add_try(CLI::App& kernel, Run& run);
+void add_export(CLI::App& kernel, Run& run);
+void add_judge(CLI::App& kernel, Run& run);
+void add_evolve(CLI::App& kernel, Run& run);
+void add_resources(CLI::App& kernel, Run& run);
+void add_sass(CLI::App& kernel, Run& run);
+void add_sanitize(CLI::App& kernel, Run& run);
 
 }  // namespace fovea::cli::kernel

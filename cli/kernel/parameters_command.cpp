@@ -7,9 +7,6 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/describe.hpp"
-#include "cli/kernel/cards.hpp"
-#include "cli/kernel/commands.hpp"
 #include "cli/kernel/options.hpp"
 #include "gpu/device/device.hpp"
 #include "lab/evolve/candidate.hpp"
@@ -52,9 +49,7 @@ void add_parameters(CLI::App& kernel, Run& run) {
                        "List the tuning parameters of the kernels that can run a case, and "
                        "the values that they may take",
                        run_parameters);
-  add_gpu(command, options.gpu);
-  add_case(command, options.setting.case_name);
-  add_level(command, options.setting.level);
+  add_level_on_gpu(command, options.gpu, options.setting.case_name, options.setting.level);
   explain(command, {}, {"fovea kernel parameters attention --level wmma"});
 }
 

@@ -8,11 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/describe.hpp"
-#include "cli/kernel/cards.hpp"
-#include "cli/kernel/commands.hpp"
 #include "cli/kernel/options.hpp"
-#include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/error.hpp"
 #include "lab/cards/card.hpp"
@@ -125,8 +121,7 @@ void add_predict(CLI::App& kernel, Run& run) {
       add_choice(command, "--gpu", lab::gpu_rate_names(), options.gpu, "The GPU to predict for"))
       ->group(kComputeGroup);
   add_text(command, "--kernel", "KERNEL", options.kernel,
-           "The kernel that is to run the case (without it: the launcher's choice)")
-      ->group(kInputGroup);
+           "The kernel that is to run the case (without it: the launcher's choice)");
   add_flag(command, "--counts", options.counts,
            "With --json, count the instructions of a unit of work anew, on the emulator: what "
            "scripts/count-instructions keeps")

@@ -7,12 +7,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/describe.hpp"
 #include "cli/job_report.hpp"
-#include "cli/kernel/cards.hpp"
-#include "cli/kernel/commands.hpp"
 #include "cli/kernel/profile.hpp"
-#include "cli/options.hpp"
 #include "fovea/error.hpp"
 #include "io/atomic_file.hpp"
 
@@ -90,30 +86,19 @@ void add_profile(CLI::App& kernel, Run& run) {
   const auto [command, options] = add_card_command(
       kernel, run, "profile", "Run ncu on exactly one case's launches and say what bounds them",
       run_profile);
-  add_gpu(command, options.gpu);
-  add_case(command, options.launch.case_name);
-  add_level(command, options.launch.level);
-  add_plan(command, options.launch.plan);
-  add_sources(command, options.launch.sources);
-  add_parameters_option(command, options.launch.changes);
-  names_output(
-      command,
-      add_text(command, "-o,--output", "FILE", options.output,
-               "Keep ncu's report in FILE.ncu-rep and all figures, stalls, places and findings in "
-               "FILE.json; FILE-1.json, FILE-2.json, ... when the case launches several kernels. "
-               "With --gate a folder, which gets those of every case")
-          ->group(kOutputGroup),
-      OutputKind::kProfile);
+  add_launch(command, options.gpu, options.launch);
+  add_output_text(
+      command, "-o,--output", "FILE", options.output, OutputKind::kProfile,
+      "Keep ncu's report in FILE.ncu-rep and all figures, stalls, places and findings in "
+      "FILE.json; "
+      "FILE-1.json, FILE-2.json, ... when the case launches several kernels. With --gate a folder, "
+      "which gets those of every case")
+      ->group(kOutputGroup);
   add_flag(command, "--gate", options.gate,
-           "Compare all cases that have gates, or those of --case and --level, with their gates")
-      ->group(kInputGroup);
-  names_output(
-      command,
-      add_text(command, "--record", "FILE", options.record,
-               "The file that keeps what --gate measured, in the place of what it held: kernels "
-               "are chosen by it where FOVEA_GATE_RECORD names it")
-          ->group(kInputGroup),
-      OutputKind::kGateRecord);
+           "Compare all cases that have gates, or those of --case and --level, with their gates");
+  add_output_text(command, "--record", "FILE", options.record, OutputKind::kGateRecord,
+                  "The file that keeps what --gate measured, in the place of what it held: kernels "
+                  "are chosen by it where FOVEA_GATE_RECORD names it");
   explain(command,
           {"Beside the counters it names the two or three rules that fire: what the figures mean, "
            "and what to try. Places in the sources need a compiler and nvdisasm."},

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
-#include <memory>
 #include <optional>
 #include <ranges>
 #include <span>
@@ -18,19 +17,16 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/commands.hpp"
 #include "cli/job_report.hpp"
-#include "cli/kernel/cards.hpp"
 #include "cli/kernel/profile.hpp"
 #include "cli/terminal.hpp"
+#include "cli/time_gate.hpp"
 #include "fovea/error.hpp"
 #include "gpu/device/device.hpp"
 #include "io/atomic_file.hpp"
 #include "lab/cards/card.hpp"
-#include "lab/measure/bench_cards.hpp"
 #include "lab/profile/gates.hpp"
 #include "lab/profile/profile.hpp"
-#include "lab/system/nvml.hpp"
 
 namespace fovea::cli::kernel {
 namespace {
@@ -60,17 +56,6 @@ std::vector<CardGate> gates_asked_for(const ProfileOptions& options) {
         fmt::join(known, ", ")));
   }
   return gates;
-}
-
-lab::Ceilings ceilings_of(gpu::Device& device) {
-  std::string version;
-  std::vector<std::string> missing;
-  const lab::Ceilings ceilings =
-      lab::measure_ceilings(device, lab::Nvml(device.info().pci_bus_id), version, missing);
-  for (const std::string& reason : missing) {
-    say("not measured: " + reason);
-  }
-  return ceilings;
 }
 
 /// What the cases are measured with, and what has been measured.
@@ -173,7 +158,7 @@ class GateRun {
     reports_.push_back(lab::judge_gates(card, gate, limits, profile));
     record_ = lab::to_json(device_, ceilings, reports_);
     if (!options_.record.empty()) {
-      io::write_file_atomically(options_.record, record_ + '\n');  // whoever stops it keeps this
+      io::write_file_atomically(options_.record, record_ + '\n');  // kept when it is stopped
     }
     if (options_.json.leaves_text()) {
       std::cout << (has_limits && plan.empty() ? "" : "instead: ") << lab::to_text(reports_.back())

@@ -5,11 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/describe.hpp"
-#include "cli/kernel/cards.hpp"
-#include "cli/kernel/commands.hpp"
 #include "cli/kernel/options.hpp"
-#include "cli/options.hpp"
 #include "fovea/error.hpp"
 #include "lab/cards/card.hpp"
 #include "lab/check/prepared_case.hpp"
@@ -54,18 +50,11 @@ int run_case(const RunOptions& options) {
 void add_run(CLI::App& kernel, Run& run) {
   const auto [command, options] = add_card_command(
       kernel, run, "run", "Launch one case and nothing else, for profilers", run_case);
-  add_gpu(command, options.gpu);
-  add_case(command, options.launch.case_name);
-  add_level(command, options.launch.level);
-  add_whole(command, "--times", {1, 1000000}, options.times, "Number of launches")
-      ->group(kInputGroup);
-  add_plan(command, options.launch.plan);
-  add_sources(command, options.launch.sources);
-  add_parameters_option(command, options.launch.changes);
+  add_launch(command, options.gpu, options.launch);
+  add_whole(command, "--times", {1, 1000000}, options.times, "Number of launches");
   add_flag(command, "--steps", options.steps,
            "Say {\"ready\": ...} when inputs and clocks are ready, then take a sample of the time "
-           "for each line \"sample\", until the input ends")
-      ->group(kInputGroup);
+           "for each line \"sample\", until the input ends");
   explain(command, {}, {"ncu fovea kernel run attention"});
 }
 

@@ -12,12 +12,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/describe.hpp"
 #include "cli/job_report.hpp"
-#include "cli/kernel/cards.hpp"
-#include "cli/kernel/commands.hpp"
 #include "cli/kernel/options.hpp"
-#include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "core/error.hpp"
 #include "io/atomic_file.hpp"
@@ -87,19 +83,15 @@ void add_sanitize(CLI::App& kernel, Run& run) {
                        "Run compute-sanitizer's tools on the cards' small cases", run_sanitize);
   add_gpu(command, options.sanitize.device);
   add_text(command, "--tool", "TOOL", options.sanitize.only_tool,
-           "Only synccheck, racecheck, memcheck or initcheck (without it: all, in this order)")
-      ->group(kInputGroup);
+           "Only synccheck, racecheck, memcheck or initcheck (without it: all, in this order)");
   add_whole(command, "--most-seconds", {1, 100000}, options.sanitize.most_seconds,
-            "Limit of one tool on one card")
-      ->group(kInputGroup);
+            "Limit of one tool on one card");
   add_whole(command, "--jobs", {1, 256}, options.sanitize.jobs,
             "How many run at once (without it: as many as the machine has CPUs, at most 12)")
       ->group(kComputeGroup);
-  names_output(command,
-               add_text(command, "-o,--output", "FOLDER", options.output,
-                        "A folder for the tools' words, a file each, and sanitizers.json")
-                   ->group(kOutputGroup),
-               OutputKind::kSanitizers);
+  add_output_text(command, "-o,--output", "FOLDER", options.output, OutputKind::kSanitizers,
+                  "A folder for the tools' words, a file each, and sanitizers.json")
+      ->group(kOutputGroup);
   explain(
       command,
       {"A card that hangs under synccheck is not run under the other tools. Without cards every "

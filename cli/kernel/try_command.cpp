@@ -13,11 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include "cli/describe.hpp"
-#include "cli/kernel/cards.hpp"
-#include "cli/kernel/commands.hpp"
 #include "cli/kernel/options.hpp"
-#include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/error.hpp"
 #include "gpu/device/device.hpp"
@@ -186,24 +182,19 @@ void add_try(CLI::App& kernel, Run& run) {
                        "Compile a kernel with other tuning parameters or sources, check it, and "
                        "time it beside the launcher's choice",
                        run_try);
-  add_gpu(command, options.gpu);
-  add_case(command, options.setting.case_name);
-  add_level(command, options.setting.level);
-  add_seed(command, options.setting.seed)->group(kInputGroup);
+  add_level_on_gpu(command, options.gpu, options.setting.case_name, options.setting.level);
+  add_seed(command, options.setting.seed);
   add_first_kernel(command, options.kernel);
   add_parameters_option(command, options.parameters);
   add_sources(command, options.sources);
   add_text(command, "--unit", "FILE", options.unit,
-           "A file that replaces the one source in which the kernel is written")
-      ->group(kInputGroup);
+           "A file that replaces the one source in which the kernel is written");
   add_flag(
       command, "--batch", options.batch,
       "Take one candidate a line from standard input, such as {\"parameters\": {\"stages\": 3}}, "
-      "and write each result as one line of JSON")
-      ->group(kInputGroup);
+      "and write each result as one line of JSON");
   add_whole(command, "--most-seconds", {0, 86400}, options.most_seconds,
-            "Be killed after this time, because a kernel may never end (0: never)")
-      ->group(kInputGroup);
+            "Be killed after this time, because a kernel may never end (0: never)");
   explain(command,
           {"The gates are asked in order, the cheap ones first: legal, compile, resources, small "
            "cases, mutants, the case itself, time. Without a GPU those of the compiler are asked.",

@@ -324,6 +324,14 @@ def test_a_kernel_that_never_ends(emulate):
     assert found["findings"][0]["kind"] == "no progress"
 
 
+@pytest.mark.parametrize("option", [("--trace", "trace.txt"), ("--schedules", "5")])
+def test_options_of_runs_need_a_launch(run_fovea, example, option):
+    message = run_fovea("emulate", example / "saxpy.ptx", *option, code=2).stderr
+    assert f"{option[0]} applies to --launch alone" in message
+    listed = run_fovea("emulate", example / "saxpy.ptx", env={"FOVEA_SCHEDULES": "5"}).stdout
+    assert listed.startswith("saxpy(")  # a variable is ignored where it does not apply
+
+
 def test_kernels_are_listed_and_named(run_fovea, example, tmp_path):
     done = run_fovea("emulate", example / "saxpy.ptx")
     assert done.stdout.splitlines()[0] == "saxpy(int, float, float const*, float*)"

@@ -1,21 +1,23 @@
-// `fovea kernel sass`: the machine code of the kernels, against what their cards demand of it; or
+// Commands over the compiled kernels. `fovea kernel resources`: what they take, beside the limits
+// of their cards. `fovea kernel sass`: their machine code, against what the cards demand of it; or
 // one kernel's, to a file.
+#include <algorithm>
 #include <cstddef>
 #include <iostream>
+#include <iterator>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/describe.hpp"
-#include "cli/kernel/commands.hpp"
-#include "cli/kernel/images.hpp"
 #include "cli/kernel/options.hpp"
-#include "cli/options.hpp"
 #include "fovea/error.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "io/atomic_file.hpp"
+#include "io/nearest.hpp"
 #include "lab/cards/card.hpp"
 #include "lab/code/instruction_kinds.hpp"
 #include "lab/code/machine_code.hpp"
@@ -34,6 +36,77 @@ struct SassOptions : CardOptions {
   std::string cfg;    // the file for a kernel's control flow
   std::string cubin;  // the file for its machine code
 };
+
+/// The kernels that the named cards cover, or all kernels without names; of them the one that is
+/// called `kernel`, unless that is empty, and those for `arch`, unless that is 0. Throws
+/// fovea::Error when there are none.
+std::vector<gpu::KernelImage> images_of(std::span<const std::string> cards_named,
+                                        const std::string& kernel = {}, int arch = 0) {
+  const auto cards = lab::find_cards(cards_named);
+  std::vector<gpu::KernelImage> images;
+  for (const gpu::KernelImage& image : gpu::kernel_images()) {
+    const bool wanted = std::ranges::any_of(cards, [&](const lab::Card* card) {
+      return std::ranges::any_of(card->kernels, [&](const lab::KernelLimits& limits) {
+        return limits.covers(image.name);
+      });
+    });
+    if (wanted || cards_named.empty()) {
+      images.push_back(image);
+    }
+  }
+  if (images.empty()) {
+    throw Error(gpu::kernel_images().empty()
+                    ? "this program was built without the CUDA compiler, so it has no kernels"
+                    : "these cards have no kernels");
+  }
+  if (kernel.empty() && arch == 0) {
+    return images;
+  }
+  std::vector<std::string> known;
+  std::ranges::transform(images, std::back_inserter(known),
+                         [](const gpu::KernelImage& image) { return std::string(image.name); });
+  std::erase_if(images, [&](const gpu::KernelImage& image) {
+    return (!kernel.empty() && image.name != kernel) || (arch != 0 && image.arch != arch);
+  });
+  if (images.empty()) {
+    const std::string hint = io::did_you_mean(kernel, known);
+    throw Error(fmt::format("these cards have no kernel {}{}{}", kernel,
+                            arch == 0 ? "" : fmt::format(" for sm_{}", arch),
+                            hint.empty() ? "; `fovea kernel resources` lists them" : hint));
+  }
+  return images;
+}
+
+/// Faults of a kernel, on a line of their own.
+std::string over_limits(const std::vector<std::string>& faults) {
+  return faults.empty() ? "" : fmt::format("    OVER: {}\n", fmt::join(faults, "; "));
+}
+
+int run_resources(const CardOptions& options) {
+  const std::vector<gpu::KernelImage> images = images_of(options.cards);
+  std::size_t over = 0;
+  auto json = nlohmann::ordered_json::array();
+  if (options.json.leaves_text()) {
+    std::cout << fmt::format("{:<50} {:<5} {:>4} {:>6} {:>5} {:>5}\n", "kernel", "arch", "regs",
+                             "shared", "local", "spilt");
+  }
+  for (const lab::ImageReport& report : lab::check_resources(lab::find_cards({}), images)) {
+    const gpu::KernelImage& image = *report.image;
+    over += report.faults.empty() ? 0 : 1;
+    json.push_back(nlohmann::ordered_json::parse(lab::to_json(report)));
+    if (options.json.leaves_text()) {
+      std::cout << fmt::format("{:<50} sm_{:<2} {:>4} {:>6} {:>5} {:>5}\n{}", image.name,
+                               image.arch, image.registers, image.shared_bytes, image.stack_bytes,
+                               image.spill_store_bytes + image.spill_load_bytes,
+                               over_limits(report.faults));
+    }
+  }
+  if (options.json.leaves_text()) {
+    std::cout << fmt::format("{}/{} within their limits\n", images.size() - over, images.size());
+  }
+  options.json.write({{"kernels", std::move(json)}});
+  return over == 0 ? kDone : kFailed;
+}
 
 /// The one kernel of --cfg and --cubin.
 const gpu::KernelImage& only(const std::vector<gpu::KernelImage>& images) {
@@ -122,29 +195,31 @@ int run_sass(const SassOptions& options) {
 
 }  // namespace
 
+void add_resources(CLI::App& kernel, Run& run) {
+  const auto [command, options] =
+      add_card_command(kernel, run, "resources",
+                       "Compare registers, shared and local memory of the compiled kernels "
+                       "with the limits of their cards",
+                       run_resources);
+  explain(command, {}, {"fovea kernel resources"});
+}
+
 void add_sass(CLI::App& kernel, Run& run) {
   const auto [command, options] = add_card_command(
       kernel, run, "sass",
       "Compare the instructions of the compiled kernels with what their cards demand", run_sass);
   add_only_kernel(command, options.kernel);
-  add_whole(command, "--arch", {50, 999}, options.arch, "Only machine code for this architecture")
-      ->group(kInputGroup);
+  add_whole(command, "--arch", {50, 999}, options.arch, "Only machine code for this architecture");
   add_sources(command, options.sources);
+  begin_group(command, kReportGroup);
   add_flag(command, "--regions", options.regions,
            "Also count instructions by region of the sources, of what ptxas makes of the program's "
-           "PTX with its lines")
-      ->group(kReportGroup);
-  add_flag(command, "--dump", options.dump, "Also print the machine code")->group(kReportGroup);
-  names_output(command,
-               add_text(command, "--cfg", "FILE", options.cfg,
-                        "Write one kernel's control flow, by role, for graphviz's dot")
-                   ->group(kReportGroup),
-               OutputKind::kGraph);
-  names_output(command,
-               add_text(command, "--cubin", "FILE", options.cubin,
-                        "Write the machine code of one kernel's unit")
-                   ->group(kReportGroup),
-               OutputKind::kMachineCode);
+           "PTX with its lines");
+  add_flag(command, "--dump", options.dump, "Also print the machine code");
+  add_output_text(command, "--cfg", "FILE", options.cfg, OutputKind::kGraph,
+                  "Write one kernel's control flow, by role, for graphviz's dot");
+  add_output_text(command, "--cubin", "FILE", options.cubin, OutputKind::kMachineCode,
+                  "Write the machine code of one kernel's unit");
   explain(command,
           {"The roles of a kernel whose warps are specialised must be disjoint: no path leads from "
            "one to another, and only barriers join them."},
