@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include "cli/commands.hpp"
-#include "cli/model_option.hpp"
 #include "cli/neighbours.hpp"
 #include "cli/progress_line.hpp"
 #include "cli/similar_report.hpp"

@@ -15,7 +15,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
-#include "cli/model_option.hpp"
 #include "cli/neighbours.hpp"
 #include "cli/progress_line.hpp"
 #include "cli/similar_report.hpp"
