@@ -77,13 +77,13 @@ class Attacks:
             number += 1
 
     def run(self, name: str, seconds: float, cases: int = sys.maxsize) -> list[Case]:
-        """Cases of one kind for about so long, or so many; at least one. Returns those with problems."""
+        """Cases of one kind for about so long, or until there were so many; at least one. Returns those with problems."""
         tally, start, failed = self.tallies[name], time.monotonic(), []
         for case in self._cases[name]:
             tally.add(case)
             if case.problems:
                 failed.append(case)
-            if tally.cases == cases or time.monotonic() - start >= seconds:
+            if tally.cases >= cases or time.monotonic() - start >= seconds:
                 break
         tally.seconds += time.monotonic() - start
         return failed
