@@ -268,9 +268,9 @@ class PoolWorkload final : public OperatorWorkload<PoolWorkload, ops::PoolProble
                           normed);
     store(normed);
     std::vector<Number> inner = layer(kFc1Weight, normed);
-    for (Number& value : inner) {
-      const auto bent = static_cast<Number>(gelu_tanh(static_cast<double>(bf16<Number>(value))));
-      value = bf16<Number>(defect_ == Defect::kDropGelu ? value : bent);
+    for (Number& element : inner) {
+      const auto bent = static_cast<Number>(gelu_tanh(static_cast<double>(bf16<Number>(element))));
+      element = bf16<Number>(defect_ == Defect::kDropGelu ? element : bent);
     }
     std::vector<Number> result = layer(kFc2Weight, inner);
     store(result);

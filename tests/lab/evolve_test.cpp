@@ -102,7 +102,8 @@ class Landscape : public Evaluator {
 class EvolveTest : public testing::Test {
  protected:
   void SetUp() override {
-    // Memory is the place where that can be: these tests write thousands of lines to the disk, one by one.
+    // Memory is the place where that can be: these tests write thousands of lines to the disk, one
+    // by one.
     const fs::path memory = "/dev/shm";
     const fs::path where =
         ::access(memory.c_str(), W_OK) == 0 ? memory : fs::path(testing::TempDir());
@@ -257,8 +258,8 @@ TEST_F(EvolveTest, ChangesTwoParametersAndNothingTwice) {
           report.trials[static_cast<std::size_t>(trial.proposal.parents.front())].proposal.variant;
       int changed = 0;
       for (const ParameterRange& range : space_of(spaces_, variant.kernel).ranges) {
-        const auto place = [&](const Variant& variant) {
-          return std::ranges::find(range.values, value_of(variant.values, range.name)) -
+        const auto place = [&](const Variant& other) {
+          return std::ranges::find(range.values, value_of(other.values, range.name)) -
                  range.values.begin();
         };
         const auto step = std::abs(place(variant) - place(from));
