@@ -30,7 +30,7 @@ import measuring
 import numpy
 import photos as made
 import torch
-from programs import answer, log, reason, words
+from programs import answer, listed, log, reason, words
 from transformers import SiglipVisionModel
 
 FP32_LIMIT = 2e-5
@@ -131,15 +131,14 @@ def passes(precision, figures, peer):
 
 def program_rates(options, model, precision, files, folder):
     """Images per second of `fovea embed --features` on files, as it reports and by the whole command."""
-    list_of_files = folder / "names.txt"
-    list_of_files.write_text("".join(f"{path}\n" for path in files))
+    names_of_files = listed(folder / "names.txt", files)
     rates, wholes = [], []
     for turn in range(options.repeats):
         out = folder / f"written-{turn}"
         names = words(
             m=model, device=options.device, precision=precision, features=options.layer, progress="json", o=out
         )
-        command = [str(options.fovea), "embed", f"@{list_of_files}", *names]
+        command = [str(options.fovea), "embed", names_of_files, *names]
         start = time.perf_counter()
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         wholes.append(len(files) / (time.perf_counter() - start))

@@ -26,7 +26,7 @@ import measuring
 import numpy
 import runs
 import torch
-from programs import answer, words
+from programs import answer, listed, words
 from transformers import SiglipVisionModel
 
 NEIGHBOURS = 10
@@ -84,12 +84,7 @@ class Fovea:
 
     def __init__(self, options, photos, work):
         self.options, self.photos, self.work = options, photos, work
-        self.list = self.listed("photos", photos)
-
-    def listed(self, name, photos):
-        path = self.work / f"{name}.txt"
-        path.write_text("".join(f"{photo}\n" for photo in photos))
-        return f"@{path}"
+        self.list = listed(work / "photos.txt", photos)
 
     def pixels(self, model):
         out = self.work / "pixels.npy"
@@ -137,7 +132,7 @@ def calibrated_figures(fovea, model, precision, truth, kinds):
     half, cosines, recalls = halves(kinds), numpy.empty(len(kinds)), numpy.empty(len(kinds))
     for tested in (0, 1):
         others = [photo for photo, side in zip(fovea.photos, half, strict=True) if side != tested]
-        source = fovea.listed(f"half-{1 - tested}", spread(others, CALIBRATION_PHOTOS))
+        source = listed(fovea.work / f"half-{1 - tested}.txt", spread(others, CALIBRATION_PHOTOS))
         folder = fovea.calibrated(model, f"half {1 - tested}", source)
         # All photos, so that neighbours are embedded by the same model; told are those of this half.
         found = compare(truth, fovea.embed(folder, precision))

@@ -21,8 +21,8 @@ import machine
 import measuring
 import numpy
 from photos import make_photos
-from programs import reason, words
-from system import Run
+from programs import listed, reason, words
+from system import Run, rate
 
 COMPARED = 64
 BATCH = 256  # of the peers
@@ -30,36 +30,27 @@ WARM_UP_BATCHES = 20
 AHEAD = 8  # batches of files that are read before they are decoded
 
 
-def listed(work, photos):
-    path = work / f"{len(photos)}.txt"
-    path.write_text("".join(f"{photo}\n" for photo in photos))
-    return f"@{path}"
-
-
-def rate_between(short, long, run):
-    """Images per second between a run over `short` images and one over `long`."""
-    return (long - short) / (run(long).seconds - run(short).seconds)
-
-
 def fovea_rates(options, photos, work, precision):
     out = work / f"out-{precision}"
     common = words(m=options.model, device="cuda", precision=precision, quiet=True, overwrite=True, o=out)
     few, count = len(photos) // 5, len(photos)
-    gpu = rate_between(2 * few, 2 * count, lambda n: Run(options.fovea, "embed", "--synthetic", n, *common))
-    end_to_end = rate_between(few, count, lambda n: Run(options.fovea, "embed", listed(work, photos[:n]), *common))
+    names = work / "photos.txt"
+    gpu = rate(2 * few, 2 * count, lambda n: Run(options.fovea, "embed", "--synthetic", n, *common), pairs=1)
+    end_to_end = rate(few, count, lambda n: Run(options.fovea, "embed", listed(names, photos[:n]), *common), pairs=1)
     return {"gpu_only": gpu, "end_to_end": end_to_end} | agreement(options, photos[:COMPARED], work, precision)
 
 
-def embeddings(options, photos, work, *arguments):
+def embeddings(options, photos, work, **names):
     out = work / "compared.npy"
     out.unlink(missing_ok=True)
-    Run(options.fovea, "embed", listed(work, photos), "-m", options.model, "--quiet", "-o", out, *arguments)
+    common = words(listed(work / "photos.txt", photos), m=options.model, quiet=True, o=out, **names)
+    Run(options.fovea, "embed", *common)
     return numpy.load(out)
 
 
 def agreement(options, photos, work, precision):
-    ours = embeddings(options, photos, work, "--device", "cuda", "--precision", precision)
-    cpu = embeddings(options, photos, work, "--device", "cpu", "--precision", "fp32")
+    ours = embeddings(options, photos, work, device="cuda", precision=precision)
+    cpu = embeddings(options, photos, work, device="cpu", precision="fp32")
     cosines = measuring.cosines(ours, cpu)
     return {"mean_cosine_to_cpu": float(cosines.mean()), "minimum_cosine_to_cpu": float(cosines.min())}
 
@@ -70,7 +61,8 @@ def decode_rate(options, photos, work):
     Run(options.fovea, "init", "--preset", "base-patch16-224", "--layers", 1, "-o", model)
     command = words(m=model, device="cuda", precision="bf16", quiet=True, overwrite=True, o=out)
     few, count = len(photos) // 5, len(photos)
-    return rate_between(few, count, lambda n: Run(options.fovea, "embed", listed(work, photos[:n]), *command))
+    names = work / "photos.txt"
+    return rate(few, count, lambda n: Run(options.fovea, "embed", listed(names, photos[:n]), *command), pairs=1)
 
 
 def compiled_model(options):

@@ -30,6 +30,12 @@ def words(*positional, **options):
     return [str(word) for word in listed]
 
 
+def listed(path, files):
+    """Argument that makes the program read the files that a list names."""
+    path.write_text("".join(f"{file}\n" for file in files))
+    return f"@{path}"
+
+
 def answer(*command):
     """What a program prints. RuntimeError with what it says when it fails."""
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)

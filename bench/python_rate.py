@@ -21,8 +21,8 @@ import fovea
 import machine
 import measuring
 import numpy
-from gpu_system import listed, make_photos
-from programs import words
+from photos import make_photos
+from programs import listed, words
 from system import Run
 
 SHORT, LONG = 3, 27  # times as many images in the runs that rates come from
@@ -44,17 +44,20 @@ def measure(options, work):
     output, program_rows = work / "python.npy", work / "fovea.npy"
     common = words(m=options.model, device=options.device, precision=options.precision)
 
+    def given(times=1):
+        return listed(work / "photos.txt", photos * times)
+
     def command(times):
         program_rows.unlink(missing_ok=True)
-        return Run(options.fovea, "embed", listed(work, photos * times), *common, "--quiet", "-o", program_rows).seconds
+        return Run(options.fovea, "embed", given(times), *common, "--quiet", "-o", program_rows).seconds
 
     def reported():
-        arguments = [options.fovea, "embed", listed(work, photos), *common, "--progress", "json"]
+        arguments = [options.fovea, "embed", given(), *common, "--progress", "json"]
         done = subprocess.run([*arguments, "-o", work / "reported.npy"], check=True, stderr=subprocess.PIPE, text=True)
         return json.loads(done.stderr.splitlines()[-1])["images_per_second"]
 
     def process():
-        names = listed(work, photos).removeprefix("@")
+        names = given().removeprefix("@")
         arguments = [sys.executable, "-c", PROGRAM, options.model, options.device, options.precision, names, output]
         return seconds_of(lambda: subprocess.run(arguments, check=True))
 

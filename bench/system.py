@@ -15,7 +15,7 @@ import time
 
 import machine
 from photos import SAMPLES, make_photos
-from programs import answer, words
+from programs import answer, listed, words
 
 
 class Run:
@@ -32,13 +32,10 @@ class Run:
             sys.exit(f"{arguments}: exit status {os.waitstatus_to_exitcode(status)}\n{talk.decode()}")
 
 
-def rate(short_count: int, long_count: int, run) -> float:
-    """Images per second between a short and a long run: the better of two pairs."""
-    rates = []
-    for _ in range(2):
-        short, long = run(short_count), run(long_count)
-        rates.append((long_count - short_count) / (long.seconds - short.seconds))
-    return max(rates)
+def rate(short_count: int, long_count: int, run, pairs: int = 2) -> float:
+    """Images per second between a short and a long run: the best of some pairs."""
+    timed = ((run(short_count).seconds, run(long_count).seconds) for _ in range(pairs))
+    return max((long_count - short_count) / (long - short) for short, long in timed)
 
 
 def end_to_end(fovea: str, model: str, precision: str, count: int, work: pathlib.Path) -> dict:
@@ -60,11 +57,9 @@ def end_to_end(fovea: str, model: str, precision: str, count: int, work: pathlib
     pixels = work / "pixels.npy"
     decode_only = ["-m", model, "--quiet", "-o", pixels]
     repeated = list(photos.iterdir()) * 8  # decoding is fast, so more of it gives a steadier figure
-    listed = work / "many.txt"
 
     def decode_run(n: int) -> Run:
-        listed.write_text("".join(f"{path}\n" for path in repeated[:n]))
-        return Run(fovea, "preprocess", f"@{listed}", *decode_only)
+        return Run(fovea, "preprocess", listed(work / "many.txt", repeated[:n]), *decode_only)
 
     decode = rate(len(repeated) // 4, len(repeated), decode_run)
     slower = min(compute, decode)

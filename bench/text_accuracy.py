@@ -17,7 +17,7 @@ import measuring
 import numpy
 import torch
 from gpu_accuracy import compare
-from programs import answer, words
+from programs import answer, listed, words
 from transformers import Siglip2Tokenizer, SiglipModel
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -44,17 +44,16 @@ def reference(model, ids, device, dtype):
     return torch.cat([tower(input_ids=part).pooler_output for part in parts]).double().cpu().numpy()
 
 
-def listed(texts, path):
-    """The argument that makes the program read these texts."""
-    path.write_text("".join(json.dumps(text) + "\n" for text in texts))
-    return f"@{path}"
+def listed_texts(path, texts):
+    """Argument that makes the program read these texts."""
+    return listed(path, map(json.dumps, texts))
 
 
 def calibrated(options, others, folder):
     """A copy of the model, calibrated for int8 with these texts and the sample photos."""
     model = measuring.uncalibrated(options.model, folder / "model")
     photos = sorted((ROOT / "examples/photos").glob("*.jpg"))
-    names = words(model, *photos, precision="int8", text=listed(others, folder / "others.jsonl"))
+    names = words(model, *photos, precision="int8", text=listed_texts(folder / "others.jsonl", others))
     answer(options.program, "calibrate", *names)
     return model
 
@@ -63,7 +62,7 @@ def fovea(options, model, texts, precision, folder):
     """The same of the program."""
     out = folder / "texts.npy"
     names = words(
-        text=listed(texts, folder / "texts.jsonl"), m=model, device=options.device, precision=precision, o=out
+        text=listed_texts(folder / "texts.jsonl", texts), m=model, device=options.device, precision=precision, o=out
     )
     answer(options.program, "embed", "--no-normalize", "--quiet", *names)
     return numpy.load(out).astype(numpy.float64)

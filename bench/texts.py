@@ -23,7 +23,7 @@ import measuring
 import torch
 from programs import log, reason, words
 from system import Run
-from text_accuracy import CALIBRATION_TEXTS, TOKENS, calibrated, listed, sentences
+from text_accuracy import CALIBRATION_TEXTS, TOKENS, calibrated, listed_texts, sentences
 from transformers import AutoTokenizer, SiglipModel
 
 CHECKED = 64
@@ -93,7 +93,7 @@ def of_program(options, precision, texts, folder):
         out = folder / "texts.npy"
         out.unlink(missing_ok=True)
         common = {"m": options.calibrated, "device": options.device, "precision": precision, "quiet": True, "o": out}
-        given = listed(texts[:count], folder / "texts.jsonl")
+        given = listed_texts(folder / "texts.jsonl", texts[:count])
         return Run(options.program, "embed", *words(text=given, **common)).seconds
 
     seconds(len(texts) // SHARE)  # the weights are in the page cache from here on
