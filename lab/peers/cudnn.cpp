@@ -6,7 +6,6 @@
 
 #include "core/error.hpp"
 #include "gpu/nvidia/cublaslt.hpp"
-#include "gpu/nvidia/library.hpp"
 
 namespace fovea::lab::cudnn {
 namespace {

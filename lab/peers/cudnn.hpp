@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/nvidia/library.hpp"
+
 namespace fovea::lab::cudnn {
 
 using Handle = void*;
