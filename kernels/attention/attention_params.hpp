@@ -53,7 +53,7 @@ struct PortableParams {
   PortableOperand k;
   PortableOperand v;
   PortableOperand o;
-  /// With varlen the rows where sequences begin, and at last where the last one ends; else null.
+  /// Rows where sequences begin with varlen, and at last where the last one ends; else null.
   const std::int32_t* cu_seqlens_q;
   const std::int32_t* cu_seqlens_k;
   float scale_log2;
@@ -85,23 +85,12 @@ struct OnlineTuning {
   int cost;        // of a key, for an item, beside other kernels of the width; of an H200's times
 };
 
-/// A thread of the warpgroup that loads keeps this many registers.
-inline constexpr int kProducerRegisters = 24;
-
 /// The widest swizzle pattern.
 inline constexpr int kTileAlignment = 1024;
 
 constexpr int threads_of(int consumers) {
   return (consumers + 1) * 128;
 }
-/// Registers of a thread that multiplies: what the block starts with, which is an even share of a
-/// SM's, less what the producer keeps; in eights.
-constexpr int consumer_registers(int consumers) {
-  const int start = 65536 / threads_of(consumers) / 8 * 8;
-  return (start * (consumers + 1) - kProducerRegisters) / consumers / 8 * 8;
-}
-static_assert(consumer_registers(2) == 240 && consumer_registers(3) == 160 &&
-              consumer_registers(4) == 112);
 constexpr int round_up(int value, int multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
@@ -160,7 +149,7 @@ struct ScalarTuning {
   int head_dim;  // heads are padded to it
   int stages;    // tiles of keys or values on chip or under way
 };
-/// From so many keys on the ring has three tiles, below two.
+/// Keys from which on the ring has three tiles; below, it has two.
 inline constexpr int kScalarLongKeys = 2048;
 inline constexpr int kScalarThreads = 512;
 

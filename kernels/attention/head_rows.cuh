@@ -15,13 +15,13 @@ namespace fovea::attention {
 struct BlockPlace {
   int tile, head, image;
   __device__ __forceinline__ BlockPlace(const PortableParams& params, std::uint32_t block) {
-    const int both = static_cast<int>(block) / params.tiles;
-    tile = static_cast<int>(block) - both * params.tiles;
+    const int head_of_all = static_cast<int>(block) / params.tiles;
+    tile = static_cast<int>(block) - head_of_all * params.tiles;
     if (params.causal != 0) {
       tile = params.tiles - 1 - tile;
     }
-    image = both / params.heads;
-    head = both - image * params.heads;
+    image = head_of_all / params.heads;
+    head = head_of_all - image * params.heads;
   }
 };
 
@@ -33,28 +33,28 @@ struct HeadRows {
   const std::uint8_t* v;
   std::int64_t output;  // elements before the first row of the output
 
-  __device__ __forceinline__ HeadRows(const PortableParams& params, const BlockPlace& at) {
-    std::int64_t q_start = at.image * params.q.batch;
-    std::int64_t k_start = at.image * params.k.batch;
-    std::int64_t v_start = at.image * params.v.batch;
-    output = at.image * params.o.batch;
+  __device__ __forceinline__ HeadRows(const PortableParams& params, const BlockPlace& place) {
+    std::int64_t q_start = place.image * params.q.batch;
+    std::int64_t k_start = place.image * params.k.batch;
+    std::int64_t v_start = place.image * params.v.batch;
+    output = place.image * params.o.batch;
     queries = params.queries;
     keys = params.keys;
     if (params.cu_seqlens_q != nullptr) {
-      const int query = params.cu_seqlens_q[at.image];
-      const int key = params.cu_seqlens_k[at.image];
-      queries = params.cu_seqlens_q[at.image + 1] - query;
-      keys = params.cu_seqlens_k[at.image + 1] - key;
+      const int query = params.cu_seqlens_q[place.image];
+      const int key = params.cu_seqlens_k[place.image];
+      queries = params.cu_seqlens_q[place.image + 1] - query;
+      keys = params.cu_seqlens_k[place.image + 1] - key;
       q_start = query * params.q.row;
       k_start = key * params.k.row;
       v_start = key * params.v.row;
       output = query * params.o.row;
     }
-    const int key_head = at.head / params.head_group;
-    q = params.q.data + (q_start + at.head * params.q.head) * 2;
+    const int key_head = place.head / params.head_group;
+    q = params.q.data + (q_start + place.head * params.q.head) * 2;
     k = params.k.data + (k_start + key_head * params.k.head) * 2;
     v = params.v.data + (v_start + key_head * params.v.head) * 2;
-    output += at.head * params.o.head;
+    output += place.head * params.o.head;
   }
 
   /// Keys that some query below `row` sees.
@@ -70,17 +70,18 @@ __device__ __forceinline__ float inverse_of(float sum) {
 
 /// Writes eight columns from element `at` of the output on, a multiple of 8.
 template <typename Element>
-__device__ __forceinline__ void store_unit(const PortableParams& params, std::int64_t at,
+__device__ __forceinline__ void store_unit(const PortableParams& params, std::int64_t element,
                                            const float (&x)[8]) {
-  ptx::st_global_v4(params.o.data + at * 2, Element::pack(x[0], x[1]), Element::pack(x[2], x[3]),
-                    Element::pack(x[4], x[5]), Element::pack(x[6], x[7]));
+  ptx::st_global_v4(params.o.data + element * 2, Element::pack(x[0], x[1]),
+                    Element::pack(x[2], x[3]), Element::pack(x[4], x[5]),
+                    Element::pack(x[6], x[7]));
 }
 
 /// Writes two columns from element `at` of the output on, a multiple of 2.
 template <typename Element>
-__device__ __forceinline__ void store_pair(const PortableParams& params, std::int64_t at, float low,
-                                           float high) {
-  ptx::st_global(params.o.data + at * 2, Element::pack(low, high));
+__device__ __forceinline__ void store_pair(const PortableParams& params, std::int64_t element,
+                                           float low, float high) {
+  ptx::st_global(params.o.data + element * 2, Element::pack(low, high));
 }
 
 }  // namespace fovea::attention

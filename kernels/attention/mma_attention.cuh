@@ -27,6 +27,7 @@
 #include "kernels/attention/row_tile.cuh"
 #include "kernels/attention/softmax.cuh"
 #include "kernels/pipe/grid.cuh"
+#include "kernels/pipe/group_barrier.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/matrix.cuh"
 #include "kernels/ptx/memory.cuh"
@@ -173,7 +174,7 @@ __device__ __forceinline__ void add_output(MmaRows<Cfg>& rows,
 
 /// The rows of a warp, summed and divided, to the output; staged over its own queries.
 template <typename Cfg>
-__device__ __forceinline__ void write_rows(const PortableParams& params, const HeadRows& at,
+__device__ __forceinline__ void write_rows(const PortableParams& params, const HeadRows& head_rows,
                                            MmaRows<Cfg>& rows, MmaStorage<Cfg>& shared,
                                            int warp_row, int row, int lane) {
   using Element = typename Cfg::Element;
@@ -196,20 +197,21 @@ __device__ __forceinline__ void write_rows(const PortableParams& params, const H
   for (int i = lane; i < Cfg::kWarpRows * kUnits; i += 32) {
     const int r = i / kUnits;
     const int unit = i % kUnits;
-    if (row + r < at.queries && unit * 8 < params.head_dim) {
+    if (row + r < head_rows.queries && unit * 8 < params.head_dim) {
       const uint4 x = ptx::ld_shared_v4(shared.queries.place(warp_row + r, unit));
-      ptx::st_global_v4(params.o.data + (at.output + (row + r) * params.o.row + unit * 8) * 2, x.x,
-                        x.y, x.z, x.w);
+      ptx::st_global_v4(
+          params.o.data + (head_rows.output + (row + r) * params.o.row + unit * 8) * 2, x.x, x.y,
+          x.z, x.w);
     }
   }
 }
 
 /// The key groups meet: all threads of the block, from row `first` of the head on.
 template <typename Cfg>
-__device__ __forceinline__ void join_groups(const PortableParams& params, const HeadRows& at,
+__device__ __forceinline__ void join_groups(const PortableParams& params, const HeadRows& head_rows,
                                             const MmaRows<Cfg>& rows, MmaStorage<Cfg>& shared,
                                             int group, int warp_row, int first, int lane) {
-  MmaPartial<Cfg>& own = shared.partial(group);
+  MmaPartial<Cfg>& partial_of_group = shared.partial(group);
 #pragma unroll
   for (int tile = 0; tile < Cfg::kRowTiles; ++tile) {
 #pragma unroll
@@ -217,12 +219,12 @@ __device__ __forceinline__ void join_groups(const PortableParams& params, const 
       const int r = warp_row + tile * 16 + half * 8 + lane / 4;
 #pragma unroll
       for (int i = 0; i < Cfg::kColumns / 8; ++i) {
-        *reinterpret_cast<float2*>(&own.o[r][i * 8 + lane % 4 * 2]) =
+        *reinterpret_cast<float2*>(&partial_of_group.o[r][i * 8 + lane % 4 * 2]) =
             make_float2(rows.o[tile][i][half * 2], rows.o[tile][i][half * 2 + 1]);
       }
       if (lane % 4 == 0) {
-        own.max[r] = rows.max[tile].row[half];
-        own.sum[r] = rows.sum[tile][half * 2];
+        partial_of_group.max[r] = rows.max[tile].row[half];
+        partial_of_group.sum[r] = rows.sum[tile][half * 2];
       }
     }
   }
@@ -238,8 +240,8 @@ __device__ __forceinline__ void join_groups(const PortableParams& params, const 
     }
     const float shift = max == kMinusInfinity ? 0.0F : max;
     float sum = 0.0F;
-    // Of four neighbours that would meet the same banks, the next four take their halves in the
-    // other order.
+    // Four neighbours would meet the same banks as the next four, which therefore take their
+    // halves in the other order.
     const bool swapped = (unit & 4) != 0;
     float halves[2][4] = {};
 #pragma unroll
@@ -257,15 +259,15 @@ __device__ __forceinline__ void join_groups(const PortableParams& params, const 
         halves[half][3] += factor * o.w;
       }
     }
-    if (first + r < at.queries && unit * 8 < params.head_dim) {
+    if (first + r < head_rows.queries && unit * 8 < params.head_dim) {
       const float inverse = inverse_of(sum);
       float x[8];
 #pragma unroll
       for (int c = 0; c < 8; ++c) {
         x[c] = (swapped ? halves[1 - c / 4][c % 4] : halves[c / 4][c % 4]) * inverse;
       }
-      store_unit<typename Cfg::Element>(params, at.output + (first + r) * params.o.row + unit * 8,
-                                        x);
+      store_unit<typename Cfg::Element>(
+          params, head_rows.output + (first + r) * params.o.row + unit * 8, x);
     }
   }
 }
@@ -282,14 +284,14 @@ __device__ __forceinline__ void mma_attention(const PortableParams& params) {
   };
   const int warp = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / 32, 0);
   const int group = Cfg::kKeyGroups == 1 ? 0 : warp / Cfg::kRowGroups;
-  // Everybody of the key group has come here.
+  // Waits for all of the key group.
   const auto meet = [&] {
     if constexpr (Cfg::kKeyGroups == 1) {
       __syncthreads();
     } else if constexpr (Cfg::kRowGroups == 1) {
       __syncwarp();
     } else {
-      ptx::bar_sync(1 + group, Cfg::kGroupThreads);
+      pipe::GroupBarrier<Cfg::kGroupThreads>(group).sync();
     }
   };
 
@@ -297,13 +299,13 @@ __device__ __forceinline__ void mma_attention(const PortableParams& params) {
   const int first = place.tile * Cfg::kRows;
   pipe::wait_for_previous_grids();
   pipe::let_next_grid_start();
-  const HeadRows at(params, place);
-  if (first >= at.queries) {
+  const HeadRows head_rows(params, place);
+  if (first >= head_rows.queries) {
     return;
   }
-  const int seen_keys = max(at.seen_below(params, first + Cfg::kRows), 0);
-  const MmaHead own_head{at.k,       at.v,  at.keys,
-                         at.queries, first, (seen_keys + Cfg::kKeys - 1) / Cfg::kKeys};
+  const int seen_keys = max(head_rows.seen_below(params, first + Cfg::kRows), 0);
+  const MmaHead own_head{head_rows.k,       head_rows.v, head_rows.keys,
+                         head_rows.queries, first,       (seen_keys + Cfg::kKeys - 1) / Cfg::kKeys};
   if (threadIdx.x == 0) {
     shared.head = own_head;  // from where it is read once all have met: that saves registers
   }
@@ -321,7 +323,7 @@ __device__ __forceinline__ void mma_attention(const PortableParams& params) {
     }
     ptx::cp_async_commit_group();
   };
-  shared.queries.template load<Cfg::kThreads>(at.q, params.q.row, first, at.queries,
+  shared.queries.template load<Cfg::kThreads>(head_rows.q, params.q.row, first, head_rows.queries,
                                               params.head_dim, threadIdx.x);
   ptx::cp_async_commit_group();
 #pragma unroll
@@ -384,7 +386,7 @@ __device__ __forceinline__ void mma_attention(const PortableParams& params) {
     add_output<Cfg, kSteps>(rows, p, stage, lane);
   };
 
-  // As often as the first group needs, which has most blocks: warps see none of those beyond.
+  // Turns that the first group needs, which has most blocks: warps see none of those beyond.
   for (int i = 0; i < shared.head.blocks_of(0, Cfg::kKeyGroups); ++i) {
     if (i == 0) {
       ptx::cp_async_wait_group<Cfg::kStages - 1>();

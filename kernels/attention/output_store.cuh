@@ -1,5 +1,5 @@
-// From accumulators to memory: each warp stages its 16 rows of a tile of 64 in shared memory and
-// has TMA store them. Rows beyond the tensor are not stored.
+// Output of attention, from accumulators to memory: each warp stages its 16 rows of a tile of 64 in
+// shared memory and has TMA store them. Rows beyond the tensor are not stored.
 //
 // No two warps touch the same bytes, and its rows lie where a tile of queries has the same
 // rows: a warp may stage over the queries it has read without waiting for the others.

@@ -55,13 +55,13 @@ struct RowTile {
 #pragma unroll
     for (int i = 0; i < kRows / kStep; ++i) {
       // Rows 8 apart have their units in the same order.
-      const std::uint32_t at =
+      const std::uint32_t target =
           kStep % 8 == 0 ? to + i * kStep * kRowBytes : place(row + i * kStep, unit);
       if (whole) {
-        ptx::cp_async_16(at, from, 16);
+        ptx::cp_async_16(target, from, 16);
       } else {
         const bool inside = in_head && first + row + i * kStep < end;
-        ptx::cp_async_16(at, inside ? from : head, inside ? 16 : 0);
+        ptx::cp_async_16(target, inside ? from : head, inside ? 16 : 0);
       }
       from += step;
     }

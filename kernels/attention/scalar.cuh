@@ -181,8 +181,9 @@ __device__ __forceinline__ void scalar_output(ScalarRows<Cfg>& rows,
 }
 
 template <typename Cfg>
-__device__ __forceinline__ void scalar_write(const PortableParams& params, const HeadRows& at,
-                                             ScalarRows<Cfg>& rows, int row, int lane) {
+__device__ __forceinline__ void scalar_write(const PortableParams& params,
+                                             const HeadRows& head_rows, ScalarRows<Cfg>& rows,
+                                             int row, int lane) {
 #pragma unroll
   for (int r = 0; r < Cfg::kWarpRows; ++r) {
     float sum = rows.sum[r];
@@ -194,10 +195,10 @@ __device__ __forceinline__ void scalar_write(const PortableParams& params, const
 #pragma unroll
     for (int span = 0; span < Cfg::kSpans; ++span) {
       const int column = span * 64 + lane * 2;
-      if (row + r < at.queries && column < params.head_dim) {
-        store_pair<typename Cfg::Element>(params, at.output + (row + r) * params.o.row + column,
-                                          rows.o[r][span * 2] * inverse,
-                                          rows.o[r][span * 2 + 1] * inverse);
+      if (row + r < head_rows.queries && column < params.head_dim) {
+        store_pair<typename Cfg::Element>(
+            params, head_rows.output + (row + r) * params.o.row + column,
+            rows.o[r][span * 2] * inverse, rows.o[r][span * 2 + 1] * inverse);
       }
     }
   }
@@ -213,12 +214,12 @@ __device__ __forceinline__ void scalar(const PortableParams& params) {
   const int first = place.tile * Cfg::kRows;
   pipe::wait_for_previous_grids();
   pipe::let_next_grid_start();
-  const HeadRows at(params, place);
-  if (first >= at.queries) {
+  const HeadRows head_rows(params, place);
+  if (first >= head_rows.queries) {
     return;
   }
   const int blocks =
-      (max(at.seen_below(params, first + Cfg::kRows), 0) + Cfg::kRows - 1) / Cfg::kRows;
+      (max(head_rows.seen_below(params, first + Cfg::kRows), 0) + Cfg::kRows - 1) / Cfg::kRows;
 
   // One group of copies, also where there is nothing left to copy.
   const auto load_tile = [&](int tile, const std::uint8_t* from, int keys) {
@@ -229,17 +230,18 @@ __device__ __forceinline__ void scalar(const PortableParams& params) {
     }
     ptx::cp_async_commit_group();
   };
-  shared.queries.template load<Cfg::kThreads>(at.q, params.q.row, first, at.queries,
+  shared.queries.template load<Cfg::kThreads>(head_rows.q, params.q.row, first, head_rows.queries,
                                               params.head_dim, thread);
 #pragma unroll
   for (int tile = 0; tile < Cfg::kStages - 1; ++tile) {
-    load_tile(tile, tile % 2 == 0 ? at.k : at.v, at.keys);  // the first with the queries
+    load_tile(tile, tile % 2 == 0 ? head_rows.k : head_rows.v,
+              head_rows.keys);  // the first with the queries
   }
   if (threadIdx.x == 0) {
-    shared.k = at.k;
-    shared.v = at.v;
-    shared.keys = at.keys;
-    shared.first_seen = first + 1 + at.keys - at.queries;
+    shared.k = head_rows.k;
+    shared.v = head_rows.v;
+    shared.keys = head_rows.keys;
+    shared.first_seen = first + 1 + head_rows.keys - head_rows.queries;
   }
   // Waits for a tile; the one before it has been read by everybody and makes room.
   const auto next_tile = [&](int tile) -> const auto& {

@@ -23,14 +23,13 @@
 #include "kernels/attention/attention_params.hpp"
 #include "kernels/attention/element.cuh"
 #include "kernels/attention/head_tile.cuh"
-#include "kernels/attention/ordered_barrier.cuh"
 #include "kernels/attention/output_store.cuh"
+#include "kernels/attention/sm90_roles.cuh"
 #include "kernels/attention/softmax.cuh"
-#include "kernels/pipe/pipe_state.cuh"
+#include "kernels/pipe/group_barrier.cuh"
+#include "kernels/pipe/ring.cuh"
 #include "kernels/ptx/fence.cuh"
-#include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/tma.cuh"
-#include "kernels/ptx/warp.cuh"
 #include "kernels/ptx/wgmma.cuh"
 
 namespace fovea::attention {
@@ -49,7 +48,6 @@ struct OnlineCfg : Variant {
   static constexpr int kQueries = kConsumers * kTileRows;  // of an item
   static constexpr int kThreads = threads_of(kConsumers);
   static constexpr std::size_t kSharedBytes = shared_bytes(kTuning);
-  static constexpr int kConsumerRegisters = consumer_registers(kConsumers);
   static_assert(kKeys % 16 == 0 && kKeys <= 256, "one wgmma makes all of a block's scores");
   static_assert(kKeySlots >= 3 && kTileSlots > kConsumers, "a ring that cannot advance");
 };
@@ -58,8 +56,8 @@ template <typename Cfg>
 struct OnlineStorage {
   HeadTile<Cfg::kHeadDim, Cfg::kKeys> keys[Cfg::kKeySlots];
   HeadTile<Cfg::kHeadDim, kTileRows> tiles[Cfg::kTileSlots];
-  pipe::PipeBarriers<Cfg::kKeySlots> key_barriers;
-  pipe::PipeBarriers<Cfg::kTileSlots> tile_barriers;
+  pipe::Ring<Cfg::kKeySlots> key_barriers;
+  pipe::Ring<Cfg::kTileSlots> tile_barriers;
 };
 
 /// An item of work: kQueries rows of one head, from `row` on, and the key blocks they see. Groups
@@ -72,9 +70,9 @@ struct OnlineItem {
     const int group = item / group_items;
     const int within = item - group * group_items;
     const int part = within / params.heads_together;
-    const int both = group * params.heads_together + within - part * params.heads_together;
-    image = both / params.heads;
-    head = both - image * params.heads;
+    const int head_of_all = group * params.heads_together + within - part * params.heads_together;
+    image = head_of_all / params.heads;
+    head = head_of_all - image * params.heads;
     row = (params.parts - 1 - part) * Cfg::kQueries;
     int seen = params.keys;
     if (params.causal != 0) {
@@ -107,13 +105,13 @@ __device__ __forceinline__ void produce(const Sm90Params& params, OnlineStorage<
     const OnlineItem<Cfg> at(params, round.item());
     const int key_head = at.head / params.head_group;
     const auto load_keys = [&](const OperandMaps& maps, int block) {
-      ptx::mbarrier_wait_parity(&shared.key_barriers.empty[key.stage], key.phase);
+      shared.key_barriers.wait_empty(key);
       shared.keys[key.stage].load(maps, &shared.key_barriers.full[key.stage], block * Cfg::kKeys,
                                   key_head, at.image);
       key.advance();
     };
     for (int i = 0; i < Cfg::kConsumers; ++i) {
-      ptx::mbarrier_wait_parity(&shared.tile_barriers.empty[tile.stage], tile.phase);
+      shared.tile_barriers.wait_empty(tile);
       shared.tiles[tile.stage].load(params.q, &shared.tile_barriers.full[tile.stage],
                                     at.row + i * kTileRows, at.head, at.image);
       tile.advance();
@@ -141,18 +139,18 @@ __device__ __forceinline__ void consume(const Sm90Params& params, OnlineStorage<
   auto tile = pipe::PipeState<Cfg::kTileSlots>::consumer_start();
   tile.stage = static_cast<std::uint32_t>(group);
   int held = -1;  // the query slot that this warp's store still reads
-  const OrderedBarrier<Cfg::kConsumers> order(group);
+  const pipe::OrderedBarrier<Cfg::kConsumers> order(group);
 
   // Waits for the next tile of the ring; its slot.
   const auto next_keys = [&] {
     const std::uint32_t slot = key.stage;
-    ptx::mbarrier_wait_parity(&shared.key_barriers.full[slot], key.phase);
+    shared.key_barriers.wait_full(key);
     key.advance();
     return slot;
   };
   const auto release = [&](std::uint32_t slot) {
     if (lane == 0) {
-      ptx::mbarrier_arrive(&shared.key_barriers.empty[slot]);
+      shared.key_barriers.release(slot);
     }
   };
   float s[Cfg::kKeys / 2];
@@ -163,7 +161,7 @@ __device__ __forceinline__ void consume(const Sm90Params& params, OnlineStorage<
     ptx::wgmma_commit_group();
   };
   const auto start_item = [&] {
-    ptx::mbarrier_wait_parity(&shared.tile_barriers.full[tile.stage], tile.phase);
+    shared.tile_barriers.wait_full(tile);
     const std::uint32_t slot = next_keys();
     order.wait();
     start_block(slot);
@@ -212,7 +210,7 @@ __device__ __forceinline__ void consume(const Sm90Params& params, OnlineStorage<
     soften(row_max(s), [](const RowPair&) {});
     if (lane == 0 && held >= 0) {
       ptx::bulk_wait_group_read<0>();
-      ptx::mbarrier_arrive(&shared.tile_barriers.empty[held]);
+      shared.tile_barriers.release(held);
     }
     held = static_cast<int>(query_slot);
 
@@ -277,28 +275,16 @@ __device__ __forceinline__ void sm90_online(const Sm90Params& params) {
   extern __shared__ __align__(1024) unsigned char memory[];
   auto& shared = *reinterpret_cast<OnlineStorage<Cfg>*>(memory);
   static_assert(sizeof(OnlineStorage<Cfg>) == Cfg::kSharedBytes);
-  static_assert(sizeof(OnlineStorage<Cfg>) <= 232448, "what a block can have");
+  static_assert(sizeof(OnlineStorage<Cfg>) <= kBlockSharedBytes);
 
-  const int group = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / 128, 0);
-  const int warp = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / 32, 0);
-  if (threadIdx.x == 0) {
-    // Full: the producer's one arrival with the bytes. Empty: each warp that read the slot.
-    shared.key_barriers.init(1, 4 * Cfg::kConsumers);
-    shared.tile_barriers.init(1, 4);
-    ptx::fence_mbarrier_init();
-  }
-  __syncthreads();
-  if (group == Cfg::kConsumers) {
-    ptx::setmaxnreg_dec<kProducerRegisters>();
-    if (warp == Cfg::kConsumers * 4 && ptx::elect_sync()) {
-      ptx::griddepcontrol_wait();
-      ptx::griddepcontrol_launch_dependents();
-      produce<Cfg>(params, shared);
-    }
-  } else {
-    ptx::setmaxnreg_inc<Cfg::kConsumerRegisters>();
-    consume<Cfg>(params, shared, group);
-  }
+  run_sm90<Cfg::kConsumers>(
+      [&] {
+        // Full: the producer's one arrival with the bytes. Empty: each warp that read the slot.
+        shared.key_barriers.init(1, pipe::kWarpgroupWarps * Cfg::kConsumers);
+        shared.tile_barriers.init(1, pipe::kWarpgroupWarps);
+      },
+      [&] { produce<Cfg>(params, shared); },
+      [&](int group) { consume<Cfg>(params, shared, group); });
 }
 
 }  // namespace fovea::attention

@@ -21,14 +21,13 @@
 #include "kernels/attention/attention_params.hpp"
 #include "kernels/attention/element.cuh"
 #include "kernels/attention/head_tile.cuh"
-#include "kernels/attention/ordered_barrier.cuh"
 #include "kernels/attention/output_store.cuh"
+#include "kernels/attention/sm90_roles.cuh"
 #include "kernels/attention/softmax.cuh"
-#include "kernels/pipe/pipe_state.cuh"
+#include "kernels/pipe/group_barrier.cuh"
+#include "kernels/pipe/ring.cuh"
 #include "kernels/ptx/fence.cuh"
-#include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/tma.cuh"
-#include "kernels/ptx/warp.cuh"
 #include "kernels/ptx/wgmma.cuh"
 
 namespace fovea::attention {
@@ -47,7 +46,6 @@ struct SinglePassCfg : Variant {
   static constexpr int kSteps = kKeyRows / 16;  // of P V
   static constexpr int kThreads = threads_of(kConsumers);
   static constexpr std::size_t kSharedBytes = shared_bytes(kTuning);
-  static constexpr int kConsumerRegisters = consumer_registers(kConsumers);
   static_assert(kKeys % 8 == 0 && kKeys <= 256, "one wgmma makes all of a tile's scores");
   static_assert(kKeySlots >= 2 && kTileSlots > kConsumers, "a ring that cannot advance");
 };
@@ -56,8 +54,8 @@ template <typename Cfg>
 struct SinglePassStorage {
   HeadTile<Cfg::kHeadDim, Cfg::kKeyRows> keys[Cfg::kKeySlots];
   HeadTile<Cfg::kHeadDim, kTileRows> tiles[Cfg::kTileSlots];
-  pipe::PipeBarriers<Cfg::kKeySlots> key_barriers;
-  pipe::PipeBarriers<Cfg::kTileSlots> tile_barriers;
+  pipe::Ring<Cfg::kKeySlots> key_barriers;
+  pipe::Ring<Cfg::kTileSlots> tile_barriers;
 };
 
 /// Where an item of work lies: parts of a head follow each other, then heads, then images from the
@@ -65,10 +63,10 @@ struct SinglePassStorage {
 struct SinglePassItem {
   int part, head, image;
   __device__ __forceinline__ SinglePassItem(const Sm90Params& params, int item) {
-    const int both = item / params.parts;
-    part = item - both * params.parts;
-    image = both / params.heads;
-    head = both - image * params.heads;
+    const int head_of_all = item / params.parts;
+    part = item - head_of_all * params.parts;
+    image = head_of_all / params.heads;
+    head = head_of_all - image * params.heads;
   }
   /// Moves on by `step`, an item as a distance, without dividing.
   __device__ __forceinline__ void advance(const Sm90Params& params, const SinglePassItem& step) {
@@ -91,24 +89,24 @@ template <typename Cfg>
 __device__ __forceinline__ void produce(const Sm90Params& params, SinglePassStorage<Cfg>& shared) {
   auto key = pipe::PipeState<Cfg::kKeySlots>::producer_start();
   auto tile = pipe::PipeState<Cfg::kTileSlots>::producer_start();
-  const auto load_keys = [&](const OperandMaps& maps, const SinglePassItem& at) {
-    ptx::mbarrier_wait_parity(&shared.key_barriers.empty[key.stage], key.phase);
+  const auto load_keys = [&](const OperandMaps& maps, const SinglePassItem& place) {
+    shared.key_barriers.wait_empty(key);
     shared.keys[key.stage].load(maps, &shared.key_barriers.full[key.stage], 0,
-                                at.head / params.head_group, params.last_image - at.image);
+                                place.head / params.head_group, params.last_image - place.image);
     key.advance();
   };
-  SinglePassItem at(params, blockIdx.x);
+  SinglePassItem place(params, blockIdx.x);
   const SinglePassItem step(params, gridDim.x);
-  for (int item = blockIdx.x; item < params.items; item += gridDim.x, at.advance(params, step)) {
-    load_keys(params.k, at);
+  for (int item = blockIdx.x; item < params.items; item += gridDim.x, place.advance(params, step)) {
+    load_keys(params.k, place);
     for (int i = 0; i < params.tiles; ++i) {
-      ptx::mbarrier_wait_parity(&shared.tile_barriers.empty[tile.stage], tile.phase);
+      shared.tile_barriers.wait_empty(tile);
       shared.tiles[tile.stage].load(params.q, &shared.tile_barriers.full[tile.stage],
-                                    (at.part * params.tiles + i) * kTileRows, at.head,
-                                    params.last_image - at.image);
+                                    (place.part * params.tiles + i) * kTileRows, place.head,
+                                    params.last_image - place.image);
       tile.advance();
       if (i == 0) {
-        load_keys(params.v, at);
+        load_keys(params.v, place);
       }
     }
   }
@@ -122,10 +120,10 @@ __device__ __forceinline__ void exponentials(const float (&s)[Cfg::kKeys / 2], i
                                              std::uint32_t (&p)[4], RowPair& sum) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    const int at = step * 8 + i * 2;
-    if (at < Cfg::kKeys / 2) {
-      const float low = ptx::ex2_approx(fmaf(s[at], scale_log2, -shift.row[i % 2]));
-      const float high = ptx::ex2_approx(fmaf(s[at + 1], scale_log2, -shift.row[i % 2]));
+    const int score = step * 8 + i * 2;
+    if (score < Cfg::kKeys / 2) {
+      const float low = ptx::ex2_approx(fmaf(s[score], scale_log2, -shift.row[i % 2]));
+      const float high = ptx::ex2_approx(fmaf(s[score + 1], scale_log2, -shift.row[i % 2]));
       sum.row[i % 2] += low + high;
       p[i] = Cfg::Element::pack(low, high);
     } else {
@@ -147,7 +145,7 @@ __device__ __forceinline__ void consume(const Sm90Params& params, SinglePassStor
   tile.stage = static_cast<std::uint32_t>(group);
   int held = -1;  // the query slot that this warp's store still reads
 
-  const OrderedBarrier<Cfg::kConsumers> order(group);
+  const pipe::OrderedBarrier<Cfg::kConsumers> order(group);
 
   SinglePassItem at(params, blockIdx.x);
   const SinglePassItem step(params, gridDim.x);
@@ -165,8 +163,8 @@ __device__ __forceinline__ void consume(const Sm90Params& params, SinglePassStor
   };
   float s[Cfg::kKeys / 2];
   const auto start_tile = [&] {
-    ptx::mbarrier_wait_parity(&shared.key_barriers.full[key.stage], key.phase);
-    ptx::mbarrier_wait_parity(&shared.tile_barriers.full[tile.stage], tile.phase);
+    shared.key_barriers.wait_full(key);
+    shared.tile_barriers.wait_full(tile);
     ptx::wgmma_fence();  // in every tile: else ptxas serialises the products
     start_scores<Element, Cfg::kKeys>(s, shared.tiles[tile.stage], shared.keys[key.stage]);
     ptx::wgmma_commit_group();
@@ -180,12 +178,11 @@ __device__ __forceinline__ void consume(const Sm90Params& params, SinglePassStor
     const SinglePassItem place = at;
     const int row = (at.part * params.tiles + in_item) * kTileRows + warp * kOutputRows;
     const int slot = static_cast<int>(tile.stage);
-    auto value = key;
-    value.advance();
+    const auto value = key.next();
     ptx::wgmma_wait_group<0>();
     ptx::wgmma_fence_operands(s);
     if (lane == 0) {
-      ptx::mbarrier_arrive(&shared.key_barriers.empty[key.stage]);
+      shared.key_barriers.release(key.stage);
     }
 
     mask_tail<Cfg::kKeys - 8>(s, params.keys, lane);
@@ -199,12 +196,12 @@ __device__ __forceinline__ void consume(const Sm90Params& params, SinglePassStor
     }
     if (lane == 0 && held >= 0) {
       ptx::bulk_wait_group_read<0>();
-      ptx::mbarrier_arrive(&shared.tile_barriers.empty[held]);
+      shared.tile_barriers.release(held);
     }
     held = slot;
 
     OutputTile<Cfg::kHeadDim> o;
-    ptx::mbarrier_wait_parity(&shared.key_barriers.full[value.stage], value.phase);
+    shared.key_barriers.wait_full(value);
     order.wait();
     ptx::wgmma_fence();
 #pragma unroll
@@ -220,7 +217,7 @@ __device__ __forceinline__ void consume(const Sm90Params& params, SinglePassStor
     ptx::wgmma_wait_group<0>();
     o.fence();
     if (lane == 0) {
-      ptx::mbarrier_arrive(&shared.key_barriers.empty[value.stage]);
+      shared.key_barriers.release(value.stage);
     }
 
     const auto store = [&] {
@@ -247,29 +244,17 @@ __device__ __forceinline__ void sm90_single_pass(const Sm90Params& params) {
   extern __shared__ __align__(1024) unsigned char memory[];
   auto& shared = *reinterpret_cast<SinglePassStorage<Cfg>*>(memory);
   static_assert(sizeof(SinglePassStorage<Cfg>) == Cfg::kSharedBytes);
-  static_assert(sizeof(SinglePassStorage<Cfg>) <= 232448, "what a block can have");
+  static_assert(sizeof(SinglePassStorage<Cfg>) <= kBlockSharedBytes);
 
-  const int group = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / 128, 0);
-  const int warp = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / 32, 0);
-  if (threadIdx.x == 0) {
-    // Full: the producer's one arrival with the bytes. Empty: each warp that read the slot, once
-    // a tile.
-    shared.key_barriers.init(1, 4 * params.tiles);
-    shared.tile_barriers.init(1, 4);
-    ptx::fence_mbarrier_init();
-  }
-  __syncthreads();
-  if (group == Cfg::kConsumers) {
-    ptx::setmaxnreg_dec<kProducerRegisters>();
-    if (warp == Cfg::kConsumers * 4 && ptx::elect_sync()) {
-      ptx::griddepcontrol_wait();
-      ptx::griddepcontrol_launch_dependents();
-      produce<Cfg>(params, shared);
-    }
-  } else {
-    ptx::setmaxnreg_inc<Cfg::kConsumerRegisters>();
-    consume<Cfg>(params, shared, group);
-  }
+  run_sm90<Cfg::kConsumers>(
+      [&] {
+        // Full: the producer's one arrival with the bytes. Empty: each warp that read the slot,
+        // once a tile.
+        shared.key_barriers.init(1, pipe::kWarpgroupWarps * params.tiles);
+        shared.tile_barriers.init(1, pipe::kWarpgroupWarps);
+      },
+      [&] { produce<Cfg>(params, shared); },
+      [&](int group) { consume<Cfg>(params, shared, group); });
 }
 
 }  // namespace fovea::attention

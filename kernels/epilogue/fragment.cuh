@@ -1,4 +1,4 @@
-// From a warpgroup's accumulators (64, kColumns) to rows of the output in global memory.
+// Epilogue from a warpgroup's accumulators (64, kColumns) to rows of the output in global memory.
 //
 // B's rows are permuted when they are loaded, so that a lane's accumulators are kVector columns
 // that lie side by side and are stored at once, with no exchange between lanes: column
@@ -91,12 +91,12 @@ struct Fragment {
     }
   }
 
-  /// Those of two rows; asked for before the products, so that nobody waits for them after.
+  /// Scales of two rows; asked for before the products, so that no warp waits for them after.
   struct RowScales {
     float values[2];
     float shifts[2];  // kNormed
   };
-  // By ordinary loads: the grid before this one may write them while this one already runs.
+  // Loads are ordinary ones: the grid before this one may write them while this one already runs.
   static __device__ __forceinline__ RowScales load_row_scales(const Params& p,
                                                               const Row (&rows)[2]) {
     RowScales scales{{1.0F, 1.0F}, {0.0F, 0.0F}};
@@ -240,9 +240,9 @@ struct Fragment {
       columns.load(group, scale, bias);
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        std::uint8_t* const at = place + group * group_bytes + h * kLowerRow;
+        std::uint8_t* const target = place + group * group_bytes + h * kLowerRow;
         std::uint32_t words[kWords];
-        load_words(words, at);
+        load_words(words, target);
 #pragma unroll
         for (int i = 0; i < kWords; ++i) {
           float y[2];
@@ -255,7 +255,7 @@ struct Fragment {
           words[i] =
               ptx::cvt_bf16x2(y[0] + ptx::bf16_low(words[i]), y[1] + ptx::bf16_high(words[i]));
         }
-        store_words(at, words);
+        store_words(target, words);
       }
     }
   }
@@ -263,13 +263,13 @@ struct Fragment {
  private:
   /// Activation, rounding and store of columns that lie side by side.
   static __device__ __forceinline__ void store_vector(const float (&y)[kVector], const Params& p,
-                                                      std::int64_t at) {
+                                                      std::int64_t target) {
     std::uint32_t packed[kVector * Values::kBytes / 4];
     Values::round(y, p, packed);
     if constexpr (Values::kBytes == 2) {
-      store_words(static_cast<std::uint16_t*>(p.output) + at, packed);
+      store_words(static_cast<std::uint16_t*>(p.output) + target, packed);
     } else {
-      store_words(static_cast<std::uint8_t*>(p.output) + at, packed);
+      store_words(static_cast<std::uint8_t*>(p.output) + target, packed);
     }
   }
 };

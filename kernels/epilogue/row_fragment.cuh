@@ -1,5 +1,5 @@
-// From accumulators in tensor memory, of which each lane of a warp has a row, to rows in swizzled
-// shared memory, which TMA stores.
+// Epilogue from accumulators in tensor memory, of which each lane of a warp has a row, to rows in
+// swizzled shared memory, which TMA stores.
 //
 // A lane has the columns of its row in order, so nothing is permuted; and what columns share lanes
 // read from one place at once.
@@ -51,12 +51,12 @@ struct RowFragment {
     return addend;
   }
 
-  /// Of a lane's row; asked for before the products are awaited.
+  /// Scale of a lane's row; asked for before the products are awaited.
   struct RowScale {
     float value;
     float shift;  // kNormed
   };
-  // By ordinary loads: the grid before this one may write them while this one already runs.
+  // Loads are ordinary ones: the grid before this one may write them while this one already runs.
   static __device__ __forceinline__ RowScale load_row_scale(const Params& p, const Row& row) {
     RowScale scale{1.0F, 0.0F};
     if constexpr (Cfg::kNormed) {
@@ -167,8 +167,8 @@ struct RowFragment {
     }
   }
 
-  static __device__ __forceinline__ float bf16_of(const std::uint32_t (&pairs)[4], int at) {
-    return at % 2 == 0 ? ptx::bf16_low(pairs[at / 2]) : ptx::bf16_high(pairs[at / 2]);
+  static __device__ __forceinline__ float bf16_of(const std::uint32_t (&pairs)[4], int index) {
+    return index % 2 == 0 ? ptx::bf16_low(pairs[index / 2]) : ptx::bf16_high(pairs[index / 2]);
   }
 };
 

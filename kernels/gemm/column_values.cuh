@@ -5,14 +5,15 @@
 #include <cstdint>
 
 #include "kernels/epilogue/fragment.cuh"
-#include "kernels/ptx/warp.cuh"
+#include "kernels/pipe/group_barrier.cuh"
+#include "kernels/pipe/roles.cuh"
 
 namespace fovea::gemm {
 
 /// Scales (or sums) and biases of the columns of a tile, spread over a warpgroup.
 template <typename Cfg>
 struct ColumnValues {
-  static constexpr int kWarpgroup = 128;
+  static constexpr int kWarpgroup = pipe::kWarpgroup;
   static constexpr int kPasses = (Cfg::kColumns + kWarpgroup - 1) / kWarpgroup;
   using Table = float[2][Cfg::kColumns];  // scale or sum, bias
   static constexpr bool kHasScale = Cfg::kScaled || Cfg::kNormed;
@@ -21,46 +22,47 @@ struct ColumnValues {
   float scale[kPasses];
   float bias[kPasses];
 
-  /// Of the columns from `first` on; nothing for those outside.
+  /// Values of the columns from `first` on; nothing for those outside.
   static __device__ __forceinline__ ColumnValues load(const epilogue::Params& out,
                                                       std::int32_t first) {
     ColumnValues values{};
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
-      const std::int32_t at = pass * kWarpgroup + threadIdx.x % kWarpgroup;
-      if (at < Cfg::kColumns && first + at < out.columns) {
+      const std::int32_t place = pass * kWarpgroup + threadIdx.x % kWarpgroup;
+      if (place < Cfg::kColumns && first + place < out.columns) {
         if constexpr (Cfg::kScaled) {
-          values.scale[pass] = __ldg(out.column_scale + first + at);
+          values.scale[pass] = __ldg(out.column_scale + first + place);
         } else if constexpr (Cfg::kNormed) {
-          values.scale[pass] = __ldg(out.column_sum + first + at);
+          values.scale[pass] = __ldg(out.column_sum + first + place);
         }
         if constexpr (kHasBias) {
-          values.bias[pass] = __ldg(out.bias + first + at);
+          values.bias[pass] = __ldg(out.bias + first + place);
         }
       }
     }
     return values;
   }
 
-  /// Once the warpgroup has read the tile before; `barrier` is its own.
-  __device__ __forceinline__ void store(Table& table, std::uint32_t barrier) const {
+  /// Once warpgroup `group` has read the tile before.
+  __device__ __forceinline__ void store(Table& table, std::uint32_t group) const {
     if constexpr (!kHasScale && !kHasBias) {
       return;
     }
-    ptx::bar_sync(barrier, kWarpgroup);
+    const pipe::GroupBarrier<kWarpgroup> barrier(group);
+    barrier.sync();
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
-      const std::int32_t at = pass * kWarpgroup + threadIdx.x % kWarpgroup;
-      if (at < Cfg::kColumns) {
+      const std::int32_t place = pass * kWarpgroup + threadIdx.x % kWarpgroup;
+      if (place < Cfg::kColumns) {
         if constexpr (kHasScale) {
-          table[0][at] = scale[pass];
+          table[0][place] = scale[pass];
         }
         if constexpr (kHasBias) {
-          table[1][at] = bias[pass];
+          table[1][place] = bias[pass];
         }
       }
     }
-    ptx::bar_sync(barrier, kWarpgroup);
+    barrier.sync();
   }
 };
 

@@ -66,8 +66,8 @@ struct Params {
   std::int32_t k_blocks = 0;      // K in steps of kBlockBytes
 };
 
-/// Of kernels of MXFP8. The maps are (256, 2 * atoms along K, atoms along the rows), so that what
-/// lies beyond the matrix is zero; the output's scales are those of a result in MXFP8.
+/// Parameters of kernels of MXFP8. The maps are (256, 2 * atoms along K, atoms along the rows), so
+/// that what lies beyond the matrix is zero; the output's scales are those of a result in MXFP8.
 struct BlockScaledParams : Params {
   TensorMap a_scales;
   TensorMap b_scales;
@@ -75,7 +75,7 @@ struct BlockScaledParams : Params {
 };
 inline constexpr int kAtomBytes = 512;  // of scales: 128 rows, and four blocks of 32 along K
 inline constexpr int kAtomRows = 128;
-/// Of tensor memory, which has an atom in each quarter of its lanes.
+/// Columns of tensor memory for an atom, which is in each quarter of its lanes.
 inline constexpr int kAtomColumns = 4;
 
 /// What the kernels' storage takes, which they assert; `tables` of a float a column are the scale
@@ -107,11 +107,11 @@ inline constexpr int kAtomColumns = 4;
 [[nodiscard]] constexpr int pair_b_atoms(int columns) {
   return (columns + 64 + kAtomRows - 1) / kAtomRows;
 }
-/// Of a CTA's rows of A, a block of K.
+/// Bytes of a CTA's rows of A, a block of K.
 [[nodiscard]] constexpr int pair_a_bytes(tile::Input input) {
   return kPairRows * kBlockBytes + (input == tile::Input::kMXFP8 ? kAtomBytes : 0);
 }
-/// Of its half of B's tile; of scales it has those of the whole tile.
+/// Bytes of its half of B's tile; of scales it has those of the whole tile.
 [[nodiscard]] constexpr int pair_b_bytes(int columns, tile::Input input) {
   const int atoms = input == tile::Input::kMXFP8 ? pair_b_atoms(columns) : 0;
   return columns / 2 * kBlockBytes + atoms * kAtomBytes;

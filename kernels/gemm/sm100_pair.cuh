@@ -46,7 +46,8 @@
 #include "kernels/gemm/sm100_pair_config.cuh"
 #include "kernels/gemm/sm100_pair_tiles.cuh"
 #include "kernels/pipe/grid.cuh"
-#include "kernels/pipe/pipe_state.cuh"
+#include "kernels/pipe/ring.cuh"
+#include "kernels/pipe/roles.cuh"
 #include "kernels/ptx/cluster.cuh"
 #include "kernels/ptx/fence.cuh"
 #include "kernels/ptx/tcgen05.cuh"
@@ -72,8 +73,10 @@ struct PairGemm {
   using Fragment = epilogue::RowFragment<Cfg>;
   using Product = tile::UmmaPair<Cfg::kInput, Cfg::kColumns>;
   using Accumulator = typename tile::UmmaOf<Cfg::kInput>::Accumulator;
-  using State = pipe::PipeState<kStages>;
-  using AccumulatorState = pipe::PipeState<kAccumulators>;
+  using Ring = pipe::Ring<kStages>;
+  using Panel = pipe::Ring<kABlocks>;
+  using Accumulators = pipe::Ring<kAccumulators>;
+  using Signal = pipe::Signal;
 
   // A warp's part of a tile: 32 rows by kShare columns, in boxes of kSpan bytes.
   static constexpr int kWarpRows = kPairWarpRows;
@@ -91,17 +94,17 @@ struct PairGemm {
   };
   struct None {};
   using Scales = std::conditional_t<Cfg::kBlockScaled, ScaleAtoms, None>;
-  using PanelBarriers = std::conditional_t<kPanel, pipe::PipeBarriers<kABlocks>, None>;
+  using PanelBarriers = std::conditional_t<kPanel, Panel, None>;
   struct Storage {
     std::uint8_t a[kABlocks][kPairRows * kBlockBytes];
     std::uint8_t b[kStages][Cfg::kColumns / 2 * kBlockBytes];
     std::uint8_t staging[kEpilogueWarps][kBoxes][kBoxBytes];
     [[no_unique_address]] Scales scales;
     float columns[kEpilogueWarps][2][Cfg::kShare];  // scale or sum, bias
-    pipe::PipeBarriers<kStages> stages;
+    Ring stages;
     [[no_unique_address]] PanelBarriers panel;
-    pipe::PipeBarriers<kAccumulators> accumulators;
-    std::uint64_t residual[kEpilogueWarps];
+    Accumulators accumulators;
+    Signal residual[kEpilogueWarps];
     std::uint32_t tensor_memory;  // where the accumulators begin
   };
   static_assert(sizeof(Storage) <= Cfg::kSharedBytes);
@@ -119,7 +122,7 @@ struct PairGemm {
       ptx::mbarrier_arrive_expect_tx(full, 2 * bytes);
     }
   }
-  /// To a stage or to the panel; `full` is its barrier.
+  /// Loads to a stage or to the panel; `full` is its barrier.
   __device__ __forceinline__ void load_a(const Part& tile, std::int32_t block, std::uint32_t to,
                                          std::uint64_t* full) {
     ptx::tma_load_3d_pair(shared.a[to], &p.a, ptx::mapa(full, 0), block * kBlockBytes, tile.token,
@@ -157,13 +160,13 @@ struct PairGemm {
     if constexpr (!kPanel) {
       pipe::wait_for_previous_grids();
     }
-    State state = State::producer_start();
+    auto state = Ring::State::producer_start();
     for (std::int32_t index = mine.first; index < mine.end; index += mine.step) {
       const Part tile = tiles.at(index);
       for (std::int32_t block = 0; block < p.k_blocks; ++block) {
         std::uint64_t* const full = &shared.stages.full[state.stage];
         if (index != mine.first || block >= early) {
-          ptx::mbarrier_wait_parity(&shared.stages.empty[state.stage], state.phase);
+          shared.stages.wait_empty(state);
           expect(full, Cfg::kStageBytes);
           load_b(tile, block, state.stage);
         }
@@ -173,32 +176,33 @@ struct PairGemm {
         state.advance();
       }
     }
-    // The tensor cores still arrive here: a CTA must not end before.
-#pragma unroll 1
-    for (int stage = 0; stage < kStages; ++stage) {
-      ptx::mbarrier_wait_parity(&shared.stages.empty[state.stage], state.phase);
-      state.advance();
-    }
+    shared.stages.drain(state);  // the tensor cores still arrive
+  }
+
+  /// A block of the panel, whose blocks are all in the phase of their row of tiles.
+  static __device__ __forceinline__ typename Panel::State of_block(std::int32_t block,
+                                                                   const Signal::State& row) {
+    return {static_cast<std::uint32_t>(block), row.phase};
   }
 
   /// One thread: A's panel, row of tiles after row of tiles.
   __device__ __forceinline__ void produce_panel() {
     const TileRange mine = tiles.range();
-    std::uint32_t phase = 1;
+    auto row = Signal::State::producer_start();  // of all the panel's blocks
     pipe::wait_for_previous_grids();
     for (std::int32_t index = mine.first; index < mine.end; index = tiles.next_row(index)) {
       const Part tile = tiles.at(index);
       for (std::int32_t block = 0; block < p.k_blocks; ++block) {
         std::uint64_t* const full = &shared.panel.full[block];
-        ptx::mbarrier_wait_parity(&shared.panel.empty[block], phase);
+        shared.panel.wait_empty(of_block(block, row));
         expect(full, Cfg::kABytes);
         load_a(tile, block, block, full);
       }
-      phase ^= 1;
+      row.advance();
     }
     // The tensor cores still arrive here: a CTA must not end before.
     for (std::int32_t block = 0; block < p.k_blocks; ++block) {
-      ptx::mbarrier_wait_parity(&shared.panel.empty[block], phase);
+      shared.panel.wait_empty(of_block(block, row));
     }
   }
 
@@ -217,7 +221,7 @@ struct PairGemm {
     }
     return to;
   }
-  /// Of a stage of B; the first atom may begin with what is not the tile's.
+  /// Scales of a stage of B; the first atom may begin with what is not the tile's.
   __device__ __forceinline__ std::uint32_t copy_b_scales(std::uint32_t tensor_memory,
                                                          std::uint32_t stage) {
     const std::uint32_t to =
@@ -235,22 +239,22 @@ struct PairGemm {
   __device__ __forceinline__ void multiply() {
     const std::uint32_t tensor_memory = shared.tensor_memory;
     const TileRange mine = tiles.range();
-    State state = State::consumer_start();
-    AccumulatorState turn = AccumulatorState::producer_start();
-    bool is_new = true;  // the panel
-    std::uint32_t panel_phase = 0;
+    auto state = Ring::State::consumer_start();
+    auto turn = Accumulators::State::producer_start();
+    bool is_new = true;                          // the panel
+    auto row = Signal::State::consumer_start();  // of the panel
     for (std::int32_t index = mine.first; index < mine.end; index += mine.step) {
       const std::int32_t column = Cfg::kBlockScaled ? tiles.at(index).column : 0;
       const bool is_last = kPanel && (index + 1 == mine.end || index + 1 == tiles.next_row(index));
-      ptx::mbarrier_wait_parity(&shared.accumulators.empty[turn.stage], turn.phase);
+      shared.accumulators.wait_empty(turn);
       ptx::tcgen05_fence_after_thread_sync();
       for (std::int32_t block = 0; block < p.k_blocks; ++block) {  // region: product loop
         if constexpr (kPanel) {
           if (is_new) {
-            ptx::mbarrier_wait_parity(&shared.panel.full[block], panel_phase);
+            shared.panel.wait_full(of_block(block, row));
           }
         }
-        ptx::mbarrier_wait_parity(&shared.stages.full[state.stage], state.phase);
+        shared.stages.wait_full(state);
         const std::uint32_t a_block = kPanel ? block : state.stage;
         const std::uint32_t sums = tensor_memory + turn.stage * Cfg::kColumns;
         const std::uint32_t a = ptx::shared_address(shared.a[a_block]);
@@ -274,11 +278,13 @@ struct PairGemm {
       ptx::tcgen05_commit_multicast_pair(&shared.accumulators.full[turn.stage], kBoth);
       turn.advance();
       is_new = is_last;
-      panel_phase ^= is_last ? 1 : 0;
+      if (is_last) {
+        row.advance();
+      }
     }
     // Until then the other CTA's warps arrive here: at the last tile's set last.
     turn.skip(kAccumulators - 1);
-    ptx::mbarrier_wait_parity(&shared.accumulators.empty[turn.stage], turn.phase);
+    shared.accumulators.wait_empty(turn);
   }
 
   // The epilogue: a warp's part of each tile
@@ -323,9 +329,9 @@ struct PairGemm {
 
   /// One lane, when the stores of the tile before have read the boxes.
   __device__ __forceinline__ void load_residual(const Part& part, std::int32_t warp) {
-    ptx::mbarrier_arrive_expect_tx(&shared.residual[warp], kBoxes * kBoxBytes);
+    shared.residual[warp].expect(kBoxes * kBoxBytes);
     for (int box = 0; box < kBoxes; ++box) {
-      ptx::tma_load_3d(shared.staging[warp][box], &p.staged, &shared.residual[warp],
+      ptx::tma_load_3d(shared.staging[warp][box], &p.staged, &shared.residual[warp].barrier,
                        part.column + box * kSpanColumns, part.token, part.image);
     }
   }
@@ -376,7 +382,7 @@ struct PairGemm {
   __device__ __forceinline__ void release(std::uint32_t set, std::int32_t lane) {
     ptx::tcgen05_fence_before_thread_sync();
     if (lane == 0) {
-      ptx::mbarrier_arrive_cluster(&shared.accumulators.empty[set], 0);
+      shared.accumulators.release(set, 0);
     }
   }
 
@@ -386,8 +392,8 @@ struct PairGemm {
                                         (static_cast<std::uint32_t>(warp % 4 * kWarpRows) << 16) +
                                         warp / 4 * Cfg::kShare;
     const TileRange mine = tiles.range();
-    AccumulatorState turn = AccumulatorState::consumer_start();
-    std::uint32_t residual_phase = 0;
+    auto turn = Accumulators::State::consumer_start();
+    auto residual = Signal::State::consumer_start();
     pipe::wait_for_previous_grids();
     if (kResidual && lane == 0) {
       load_residual(tiles.of_warp(tiles.at(mine.first), warp), warp);
@@ -401,10 +407,9 @@ struct PairGemm {
       const auto row_scale = Fragment::load_row_scale(out, row);
       typename Fragment::Addend addends[2] = {Fragment::load_position(out, row, part.column), {}};
       if constexpr (kResidual) {
-        ptx::mbarrier_wait_parity(&shared.residual[warp], residual_phase);
-        residual_phase ^= 1;
+        shared.residual[warp].wait(residual);
       }
-      ptx::mbarrier_wait_parity(&shared.accumulators.full[turn.stage], turn.phase);
+      shared.accumulators.wait_full(turn);
       ptx::tcgen05_fence_after_thread_sync();
       const std::uint32_t accumulators = tensor_memory + turn.stage * Cfg::kColumns;
       std::uint32_t values[2][Fragment::kColumns];
@@ -463,36 +468,40 @@ struct PairGemm {
     ptx::barrier_cluster_wait();
   }
 
+  /// One thread.
+  __device__ __forceinline__ void init_barriers() {
+    ptx::prefetch_tensormap(&p.a);
+    ptx::prefetch_tensormap(&p.b);
+    ptx::prefetch_tensormap(&p.staged);
+    if constexpr (Cfg::kBlockScaled) {
+      ptx::prefetch_tensormap(&p.a_scales);
+      ptx::prefetch_tensormap(&p.b_scales);
+    }
+    shared.stages.init(1, 1);
+    if constexpr (kPanel) {
+      shared.panel.init(1, 1);
+    }
+    shared.accumulators.init(1, 2 * kEpilogueWarps);
+    if constexpr (kResidual) {
+      for (Signal& residual : shared.residual) {
+        residual.init(1);
+      }
+    }
+  }
+
   __device__ __forceinline__ void run() {
     const auto warp =
         static_cast<std::int32_t>(__shfl_sync(0xffffffff, static_cast<int>(threadIdx.x / 32), 0));
-    if (threadIdx.x == 0) {
-      ptx::prefetch_tensormap(&p.a);
-      ptx::prefetch_tensormap(&p.b);
-      ptx::prefetch_tensormap(&p.staged);
-      if constexpr (Cfg::kBlockScaled) {
-        ptx::prefetch_tensormap(&p.a_scales);
-        ptx::prefetch_tensormap(&p.b_scales);
-      }
-      shared.stages.init(1, 1);
-      if constexpr (kPanel) {
-        shared.panel.init(1, 1);
-      }
-      shared.accumulators.init(1, 2 * kEpilogueWarps);
-      if constexpr (kResidual) {
-        for (std::uint64_t& barrier : shared.residual) {
-          ptx::mbarrier_init(&barrier, 1);
-        }
-      }
-      ptx::fence_mbarrier_init();
-    }
-    if (warp == Cfg::kProductWarp) {
-      ptx::tcgen05_alloc_pair<Cfg::kTensorColumns>(&shared.tensor_memory);
-      ptx::tcgen05_relinquish_alloc_permit_pair();
-    }
-    __syncthreads();
-    ptx::barrier_cluster_arrive_relaxed();
-    ptx::barrier_cluster_wait();
+    pipe::make_barriers([&] { init_barriers(); },
+                        [&] {
+                          if (warp == Cfg::kProductWarp) {
+                            ptx::tcgen05_alloc_pair<Cfg::kTensorColumns>(&shared.tensor_memory);
+                            ptx::tcgen05_relinquish_alloc_permit_pair();
+                          }
+                          __syncthreads();
+                          ptx::barrier_cluster_arrive_relaxed();
+                          ptx::barrier_cluster_wait();
+                        });
     pipe::let_next_grid_start();
     if (warp == Cfg::kProductWarp) {
       if (tiles.rank == 0 && ptx::elect_sync()) {

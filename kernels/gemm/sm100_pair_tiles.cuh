@@ -15,7 +15,7 @@ struct Part {
   std::int32_t column;
 };
 
-/// From `first`, `step` after `step`, before `end`.
+/// Tiles `first`, `first` + `step` and so on, before `end`.
 struct TileRange {
   std::int32_t first;
   std::int32_t end;

@@ -22,26 +22,22 @@
 #include "kernels/epilogue/fragment.cuh"
 #include "kernels/gemm/gemm_params.hpp"
 #include "kernels/pipe/grid.cuh"
-#include "kernels/pipe/pipe_state.cuh"
-#include "kernels/ptx/fence.cuh"
+#include "kernels/pipe/group_barrier.cuh"
+#include "kernels/pipe/ring.cuh"
+#include "kernels/pipe/roles.cuh"
 #include "kernels/ptx/tma.cuh"
-#include "kernels/ptx/warp.cuh"
 #include "kernels/tile/product.cuh"
 
 namespace fovea::gemm {
 
 template <typename Cfg>
 struct BStationaryGemm {
-  static constexpr int kWarpgroup = 128;
   static constexpr int kStages = Cfg::kStages;
   static constexpr int kConsumers = Cfg::kConsumers;
-  static constexpr int kThreads = kWarpgroup * (kConsumers + 1);
+  static constexpr int kThreads = pipe::kWarpgroup * (kConsumers + 1);
   static constexpr int kCtasPerSm = 1;
-  static constexpr int kConsumerRegisters = kConsumers == 3 ? 160 : 240;
-  static constexpr int kProducerRegisters = kConsumers == 3 ? 32 : 24;
   static constexpr int kStageBytes = kGroupRows * kBlockBytes;
   static constexpr int kPanelBlockBytes = Cfg::kColumns * kBlockBytes;
-  static constexpr int kWarps = kWarpgroup / 32;
   // Two warpgroups have registers for their columns' scales and biases; with three, or with
   // residuals to hold, they are read from shared memory.
   static constexpr bool kRegisterColumns =
@@ -50,16 +46,18 @@ struct BStationaryGemm {
   static constexpr bool kPosition = Cfg::kEpilogue == epilogue::Kind::kPosition;
 
   using Fragment = epilogue::Fragment<Cfg>;
-  using State = pipe::PipeState<kStages>;
+  using Ring = pipe::Ring<kStages>;
+  using Panel = pipe::Ring<1>;
+  using Signal = pipe::Signal;
   using Accumulator = typename tile::ProductOf<Cfg::kInput, Cfg::kColumns>::Accumulator;
 
   struct Storage {
     std::uint8_t b[Cfg::kKBlocks][kPanelBlockBytes];
     std::uint8_t a[kStages][kStageBytes];
     float columns[kConsumers][2][kTableColumns];  // each warpgroup's: scale, bias
-    pipe::PipeBarriers<kStages> stages;
-    pipe::PipeBarriers<1> panel;
-    std::uint64_t turn[kConsumers];  // completed when the warpgroup may issue its products
+    Ring stages;
+    Panel panel;
+    Signal turn[kConsumers];  // completed when the warpgroup may issue its products
   };
   static_assert(sizeof(Storage) <=
                 b_stationary_shared_bytes(Cfg::kColumns, Cfg::kKBlocks, kStages, 2 * kConsumers));
@@ -91,7 +89,7 @@ struct BStationaryGemm {
   }
 
   __device__ __forceinline__ void load_panel(std::int32_t panel) {
-    ptx::mbarrier_arrive_expect_tx(&shared.panel.full[0], p.k_blocks * kPanelBlockBytes);
+    shared.panel.expect(0, p.k_blocks * kPanelBlockBytes);
     for (std::int32_t block = 0; block < p.k_blocks; ++block) {
       ptx::tma_load_5d(shared.b[block], &p.b, &shared.panel.full[0], block * kBlockBytes, 0, 0, 0,
                        panel * Fragment::kGroups, ptx::CacheHint::kEvictLast);
@@ -102,11 +100,11 @@ struct BStationaryGemm {
   __device__ __forceinline__ void produce() {
     load_panel(first_panel());
     pipe::wait_for_previous_grids();
-    State state = State::producer_start();
-    auto panel_state = pipe::PipeState<1>::consumer_start();
+    auto state = Ring::State::producer_start();
+    auto panel_state = Panel::State::consumer_start();  // the first panel's stage is known empty
     for (std::int32_t panel = first_panel(); panel < last_panel(); ++panel) {
       if (panel != first_panel()) {
-        ptx::mbarrier_wait_parity(&shared.panel.empty[0], panel_state.phase);
+        shared.panel.wait_empty(panel_state);
         panel_state.advance();
         load_panel(panel);
       }
@@ -115,8 +113,8 @@ struct BStationaryGemm {
         const std::int32_t token = row / p.image_tiles * out.box_tokens;
         const std::int32_t image = row % p.image_tiles * out.box_images;
         for (std::int32_t block = 0; block < p.k_blocks; ++block) {
-          ptx::mbarrier_wait_parity(&shared.stages.empty[state.stage], state.phase);
-          ptx::mbarrier_arrive_expect_tx(&shared.stages.full[state.stage], kStageBytes);
+          shared.stages.wait_empty(state);
+          shared.stages.expect(state.stage, kStageBytes);
           ptx::tma_load_3d(shared.a[state.stage], &p.a, &shared.stages.full[state.stage],
                            block * kBlockBytes, token, image);
           state.advance();
@@ -127,26 +125,26 @@ struct BStationaryGemm {
 
   /// Scale and bias of a panel, to where this warpgroup reads them.
   __device__ __forceinline__ void load_columns(std::int32_t group, std::int32_t first) {
-    const std::uint32_t barrier = 1 + group;  // 0 is __syncthreads
-    ptx::bar_sync(barrier, kWarpgroup);       // the last panel's have been read
-    for (std::int32_t i = threadIdx.x % kWarpgroup; i < Cfg::kColumns; i += kWarpgroup) {
+    const pipe::GroupBarrier<pipe::kWarpgroup> barrier(group);
+    barrier.sync();  // the last panel's have been read
+    for (std::int32_t i = threadIdx.x % pipe::kWarpgroup; i < Cfg::kColumns;
+         i += pipe::kWarpgroup) {
       shared.columns[group][0][i] = out.column_scale[first + i];
       shared.columns[group][1][i] = out.bias[first + i];
     }
-    ptx::bar_sync(barrier, kWarpgroup);
+    barrier.sync();
   }
 
   __device__ __forceinline__ void consume(std::int32_t group) {
     pipe::wait_for_previous_grids();
     const bool lead = threadIdx.x % 32 == 0;
-    const std::int32_t thread = threadIdx.x % kWarpgroup;
+    const std::int32_t thread = threadIdx.x % pipe::kWarpgroup;
     const std::int32_t row_in_tile = thread / 32 * 16 + thread % 32 / epilogue::kQuad;
-    State state = State::consumer_start();
+    auto state = Ring::State::consumer_start();
     state.skip(group * p.k_blocks);
     // The first warpgroup's first turn needs no leave.
-    auto turn =
-        group == 0 ? pipe::PipeState<1>::producer_start() : pipe::PipeState<1>::consumer_start();
-    auto panel_state = pipe::PipeState<1>::consumer_start();
+    auto turn = group == 0 ? Signal::State::producer_start() : Signal::State::consumer_start();
+    auto panel_state = Panel::State::consumer_start();
     std::int64_t next = begin + group;  // this warpgroup's next tile
     typename Fragment::Addend addends[2];
     std::conditional_t<kRegisterColumns, typename Fragment::RegisterColumns,
@@ -155,7 +153,7 @@ struct BStationaryGemm {
     Accumulator accumulators[Cfg::kColumns / 2];
 
     for (std::int32_t panel = first_panel(); panel < last_panel(); ++panel) {
-      ptx::mbarrier_wait_parity(&shared.panel.full[0], panel_state.phase);
+      shared.panel.wait_full(panel_state);
       panel_state.advance();
       const std::int64_t base = static_cast<std::int64_t>(panel) * p.row_tiles;
       const std::int32_t last = rows_of(panel).last;
@@ -179,19 +177,18 @@ struct BStationaryGemm {
         if constexpr (kPosition) {
           if (token != token_at_hand) {
             token_at_hand = token;
-            const std::int32_t own = token + row_in_tile % out.box_tokens;
-            columns.load_position(out, own < out.tokens ? own : 0, column);
+            const std::int32_t row_token = token + row_in_tile % out.box_tokens;
+            columns.load_position(out, row_token < out.tokens ? row_token : 0, column);
           }
         } else {
           Fragment::template load_addends<true>(addends, out, rows, column);
         }
         const auto row_scales = Fragment::load_row_scales(out, rows);
 
-        ptx::mbarrier_wait_parity(&shared.turn[group], turn.phase);
-        turn.advance();
+        shared.turn[group].wait(turn);
         std::uint32_t previous = 0;
         for (std::int32_t block = 0; block < p.k_blocks; ++block) {  // region: product loop
-          ptx::mbarrier_wait_parity(&shared.stages.full[state.stage], state.phase);
+          shared.stages.wait_full(state);
           ptx::wgmma_fence();
           tile::multiply_block<Cfg::kInput, Cfg::kColumns>(
               accumulators, ptx::shared_address(shared.a[state.stage]),
@@ -199,7 +196,7 @@ struct BStationaryGemm {
           if (block > 0) {
             ptx::wgmma_wait_group<1>();
             if (lead) {
-              ptx::mbarrier_arrive(&shared.stages.empty[previous]);
+              shared.stages.release(previous);
             }
           }
           previous = state.stage;
@@ -207,12 +204,12 @@ struct BStationaryGemm {
         }  // end region
         // All is issued: the next warpgroup's products queue behind these.
         if (lead) {
-          ptx::mbarrier_arrive(&shared.turn[group + 1 == kConsumers ? 0 : group + 1]);
+          shared.turn[group + 1 == kConsumers ? 0 : group + 1].arrive();
         }
         ptx::wgmma_wait_group<0>();
         ptx::wgmma_fence_operands(accumulators);
         if (lead) {
-          ptx::mbarrier_arrive(&shared.stages.empty[previous]);
+          shared.stages.release(previous);
         }
         state.skip((kConsumers - 1) * p.k_blocks);
         constexpr bool kAddends = Fragment::kHasAddend && !kPosition;
@@ -225,36 +222,37 @@ struct BStationaryGemm {
         }
       }
       if (lead) {
-        ptx::mbarrier_arrive(&shared.panel.empty[0]);
+        shared.panel.release(0);
       }
     }
   }
 
   __device__ __forceinline__ void run() {
-    const std::uint32_t group = __shfl_sync(0xffffffff, threadIdx.x / kWarpgroup, 0);
-    if (threadIdx.x == 0) {
-      ptx::prefetch_tensormap(&p.a);
-      ptx::prefetch_tensormap(&p.b);
-      shared.stages.init(1, kWarps);              // one warpgroup reads a stage
-      shared.panel.init(1, kWarps * kConsumers);  // all read the panel
-      for (int i = 0; i < kConsumers; ++i) {
-        ptx::mbarrier_init(&shared.turn[i], kWarps);
-      }
-      ptx::fence_mbarrier_init();
-    }
-    __syncthreads();
+    const std::uint32_t group = pipe::warpgroup();
+    pipe::make_barriers(
+        [&] {
+          ptx::prefetch_tensormap(&p.a);
+          ptx::prefetch_tensormap(&p.b);
+          shared.stages.init(1, pipe::kWarpgroupWarps);              // one warpgroup reads a stage
+          shared.panel.init(1, pipe::kWarpgroupWarps * kConsumers);  // all read the panel
+          for (Signal& turn : shared.turn) {
+            turn.init(pipe::kWarpgroupWarps);
+          }
+        },
+        [] { __syncthreads(); });
     pipe::let_next_grid_start();
-    if (group == kConsumers) {
-      ptx::setmaxnreg_dec<kProducerRegisters>();
-      if (threadIdx.x % kWarpgroup == 0 && begin < end) {
-        produce();
-      }
-    } else {
-      ptx::setmaxnreg_inc<kConsumerRegisters>();
-      if (begin < end) {
-        consume(static_cast<std::int32_t>(group));
-      }
-    }
+    pipe::run_roles<kConsumers>(
+        group,
+        [&] {
+          if (threadIdx.x % pipe::kWarpgroup == 0 && begin < end) {
+            produce();
+          }
+        },
+        [&](std::int32_t consumer) {
+          if (begin < end) {
+            consume(consumer);
+          }
+        });
   }
 
   /// A kernel: what one block does.

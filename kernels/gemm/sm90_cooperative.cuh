@@ -23,37 +23,31 @@
 #include "kernels/gemm/gemm_params.hpp"
 #include "kernels/gemm/tile_order.cuh"
 #include "kernels/pipe/grid.cuh"
-#include "kernels/pipe/pipe_state.cuh"
-#include "kernels/ptx/fence.cuh"
+#include "kernels/pipe/ring.cuh"
+#include "kernels/pipe/roles.cuh"
 #include "kernels/ptx/tma.cuh"
-#include "kernels/ptx/warp.cuh"
 #include "kernels/tile/product.cuh"
 
 namespace fovea::gemm {
 
 template <typename Cfg>
 struct CooperativeGemm {
-  static constexpr int kWarpgroup = 128;
   static constexpr int kRows = kGroupRows * Cfg::kConsumers;
   static constexpr int kStages = Cfg::kStages;
-  static constexpr int kThreads = kWarpgroup * (Cfg::kConsumers + 1);
+  static constexpr int kThreads = pipe::kWarpgroup * (Cfg::kConsumers + 1);
   static constexpr int kCtasPerSm = Cfg::kConsumers == 1 ? 2 : 1;
-  // 64 Ki registers over the warpgroups; the producer needs few.
-  static constexpr int kConsumerRegisters = Cfg::kConsumers == 3 ? 160 : 240;
-  static constexpr int kProducerRegisters = Cfg::kConsumers == 3 ? 32 : 24;
-  static constexpr bool kReallocate = Cfg::kConsumers > 1;
   static constexpr int kStageBytes = (kRows + Cfg::kColumns) * kBlockBytes;
 
   using Fragment = epilogue::Fragment<Cfg>;
   using Columns = ColumnValues<Cfg>;
-  using State = pipe::PipeState<kStages>;
+  using Ring = pipe::Ring<kStages>;
   using Accumulator = typename tile::ProductOf<Cfg::kInput, Cfg::kColumns>::Accumulator;
 
   struct Storage {
     std::uint8_t a[kStages][kRows * kBlockBytes];
     std::uint8_t b[kStages][Cfg::kColumns * kBlockBytes];
     typename Columns::Table columns[Cfg::kConsumers];  // each warpgroup's
-    pipe::PipeBarriers<kStages> stages;
+    Ring stages;
   };
   static_assert(sizeof(Storage) <=
                 cooperative_shared_bytes(kRows, Cfg::kColumns, kStages, 2 * Cfg::kConsumers));
@@ -102,17 +96,17 @@ struct CooperativeGemm {
     const std::int32_t count = tile_count();
     const auto first = static_cast<std::int32_t>(blockIdx.x);
     for (std::int32_t block = 0; block < early; ++block) {
-      ptx::mbarrier_arrive_expect_tx(&shared.stages.full[block], kStageBytes);
+      shared.stages.expect(block, kStageBytes);
       load_b(tile_at(first), block, block);
     }
     pipe::wait_for_previous_grids();
-    State state = State::producer_start();
+    auto state = Ring::State::producer_start();
     for (std::int32_t index = first; index < count; index += gridDim.x) {
       const Tile tile = tile_at(index);
       for (std::int32_t block = 0; block < p.k_blocks; ++block) {
         if (index != first || block >= early) {
-          ptx::mbarrier_wait_parity(&shared.stages.empty[state.stage], state.phase);
-          ptx::mbarrier_arrive_expect_tx(&shared.stages.full[state.stage], kStageBytes);
+          shared.stages.wait_empty(state);
+          shared.stages.expect(state.stage, kStageBytes);
           load_b(tile, block, state.stage);
         }
         load_a(tile, block, state.stage);
@@ -123,7 +117,7 @@ struct CooperativeGemm {
 
   __device__ __forceinline__ void release(std::uint32_t stage) {
     if (threadIdx.x % 32 == 0) {
-      ptx::mbarrier_arrive(&shared.stages.empty[stage]);
+      shared.stages.release(stage);
     }
   }
 
@@ -140,10 +134,10 @@ struct CooperativeGemm {
   }
 
   __device__ __forceinline__ void consume(std::int32_t group) {
-    const std::int32_t thread = threadIdx.x % kWarpgroup;
+    const std::int32_t thread = threadIdx.x % pipe::kWarpgroup;
     const std::int32_t row = group * kGroupRows + thread / 32 * 16 + thread % 32 / epilogue::kQuad;
     const std::int32_t count = tile_count();
-    State state = State::consumer_start();
+    auto state = Ring::State::consumer_start();
     Accumulator accumulators[Cfg::kColumns / 2];
     for (std::int32_t index = blockIdx.x; index < count; index += gridDim.x) {
       const Tile tile = tile_at(index);
@@ -157,7 +151,7 @@ struct CooperativeGemm {
 
       std::uint32_t previous = 0;
       for (std::int32_t block = 0; block < p.k_blocks; ++block) {  // region: product loop
-        ptx::mbarrier_wait_parity(&shared.stages.full[state.stage], state.phase);
+        shared.stages.wait_full(state);
         ptx::wgmma_fence();
         tile::multiply_block<Cfg::kInput, Cfg::kColumns>(
             accumulators,
@@ -173,7 +167,7 @@ struct CooperativeGemm {
       ptx::wgmma_wait_group<0>();
       ptx::wgmma_fence_operands(accumulators);
       release(previous);
-      column_values.store(shared.columns[group], 1 + group);  // 0 is __syncthreads
+      column_values.store(shared.columns[group], group);
       if (tile.column + Cfg::kColumns <= out.columns) {
         store<true>(accumulators, rows, row_scales, group, tile.column, addends);
       } else {
@@ -183,29 +177,24 @@ struct CooperativeGemm {
   }
 
   __device__ __forceinline__ void run() {
-    const std::uint32_t group = __shfl_sync(0xffffffff, threadIdx.x / kWarpgroup, 0);
-    if (threadIdx.x == 0) {
-      ptx::prefetch_tensormap(&p.a);
-      ptx::prefetch_tensormap(&p.b);
-      // full: the producer's arrival, then its bytes; empty: each consumer warp.
-      shared.stages.init(1, Cfg::kConsumers * kWarpgroup / 32);
-      ptx::fence_mbarrier_init();
-    }
-    __syncthreads();
+    const std::uint32_t group = pipe::warpgroup();
+    pipe::make_barriers(
+        [&] {
+          ptx::prefetch_tensormap(&p.a);
+          ptx::prefetch_tensormap(&p.b);
+          // full: the producer's arrival, then its bytes; empty: each consumer warp.
+          shared.stages.init(1, Cfg::kConsumers * pipe::kWarpgroupWarps);
+        },
+        [] { __syncthreads(); });
     pipe::let_next_grid_start();
-    if (group == Cfg::kConsumers) {
-      if constexpr (kReallocate) {
-        ptx::setmaxnreg_dec<kProducerRegisters>();
-      }
-      if (threadIdx.x % kWarpgroup == 0) {
-        produce();
-      }
-    } else {
-      if constexpr (kReallocate) {
-        ptx::setmaxnreg_inc<kConsumerRegisters>();
-      }
-      consume(Cfg::kConsumers == 1 ? 0 : static_cast<std::int32_t>(group));
-    }
+    pipe::run_roles<Cfg::kConsumers>(
+        group,
+        [&] {
+          if (threadIdx.x % pipe::kWarpgroup == 0) {
+            produce();
+          }
+        },
+        [&](std::int32_t consumer) { consume(consumer); });
   }
 
   /// A kernel: what one block does.

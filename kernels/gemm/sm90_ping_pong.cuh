@@ -25,35 +25,32 @@
 #include "kernels/gemm/gemm_params.hpp"
 #include "kernels/gemm/tile_order.cuh"
 #include "kernels/pipe/grid.cuh"
-#include "kernels/pipe/pipe_state.cuh"
+#include "kernels/pipe/group_barrier.cuh"
+#include "kernels/pipe/ring.cuh"
+#include "kernels/pipe/roles.cuh"
 #include "kernels/ptx/cluster.cuh"
 #include "kernels/ptx/fence.cuh"
 #include "kernels/ptx/tma.cuh"
-#include "kernels/ptx/warp.cuh"
 #include "kernels/tile/product.cuh"
 
 namespace fovea::gemm {
 
 template <typename Cfg>
 struct PingPongGemm {
-  static constexpr int kWarpgroup = 128;
-  static constexpr int kWarps = kWarpgroup / 32;
   static constexpr int kTurns = 2;  // warpgroups
   static constexpr int kCluster = kPingPongCluster;
   static constexpr int kRows = kPingPongRows;
   static constexpr int kParts = kRows / kGroupRows;  // of a tile, a product each
   static constexpr int kStages = Cfg::kStages;
-  static constexpr int kThreads = kWarpgroup * (kTurns + 1);
+  static constexpr int kThreads = pipe::kWarpgroup * (kTurns + 1);
   static constexpr int kCtasPerSm = 1;
-  // 64 Ki registers over the warpgroups; the producer needs few.
-  static constexpr int kConsumerRegisters = 240;
-  static constexpr int kProducerRegisters = 24;
   static constexpr int kStageBytes = (kRows + Cfg::kColumns) * kBlockBytes;
   static constexpr bool kStaging = Cfg::kEpilogue == epilogue::Kind::kResidual;
 
   using Fragment = epilogue::Fragment<Cfg>;
   using Columns = ColumnValues<Cfg>;
-  using State = pipe::PipeState<kStages>;
+  using Ring = pipe::Ring<kStages>;
+  using Signal = pipe::Signal;
   using Accumulator = typename tile::ProductOf<Cfg::kInput, Cfg::kColumns>::Accumulator;
   static_assert(Cfg::kConsumers == kTurns && Cfg::kOutput == epilogue::Output::kBF16);
   static_assert(Cfg::kEpilogue != epilogue::Kind::kPosition);
@@ -66,10 +63,10 @@ struct PingPongGemm {
     std::uint8_t b[kStages][Cfg::kColumns * kBlockBytes];
     std::uint8_t staging[kStaging ? kStagingBytes : 128];
     typename Columns::Table columns[kTurns];
-    pipe::PipeBarriers<kStages> stages;
-    std::uint64_t turns[kTurns];     // the warpgroup's products may begin
-    std::uint64_t residual[kTurns];  // the warpgroup's residual is there
-    std::uint64_t stored;            // the tile in `staging` has been
+    Ring stages;
+    Signal turns[kTurns];     // the warpgroup's products may begin
+    Signal residual[kTurns];  // the warpgroup's residual is there
+    Signal stored;            // the tile in `staging` has been
   };
   static_assert(sizeof(Storage) <= ping_pong_shared_bytes(Cfg::kColumns, kStages, kStaging));
 
@@ -126,17 +123,17 @@ struct PingPongGemm {
     const std::int32_t count = tile_count();
     const std::int32_t first = first_tile();
     for (std::int32_t block = 0; block < early; ++block) {
-      ptx::mbarrier_arrive_expect_tx(&shared.stages.full[block], kStageBytes);
+      shared.stages.expect(block, kStageBytes);
       load_b(tile_at(first), block, block);
     }
     pipe::wait_for_previous_grids();
-    State state = State::producer_start();
+    auto state = Ring::State::producer_start();
     for (std::int32_t index = first; index < count; index += tile_step()) {
       const Tile tile = tile_at(index);
       for (std::int32_t block = 0; block < p.k_blocks; ++block) {
         if (index != first || block >= early) {
-          ptx::mbarrier_wait_parity(&shared.stages.empty[state.stage], state.phase);
-          ptx::mbarrier_arrive_expect_tx(&shared.stages.full[state.stage], kStageBytes);
+          shared.stages.wait_empty(state);
+          shared.stages.expect(state.stage, kStageBytes);
           load_b(tile, block, state.stage);
         }
         ptx::tma_load_3d(shared.a[state.stage], &p.a, &shared.stages.full[state.stage],
@@ -144,45 +141,40 @@ struct PingPongGemm {
         state.advance();
       }
     }
-    // Until then the other block's warps arrive here; its copies have been waited for.
-#pragma unroll 1
-    for (int stage = 0; stage < kStages; ++stage) {
-      ptx::mbarrier_wait_parity(&shared.stages.empty[state.stage], state.phase);
-      state.advance();
-    }
+    shared.stages.drain(state);  // its copies have been waited for
   }
 
   /// One thread: each tile's residual, as soon as the tile before has been stored.
   __device__ __forceinline__ void produce_residuals() {
     pipe::wait_for_previous_grids();
     const std::int32_t count = tile_count();
-    auto state = pipe::PipeState<1>::producer_start();
+    auto stored = Signal::State::producer_start();
     std::int32_t turn = 0;
     for (std::int32_t index = first_tile(); index < count; index += tile_step()) {
       const Tile tile = tile_at(index);
-      ptx::mbarrier_wait_parity(&shared.stored, state.phase);
-      ptx::mbarrier_arrive_expect_tx(&shared.residual[turn], kStagingBytes);
-      ptx::tma_load_3d(shared.staging, &p.staged, &shared.residual[turn], 0, tile.row,
+      shared.stored.wait(stored);
+      shared.residual[turn].expect(kStagingBytes);
+      ptx::tma_load_3d(shared.staging, &p.staged, &shared.residual[turn].barrier, 0, tile.row,
                        tile.column / Fragment::kGroupColumns);
-      state.advance();
       turn = (turn + 1) % kTurns;
     }
   }
 
-  /// To the producers of both blocks.
+  /// Tells the producers of both blocks.
   __device__ __forceinline__ void release(std::uint32_t stage) {
     if (threadIdx.x % 32 < kCluster) {
-      ptx::mbarrier_arrive_cluster(&shared.stages.empty[stage], threadIdx.x % 32);
+      shared.stages.release(stage, threadIdx.x % 32);
     }
   }
 
   /// The products of a tile, when it is this warpgroup's turn.
   __device__ __forceinline__ void multiply(Accumulator (&accumulators)[kParts][Cfg::kColumns / 2],
-                                           State& state, std::int32_t turn, std::uint32_t phase) {
-    ptx::mbarrier_wait_parity(&shared.turns[turn], phase);
+                                           typename Ring::State& state, std::int32_t turn,
+                                           Signal::State& turn_state) {
+    shared.turns[turn].wait(turn_state);
     std::uint32_t previous = 0;
     for (std::int32_t block = 0; block < p.k_blocks; ++block) {  // region: product loop
-      ptx::mbarrier_wait_parity(&shared.stages.full[state.stage], state.phase);
+      shared.stages.wait_full(state);
       ptx::wgmma_fence();
 #pragma unroll
       for (int part = 0; part < kParts; ++part) {
@@ -198,10 +190,10 @@ struct PingPongGemm {
       previous = state.stage;
       state.advance();
     }  // end region
-    // Not sooner: a parity tells neighbouring phases apart, so nobody may wait for a stage that is
-    // still two rounds ahead.
+    // Not sooner: a parity tells neighbouring phases apart, so that no warp may wait for a stage
+    // that is still two rounds ahead.
     if (threadIdx.x % 32 == 0) {
-      ptx::mbarrier_arrive(&shared.turns[(turn + 1) % kTurns]);
+      shared.turns[(turn + 1) % kTurns].arrive();
     }
     ptx::wgmma_wait_group<0>();
 #pragma unroll
@@ -214,7 +206,7 @@ struct PingPongGemm {
   /// The part's rows that a lane holds.
   __device__ __forceinline__ void find_rows(const Tile& tile, int part,
                                             epilogue::Row (&rows)[2]) const {
-    const std::int32_t thread = threadIdx.x % kWarpgroup;
+    const std::int32_t thread = threadIdx.x % pipe::kWarpgroup;
     const std::int32_t row = part * kGroupRows + thread / 32 * 16 + thread % 32 / epilogue::kQuad;
     rows[0] = epilogue::find_row(out, tile.row, 0, row);
     rows[1] = epilogue::find_row(out, tile.row, 0, row + 8);
@@ -231,7 +223,7 @@ struct PingPongGemm {
       find_rows(tile, part, rows);
       const auto row_scales = Fragment::load_row_scales(out, rows);
       if constexpr (kStaging) {
-        const std::int32_t thread = threadIdx.x % kWarpgroup;
+        const std::int32_t thread = threadIdx.x % pipe::kWarpgroup;
         const std::int32_t row =
             part * kGroupRows + thread / 32 * 16 + thread % 32 / epilogue::kQuad;
         const std::int32_t column = thread % epilogue::kQuad * Cfg::kVector;
@@ -239,56 +231,72 @@ struct PingPongGemm {
                                 shared.staging + (row * Fragment::kGroupColumns + column) * 2,
                                 kGroupBytes, row_scales, columns);
       } else {
-        typename Fragment::Addend none[2];
+        typename Fragment::Addend no_addends[2];
         if (tile.column + Cfg::kColumns <= out.columns) {
           Fragment::template store<true, true, false>(accumulators[part], out, rows, row_scales,
-                                                      columns, tile.column, none);
+                                                      columns, tile.column, no_addends);
         } else {
           Fragment::template store<false, true, false>(accumulators[part], out, rows, row_scales,
-                                                       columns, tile.column, none);
+                                                       columns, tile.column, no_addends);
         }
       }
     }
   }
 
   /// The tile in `staging` goes to memory, and the next one's residual may come.
-  __device__ __forceinline__ void store_staging(const Tile& tile, std::uint32_t barrier) {
+  __device__ __forceinline__ void store_staging(const Tile& tile, std::int32_t turn) {
     ptx::fence_proxy_async_shared();
-    ptx::bar_sync(barrier, kWarpgroup);
-    if (threadIdx.x % kWarpgroup == 0) {
+    pipe::GroupBarrier<pipe::kWarpgroup>(turn).sync();
+    if (threadIdx.x % pipe::kWarpgroup == 0) {
       ptx::tma_store_3d(&p.staged, shared.staging, 0, tile.row,
                         tile.column / Fragment::kGroupColumns);
       ptx::bulk_commit_group();
       ptx::bulk_wait_group_read<0>();
-      ptx::mbarrier_arrive(&shared.stored);
+      shared.stored.arrive();
     }
   }
 
   __device__ __forceinline__ void consume(std::int32_t turn) {
-    const std::uint32_t barrier = 1 + turn;  // 0 is __syncthreads
     const std::int32_t count = tile_count();
-    State state = State::consumer_start();
+    auto state = Ring::State::consumer_start();
     state.skip(turn * p.k_blocks);
-    std::uint32_t phase = turn == 0 ? 1 : 0;  // the first warpgroup need not wait at first
-    std::uint32_t residual_phase = 0;
+    // The first warpgroup need not wait at first.
+    auto turn_state = turn == 0 ? Signal::State::producer_start() : Signal::State::consumer_start();
+    auto residual = Signal::State::consumer_start();
     Accumulator accumulators[kParts][Cfg::kColumns / 2];
     for (std::int32_t index = first_tile() + turn * tile_step(); index < count;
          index += kTurns * tile_step()) {
       const Tile tile = tile_at(index);
       const Columns column_values = Columns::load(out, tile.column);
       pipe::wait_for_previous_grids();
-      multiply(accumulators, state, turn, phase);
-      phase ^= 1;
+      multiply(accumulators, state, turn, turn_state);
       state.skip((kTurns - 1) * p.k_blocks);
-      column_values.store(shared.columns[turn], barrier);
+      column_values.store(shared.columns[turn], turn);
       if constexpr (kStaging) {
-        ptx::mbarrier_wait_parity(&shared.residual[turn], residual_phase);
-        residual_phase ^= 1;
+        shared.residual[turn].wait(residual);
       }
       store(accumulators, tile, turn);
       if constexpr (kStaging) {
-        store_staging(tile, barrier);
+        store_staging(tile, turn);
       }
+    }
+  }
+
+  /// One thread.
+  __device__ __forceinline__ void init_barriers() {
+    ptx::prefetch_tensormap(&p.a);
+    ptx::prefetch_tensormap(&p.b);
+    // full: the producer's arrival, then its bytes; empty: each warp that multiplies, of both
+    // blocks.
+    shared.stages.init(1, kCluster * pipe::kWarpgroupWarps);
+    for (int turn = 0; turn < kTurns; ++turn) {
+      shared.turns[turn].init(pipe::kWarpgroupWarps);
+      if (kStaging) {
+        shared.residual[turn].init(1);
+      }
+    }
+    if (kStaging) {
+      shared.stored.init(1);
     }
   }
 
@@ -298,37 +306,19 @@ struct PingPongGemm {
   }
 
   __device__ __forceinline__ void run() {
-    const std::uint32_t group = __shfl_sync(0xffffffff, threadIdx.x / kWarpgroup, 0);
-    if (threadIdx.x == 0) {
-      ptx::prefetch_tensormap(&p.a);
-      ptx::prefetch_tensormap(&p.b);
-      // full: the producer's arrival, then its bytes; empty: each warp that multiplies, of both
-      // blocks.
-      shared.stages.init(1, kCluster * kWarps);
-      for (int turn = 0; turn < kTurns; ++turn) {
-        ptx::mbarrier_init(&shared.turns[turn], kWarps);
-        if (kStaging) {
-          ptx::mbarrier_init(&shared.residual[turn], 1);
-        }
-      }
-      if (kStaging) {
-        ptx::mbarrier_init(&shared.stored, 1);
-      }
-      ptx::fence_mbarrier_init();
-    }
-    sync_cluster();
+    const std::uint32_t group = pipe::warpgroup();
+    pipe::make_barriers([&] { init_barriers(); }, [] { sync_cluster(); });
     pipe::let_next_grid_start();
-    if (group == kTurns) {
-      ptx::setmaxnreg_dec<kProducerRegisters>();
-      if (threadIdx.x % kWarpgroup == 0) {
-        produce();
-      } else if (kStaging && threadIdx.x % kWarpgroup == 32) {
-        produce_residuals();
-      }
-    } else {
-      ptx::setmaxnreg_inc<kConsumerRegisters>();
-      consume(static_cast<std::int32_t>(group));
-    }
+    pipe::run_roles<kTurns>(
+        group,
+        [&] {
+          if (threadIdx.x % pipe::kWarpgroup == 0) {
+            produce();
+          } else if (kStaging && threadIdx.x % pipe::kWarpgroup == 32) {
+            produce_residuals();
+          }
+        },
+        [&](std::int32_t turn) { consume(turn); });
   }
 
   /// A kernel: what one block does.

@@ -18,7 +18,7 @@ namespace fovea::norm {
 namespace {
 
 #if __CUDA_ARCH__ == 900  // and what is compiled from its PTX
-// As many as src/gpu/launch/norm.cpp launches for each SM; and rows of whole chunks have code of
+// Blocks that src/gpu/launch/norm.cpp launches for each SM; and rows of whole chunks have code of
 // their own where the registers hold both.
 constexpr int kLeastBlocks = kChunks <= 3 ? 7 : kChunks <= 5 ? 5 : 4;
 constexpr bool kWholeRows = kChunks <= 5 && !kInputF32;

@@ -37,8 +37,11 @@ struct Chunk {
 
   __device__ __forceinline__ float operator[](int i) const {
     const uint4& word = words[kInputF32 ? i / 4 : 0];
-    const int at = kInputF32 ? i % 4 : i / 2;
-    const std::uint32_t bits = at == 0 ? word.x : at == 1 ? word.y : at == 2 ? word.z : word.w;
+    const int part = kInputF32 ? i % 4 : i / 2;
+    const std::uint32_t bits = part == 0   ? word.x
+                               : part == 1 ? word.y
+                               : part == 2 ? word.z
+                                           : word.w;
     if constexpr (kInputF32) {
       return __uint_as_float(bits);
     } else {
@@ -114,7 +117,7 @@ __device__ __forceinline__ float centre(const Params& params, Row& row, int lane
   return mean;
 }
 
-// Of a centred row, with eps.
+// Variance of a centred row, with eps.
 __device__ __forceinline__ float variance(const Params& params, const Row& row) {
   float squares = 0;
 #pragma unroll

@@ -16,7 +16,7 @@
 
 namespace fovea::norm {
 
-// Of an SM; of its registers, two rows take 36 or more. Those of five chunks take more on
+// Blocks of an SM: of its registers, two rows take 36 or more. Rows of five chunks take more on
 // Blackwell.
 #if __CUDA_ARCH__ >= 1000
 constexpr int kBlocksOfFive = 5;

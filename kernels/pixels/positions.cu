@@ -41,7 +41,7 @@ struct Axis {
     inverse_sum = 1.0F / sum;
   }
 
-  /// Of the triangle; zero beyond its base.
+  /// Height of the triangle; zero beyond its base.
   [[nodiscard]] __device__ __forceinline__ float height(int row) const {
     return fmaxf(0.0F, 1.0F - fabsf(static_cast<float>(row) - centre) * inverse_support);
   }

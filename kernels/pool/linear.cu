@@ -104,18 +104,18 @@ __device__ __forceinline__ void finish(const LinearParams& params, float sum, st
   if (row >= params.rows) {
     return;
   }
-  const std::int64_t at = row * params.columns + column;
+  const std::int64_t element = row * params.columns + column;
   float y = sum + params.bias[column];
   if (params.activation == Activation::kGelu) {
     y = gelu_tanh(y);
   } else if (params.activation == Activation::kResidual) {
-    y += params.residual[at];
+    y += params.residual[element];
   }
   if (params.output_f32 != nullptr) {
-    params.output_f32[at] = y;
+    params.output_f32[element] = y;
   }
   if (params.output_bf16 != nullptr) {
-    params.output_bf16[at] = static_cast<std::uint16_t>(ptx::cvt_bf16x2(y, 0.0F));
+    params.output_bf16[element] = static_cast<std::uint16_t>(ptx::cvt_bf16x2(y, 0.0F));
   }
 }
 
@@ -160,15 +160,15 @@ extern "C" __global__ void __launch_bounds__(kThreads, kSplitDepth ? 1 : 2)
     Sums sums = {};
 #pragma unroll 1
     for (int part = 0; part < kParts; ++part) {
-      Sums own = {};
-      multiply(params, place, part, lane, own);
+      Sums part_sums = {};
+      multiply(params, place, part, lane, part_sums);
 #pragma unroll
       for (int m = 0; m < kRowTiles; ++m) {
 #pragma unroll
         for (int n = 0; n < kColumnTiles; ++n) {
 #pragma unroll
           for (int i = 0; i < 4; ++i) {
-            sums[m][n][i] += own[m][n][i];
+            sums[m][n][i] += part_sums[m][n][i];
           }
         }
       }

@@ -29,7 +29,7 @@ constexpr int mean_shared_bytes(int tokens) {
   return mean_fixed_bytes() + kMaxHeads * (padded + kPad) * 2;
 }
 
-/// Of a row: x stands for (x - mean) * scale.
+/// Norm of a row: x stands for (x - mean) * scale.
 struct RowNorm {
   float scale;
   float mean;

@@ -45,8 +45,8 @@ class Walk {
 
   /// Loads the block, and goes to the next one; after the last tile to that tile again.
   __device__ __forceinline__ void load(RowBlock<kHeight>& to) {
-    to.load(at_, rows_.stride);
-    at_ += kBlockBytes;
+    to.load(address_, rows_.stride);
+    address_ += kBlockBytes;
     if (++block_ == blocks_) {
       block_ = 0;
       if (++step_ == kSteps) {
@@ -59,11 +59,11 @@ class Walk {
 
  private:
   __device__ __forceinline__ void begin_step() {
-    at_ = lane_bytes(rows_, static_cast<std::int64_t>(tile_) * kTileRows + step_ * kStepRows);
+    address_ = lane_bytes(rows_, static_cast<std::int64_t>(tile_) * kTileRows + step_ * kStepRows);
   }
 
   const Rows& rows_;
-  const std::uint8_t* at_ = nullptr;
+  const std::uint8_t* address_ = nullptr;
   int blocks_;
   int block_ = 0;
   int step_ = 0;
@@ -120,9 +120,10 @@ __device__ __forceinline__ void take_step(const ScanParams& params, const Shared
         const int(&sum)[4] = sums[panel][r];
 #pragma unroll
         for (int i = 0; i < kOfLane; ++i) {
-          const int one = kFine ? fine_sum(sum[next], sum[2 + next]) : sum[2 * i + next];
-          const Bounds bounds = bounds_of(
-              one, terms, queries.terms[panel * kOfPanel + lane_index() / 4 + i * kFineQueries]);
+          const int product_sum = kFine ? fine_sum(sum[next], sum[2 + next]) : sum[2 * i + next];
+          const Bounds bounds =
+              bounds_of(product_sum, terms,
+                        queries.terms[panel * kOfPanel + lane_index() / 4 + i * kFineQueries]);
           best[panel][i].lower = fmaxf(best[panel][i].lower, bounds.lower);
           best[panel][i].upper = fmaxf(best[panel][i].upper, bounds.upper);
         }

@@ -42,7 +42,7 @@ struct UmmaTypes {
   std::uint32_t d, a, b;
 };
 
-/// Of (rows, columns), both operands K-major, dense, nothing negated.
+/// Instruction descriptor of (rows, columns), both operands K-major, dense, nothing negated.
 [[nodiscard]] constexpr std::uint32_t umma_instruction(UmmaTypes types, int rows, int columns) {
   return types.d << 4 | types.a << 7 | types.b << 10 |
          static_cast<std::uint32_t>(columns / 8) << 17 |
@@ -88,7 +88,7 @@ struct UmmaOf<Input::kS8S8> {
   }
 };
 
-/// Of MXFP8 the bits of D's type are another field's.
+/// MXFP8: the bits of D's type are another field's.
 template <>
 struct UmmaOf<Input::kMXFP8> {
   using Accumulator = float;
