@@ -10,7 +10,7 @@ namespace fovea::text {
 [[nodiscard]] std::string lower(std::string_view text);
 
 /// The same, but a sigma that ends a word becomes a final one: Python's str.lower(). (Of Unicode 17
-/// and, where a sigma is concerned, that of the Python that this was built with, 14 or newer.)
+/// and, where a sigma is concerned, 14; another Python may know other letters.)
 [[nodiscard]] std::string lower_words(std::string_view text);
 
 /// Removes the characters of Python's string.punctuation, which are all that ASCII has.
