@@ -84,8 +84,10 @@ class Reader {
     const json normalizer = document_.rest.value("normalizer", json());
     std::vector<json> steps{normalizer};
     if (type_of(document_.rest, "normalizer") == "Sequence") {
-      const json list = normalizer.value("normalizers", json::array());
-      steps.assign(list.begin(), list.end());
+      steps.clear();
+      for (const json& step : normalizer.value("normalizers", json::array())) {
+        steps.push_back(step);
+      }
     }
     const json replace = {
         {"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", "\xe2\x96\x81"}};
