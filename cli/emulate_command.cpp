@@ -53,7 +53,7 @@ struct EmulateArguments {
   bool any_path = false;
   bool overwrite = false;
   const CLI::App* command = nullptr;
-  std::uint64_t most_memory = emulation::kMostMemory;
+  std::uint64_t most_memory = emulation::kMaxMemory;
   int threads = 0;
   JsonOutput json;
 };

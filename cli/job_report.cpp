@@ -81,14 +81,14 @@ void add_notes(const JobReport& report, std::vector<std::string>& parts) {
 
 // The parts as one line, or on a terminal, where that is too long, as up to three.
 std::string as_lines(const std::vector<std::string>& parts) {
-  constexpr int kMostLines = 3;
+  constexpr int kMaxLines = 3;
   const int columns = summary_columns();
   std::string text;
   int lines = 1;
   int used = 0;
   for (const std::string& part : parts) {
     const int more = columns_of(part) + (text.empty() ? 0 : 2);
-    if (!text.empty() && used + more > columns && lines < kMostLines) {
+    if (!text.empty() && used + more > columns && lines < kMaxLines) {
       text += '\n' + part;
       ++lines;
       used = more;
@@ -248,8 +248,8 @@ std::string JobReporter::summary(const JobReport& report) const {
                               failed_inputs(report)));
   add_notes(report, parts);
   // Before the threads have worked for a while, the shares say nothing of the machine.
-  constexpr double kLeastSeconds = 1;
-  if (report.new_rows > 0 && report.seconds >= kLeastSeconds) {
+  constexpr double kMinSeconds = 1;
+  if (report.new_rows > 0 && report.seconds >= kMinSeconds) {
     const std::pair<double, std::string_view> stages[] = {
         {report.compute_share, "computing"},
         {report.decode_share, "reading and decoding"},

@@ -302,13 +302,13 @@ CLI::Option* add_precisions(CLI::App& command, const std::vector<std::string>& w
 }
 
 CLI::Option* add_threads(CLI::App& command, int& threads) {
-  return add_whole(command, "--threads", {0, kMostThreads}, threads,
+  return add_whole(command, "--threads", {0, kMaxThreads}, threads,
                    "Compute threads (0: one per CPU)")
       ->group(kComputeGroup);
 }
 
 CLI::Option* add_decode_threads(CLI::App& command, int& threads) {
-  return add_whole(command, "--decode-threads", {0, kMostThreads}, threads,
+  return add_whole(command, "--decode-threads", {0, kMaxThreads}, threads,
                    "Decode threads (0: one per CPU)")
       ->group(kComputeGroup);
 }

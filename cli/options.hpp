@@ -30,7 +30,7 @@ inline constexpr const char* kReportGroup = "Report";
 void begin_group(CLI::App& command, const char* group);
 
 /// Upper limit of options that are numbers of threads: a larger number is a typing error.
-inline constexpr std::int64_t kMostThreads = 1024;
+inline constexpr std::int64_t kMaxThreads = 1024;
 
 /// The range of a whole number; without a largest one by default.
 struct Whole {

@@ -131,16 +131,16 @@ bool is_read_from(const fs::path& folder, const io::OutputPlace& place) {
 
 /// Whether a list names the file: a line of it, or a string in JSON.
 bool is_listed(const std::string& value, const io::OutputPlace& place) {
-  constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+  constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
   const fs::path list = without_at(value);
   const bool is_json = list.extension() == ".json" || list.extension() == ".jsonl";
   std::error_code absent;
   if (!place.there || (!is_json && !value.starts_with('@')) || !fs::is_regular_file(list, absent) ||
-      fs::file_size(list, absent) > kMostBytes) {
+      fs::file_size(list, absent) > kMaxBytes) {
     return false;
   }
   const struct stat there = *place.there;
-  const std::string text = io::read_small_file(list, kMostBytes);
+  const std::string text = io::read_small_file(list, kMaxBytes);
   std::string_view rest = text;
   while (!rest.empty()) {
     const std::size_t end =

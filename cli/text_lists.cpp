@@ -17,10 +17,10 @@ namespace fovea::cli {
 namespace {
 
 // What all lists may take in memory; each text takes some, however short it is.
-constexpr std::size_t kMostListBytes = std::size_t{1} << 30;
+constexpr std::size_t kMaxListBytes = std::size_t{1} << 30;
 // A text has at most as many bytes, and a JSON string takes up to six characters for each of them.
-constexpr std::size_t kMostTextBytes = io::LineReader::kMostBytes;
-constexpr std::size_t kMostStringBytes = 6 * kMostTextBytes;
+constexpr std::size_t kMaxTextBytes = io::LineReader::kMaxBytes;
+constexpr std::size_t kMaxStringBytes = 6 * kMaxTextBytes;
 
 std::string parse_string(std::string_view line) {
   // Nothing else is parsed, because a line of brackets would take a hundred times its memory.
@@ -38,8 +38,8 @@ class TextLists {
  public:
   void add_text(std::string text) {
     bytes_ += text.size() + sizeof(std::string);
-    if (bytes_ > kMostListBytes) {
-      fail("there are too many texts: they take more than {} bytes", kMostListBytes);
+    if (bytes_ > kMaxListBytes) {
+      fail("there are too many texts: they take more than {} bytes", kMaxListBytes);
     }
     texts_.push_back(std::move(text));
   }
@@ -56,9 +56,8 @@ class TextLists {
         fail("{}{}: {}", shown, where, error.what());
       }
     };
-    auto lines = told("", [&] {
-      return io::LineReader(path, '\n', as_json ? kMostStringBytes : kMostTextBytes);
-    });
+    auto lines = told(
+        "", [&] { return io::LineReader(path, '\n', as_json ? kMaxStringBytes : kMaxTextBytes); });
     for (std::string line; told("", [&] { return lines.next(line); });) {
       if (as_json) {
         line = told(fmt::format(", line {}", lines.number()), [&] { return parse_string(line); });

@@ -22,9 +22,9 @@
 namespace emu {
 namespace {
 
-constexpr std::array<std::uint32_t, 3> kMostBlocks = {(1U << 31U) - 1, 65535, 65535};
-constexpr std::uint32_t kMostThreads = 1024;
-constexpr std::uint32_t kMostClusterBlocks = 8;
+constexpr std::array<std::uint32_t, 3> kMaxBlocks = {(1U << 31U) - 1, 65535, 65535};
+constexpr std::uint32_t kMaxThreads = 1024;
+constexpr std::uint32_t kMaxClusterBlocks = 8;
 
 struct LoadedModule {
   std::unique_ptr<syntax::Module> module;
@@ -78,24 +78,24 @@ void check(const Launch& launch) {
   const LaunchConfig& config = launch.config;
   const std::uint64_t threads = product(config.block);
   const std::uint64_t said = product(function.most_threads);
-  if (threads == 0 || threads > kMostThreads || (said != 0 && threads > said)) {
+  if (threads == 0 || threads > kMaxThreads || (said != 0 && threads > said)) {
     throw Error(fmt::format("{}: {} threads in a block; from 1 to {} are allowed", function.name,
-                            threads, said != 0 ? said : kMostThreads));
+                            threads, said != 0 ? said : kMaxThreads));
   }
-  require_at_most(function, "grid", config.grid, kMostBlocks);
-  require_at_most(function, "block", config.block, {kMostThreads, kMostThreads, 64});
+  require_at_most(function, "grid", config.grid, kMaxBlocks);
+  require_at_most(function, "block", config.block, {kMaxThreads, kMaxThreads, 64});
   require_at_most(function, "cluster", config.cluster,
-                  {kMostClusterBlocks, kMostClusterBlocks, kMostClusterBlocks});
+                  {kMaxClusterBlocks, kMaxClusterBlocks, kMaxClusterBlocks});
   if (product(function.required_threads) != 0 && config.block != function.required_threads) {
     throw Error(fmt::format("{}: a block has {} threads and must have {}", function.name,
                             fmt::join(config.block, "x"),
                             fmt::join(function.required_threads, "x")));
   }
   const std::uint64_t cluster = product(config.cluster);
-  if (product(config.grid) == 0 || cluster == 0 || cluster > kMostClusterBlocks) {
+  if (product(config.grid) == 0 || cluster == 0 || cluster > kMaxClusterBlocks) {
     throw Error(fmt::format("{}: a grid of {} blocks in clusters of {}; clusters have 1 to {}",
                             function.name, fmt::join(config.grid, "x"),
-                            fmt::join(config.cluster, "x"), kMostClusterBlocks));
+                            fmt::join(config.cluster, "x"), kMaxClusterBlocks));
   }
   for (std::size_t i = 0; i < 3; ++i) {
     if (config.grid.at(i) % config.cluster.at(i) != 0) {
@@ -119,9 +119,9 @@ std::size_t shared_bytes_of(const Launch& launch) {
   const std::size_t bytes = syntax::aligned(kReservedSharedBytes + program.static_shared_bytes,
                                             program.dynamic_alignment) +
                             launch.config.dynamic_shared_bytes;
-  if (bytes > syntax::kMostSharedBytes) {
+  if (bytes > syntax::kMaxSharedBytes) {
     throw Error(fmt::format("{}: {} bytes of shared memory; at most {} are allowed",
-                            program.function->name, bytes, syntax::kMostSharedBytes));
+                            program.function->name, bytes, syntax::kMaxSharedBytes));
   }
   return bytes;
 }

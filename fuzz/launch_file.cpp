@@ -16,14 +16,14 @@
 #include "lab/emulation/emulation.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  constexpr std::size_t kMostMemory = std::size_t{128} << 20U;
+  constexpr std::size_t kMaxMemory = std::size_t{128} << 20U;
   constexpr std::string_view kBetween = "\n//\n";
   const std::string_view all(reinterpret_cast<const char*>(data), size);
   const std::size_t end = all.find(kBetween);
   const std::string_view ptx = end == std::string_view::npos ? "" : all.substr(end);
   try {
     fovea::emulation::LaunchFile file = fovea::emulation::parse_launch_file(
-        all.substr(0, end), "launch.json", "/dev/null", {.most_memory = kMostMemory});
+        all.substr(0, end), "launch.json", "/dev/null", {.most_memory = kMaxMemory});
     const fovea::io::Descriptor module(memfd_create("ptx", MFD_CLOEXEC));
     if (write(module.get(), ptx.data(), ptx.size()) != static_cast<ssize_t>(ptx.size())) {
       return 0;

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Names of a list are looked up in an empty folder, and a pattern may stand for millions of them.
-constexpr int kMostNames = 10'000;
+constexpr int kMaxNames = 10'000;
 
 void check(bool holds) {
   if (!holds) {
@@ -83,7 +83,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const auto source = fovea::pipeline::make_source(inputs, {});
     fovea::pipeline::Item item;
-    for (int names = 0; names < kMostNames && source->next(item); ++names) {
+    for (int names = 0; names < kMaxNames && source->next(item); ++names) {
       check(item.kind != fovea::pipeline::Item::Kind::kFailed || !item.error.empty());
     }
   } catch (const fovea::Error&) {

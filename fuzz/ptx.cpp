@@ -9,13 +9,13 @@
 #include "fovea_emulator/error.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  constexpr std::size_t kMostModule = std::size_t{64} << 20U;
-  constexpr std::size_t kMostRun = std::size_t{128} << 20U;
+  constexpr std::size_t kMaxModule = std::size_t{64} << 20U;
+  constexpr std::size_t kMaxRun = std::size_t{128} << 20U;
   constexpr std::size_t kBufferBytes = 4096;
   emu::Device device;
   try {
     const std::string_view text(reinterpret_cast<const char*>(data), size);
-    const std::vector<emu::KernelHandle> kernels = device.load(text, kMostModule);
+    const std::vector<emu::KernelHandle> kernels = device.load(text, kMaxModule);
     const std::uint64_t buffer = device.allocate(kBufferBytes);
     device.write(buffer, std::vector<std::byte>(kBufferBytes / 2));
     std::vector<emu::Launch> launches;
@@ -33,7 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const emu::Launch& launch : launches) {
       for (std::uint64_t seed = 0; seed < 2; ++seed) {
         const emu::RunOptions options{.seed = seed, .most_steps = 5000};
-        if (device.host_bytes_of_run({&launch, 1}, options) < kMostRun) {
+        if (device.host_bytes_of_run({&launch, 1}, options) < kMaxRun) {
           (void)device.run({&launch, 1}, options);
         }
       }

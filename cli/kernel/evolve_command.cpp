@@ -146,10 +146,10 @@ void print_report(const lab::EvolveReport& report, const std::string& command) {
   std::cout << fmt::format("median speed-up {:.3f}\n", report.median_speed_up());
   if (!report.confirmed.has_value()) {
     std::cout << fmt::format("none is faster than the start by {:.0f}% beyond the spread\n",
-                             lab::kLeastGain * 100);
+                             lab::kMinGain * 100);
     return;
   }
-  const bool holds = report.confirmed->speed_up >= 1 + lab::kLeastGain;
+  const bool holds = report.confirmed->speed_up >= 1 + lab::kMinGain;
   std::cout << fmt::format(
       "best: candidate {}, speed-up {:.3f} when it was measured again ({:.3f} before){}\n  {}\n",
       report.best, report.confirmed->speed_up,
@@ -269,7 +269,7 @@ std::unique_ptr<lab::Proposer> proposer_of(const EvolveOptions& options, const S
       {"registers_per_sm", gpu::arch_up_to(subject.info.arch(), gpu::kArchs).registers},
       {"shared_bytes_per_cta", subject.info.shared_bytes_per_block},
       {"spill_bytes", 0}};
-  task["least_gain"] = lab::kLeastGain;
+  task["least_gain"] = lab::kMinGain;
   std::vector<std::string> kernels;
   std::ranges::transform(subject.spaces, std::back_inserter(kernels), &lab::TuningSpace::kernel);
   task["sources"] = subject.sources.files_of(kernels);

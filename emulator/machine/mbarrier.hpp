@@ -11,7 +11,7 @@
 namespace emu {
 
 constexpr std::uint32_t kMbarrierBytes = 8;
-constexpr std::uint32_t kMostArrivals = (1U << 20U) - 1;
+constexpr std::uint32_t kMaxArrivals = (1U << 20U) - 1;
 /// Mark of the bytes of an mbarrier, in the place of whether they were written: no load reads them.
 constexpr std::uint8_t kMbarrierMark = 2;
 

@@ -11,9 +11,9 @@
 namespace emu {
 namespace {
 
-constexpr std::uint64_t kMostTurn = 64;   // operations that a warp runs at a time
-constexpr int kMostPromptTurn = 1024;     // of one that runs until it has to wait
-constexpr std::uint64_t kMostDelay = 12;  // turns before a block starts
+constexpr std::uint64_t kMaxTurn = 64;   // operations that a warp runs at a time
+constexpr int kMaxPromptTurn = 1024;     // of one that runs until it has to wait
+constexpr std::uint64_t kMaxDelay = 12;  // turns before a block starts
 
 std::string waits_text(const Split& split, Warp& warp) {
   Block& block = warp.block();
@@ -111,7 +111,7 @@ void Scheduler::start_clusters() {
                            static_cast<std::uint32_t>(number / across % down) * grid.cluster[1],
                            static_cast<std::uint32_t>(number / across / down) * grid.cluster[2]});
       for (Block& block : cluster->blocks()) {
-        block.delay = static_cast<std::uint32_t>(chance(2) ? 0 : random_() % kMostDelay);
+        block.delay = static_cast<std::uint32_t>(chance(2) ? 0 : random_() % kMaxDelay);
         for (Warp& warp : block.warps()) {
           warp.priority = random_();
         }
@@ -159,7 +159,7 @@ std::uint64_t Scheduler::run(const Runnable& runnable) {
     return 0;  // what ran before it in this turn has changed the splits
   }
   const int limit =
-      options_.check_late_warps ? 1 + static_cast<int>(random_() % kMostTurn) : kMostPromptTurn;
+      options_.check_late_warps ? 1 + static_cast<int>(random_() % kMaxTurn) : kMaxPromptTurn;
   return static_cast<std::uint64_t>(warp->run(split, limit));
 }
 
@@ -282,9 +282,9 @@ void Scheduler::stop_deadlocked() const {
                        "its asynchronous work never completes");
     }
   }
-  constexpr std::size_t kMostTold = 16;
+  constexpr std::size_t kMaxListed = 16;
   std::string waiting;
-  for (std::size_t i = 0; i < std::min(runnable_.size(), kMostTold); ++i) {
+  for (std::size_t i = 0; i < std::min(runnable_.size(), kMaxListed); ++i) {
     const auto& [warp, number] = runnable_[i];
     const Split& split = warp->splits()[number];
     const syntax::Instruction& instruction =
@@ -294,8 +294,8 @@ void Scheduler::stop_deadlocked() const {
                            warp->index(), split.lanes, instruction.opcode, instruction.line,
                            waits_text(split, *warp));
   }
-  if (runnable_.size() > kMostTold) {
-    waiting += fmt::format("; and {} more", runnable_.size() - kMostTold);
+  if (runnable_.size() > kMaxListed) {
+    waiting += fmt::format("; and {} more", runnable_.size() - kMaxListed);
   }
   stop_at(runnable_.front(), FindingKind::kDeadlock, "no warp can make progress: " + waiting);
 }

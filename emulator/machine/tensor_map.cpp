@@ -13,11 +13,11 @@
 namespace emu {
 namespace {
 
-constexpr int kMostDims = 5;
-constexpr std::uint64_t kMostElements = std::uint64_t{1} << 32U;  // of a dimension
+constexpr int kMaxDims = 5;
+constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 32U;  // of a dimension
 constexpr std::uint64_t kStrideEnd = std::uint64_t{1} << 40U;
-constexpr std::uint32_t kMostBox = 256;
-constexpr std::uint32_t kMostElementStride = 8;
+constexpr std::uint32_t kMaxBox = 256;
+constexpr std::uint32_t kMaxElementStride = 8;
 
 constexpr std::string_view kMagic = "emu:map\1";  // the last is the version
 constexpr std::size_t kChecked = kTensorMapBytes - sizeof(std::uint64_t);
@@ -41,24 +41,24 @@ void check(const TensorMapDesc& desc) {
       desc.fill > TensorMapFill::kNan) {
     refuse("unknown type, swizzle or fill");
   }
-  if (desc.rank < 1 || desc.rank > kMostDims) {
-    refuse(fmt::format("{} dimensions; from 1 to {} are allowed", desc.rank, kMostDims));
+  if (desc.rank < 1 || desc.rank > kMaxDims) {
+    refuse(fmt::format("{} dimensions; from 1 to {} are allowed", desc.rank, kMaxDims));
   }
   if (desc.address % 16 != 0) {
     refuse(fmt::format("its address {:#x} is no multiple of 16", desc.address));
   }
   for (std::size_t i = 0; i < static_cast<std::size_t>(desc.rank); ++i) {
-    if (desc.dims.at(i) == 0 || desc.dims.at(i) > kMostElements) {
+    if (desc.dims.at(i) == 0 || desc.dims.at(i) > kMaxElements) {
       refuse(fmt::format("dimension {} has {} elements; from 1 to 2^32 are allowed", i,
                          desc.dims.at(i)));
     }
-    if (desc.box.at(i) == 0 || desc.box.at(i) > kMostBox) {
+    if (desc.box.at(i) == 0 || desc.box.at(i) > kMaxBox) {
       refuse(fmt::format("the box has {} elements in dimension {}; from 1 to {} are allowed",
-                         desc.box.at(i), i, kMostBox));
+                         desc.box.at(i), i, kMaxBox));
     }
-    if (desc.element_strides.at(i) == 0 || desc.element_strides.at(i) > kMostElementStride) {
+    if (desc.element_strides.at(i) == 0 || desc.element_strides.at(i) > kMaxElementStride) {
       refuse(fmt::format("the element stride of dimension {} is {}; from 1 to {} are allowed", i,
-                         desc.element_strides.at(i), kMostElementStride));
+                         desc.element_strides.at(i), kMaxElementStride));
     }
     if (i > 0 && (desc.strides.at(i - 1) % 16 != 0 || desc.strides.at(i - 1) >= kStrideEnd)) {
       refuse(fmt::format("the stride of dimension {} is {}; multiples of 16 below 2^40 are allowed",
@@ -157,7 +157,7 @@ TensorMapDesc decode_tensor_map(std::span<const std::byte> bytes) {
   desc.fill = static_cast<TensorMapFill>(fields.template take<std::uint8_t>());
   desc.rank = fields.template take<std::uint8_t>();
   desc.address = fields.template take<std::uint64_t>();
-  for (std::size_t i = 0; i < static_cast<std::size_t>(std::min(desc.rank, kMostDims)); ++i) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(std::min(desc.rank, kMaxDims)); ++i) {
     desc.dims.at(i) = std::uint64_t{fields.template take<std::uint32_t>()} + 1;
     desc.box.at(i) = std::uint32_t{fields.template take<std::uint8_t>()} + 1;
     desc.element_strides.at(i) = fields.template take<std::uint8_t>();
@@ -200,7 +200,7 @@ std::vector<CopyPiece> pieces_of_box(const TensorMapDesc& map, std::uint32_t sha
   const std::int64_t row_last = std::clamp<std::int64_t>(inside, row_first, row_bytes);
 
   std::vector<CopyPiece> pieces;
-  pieces.reserve(shape.rows * ((shape.row_bytes + kMostPiece - 1) / kMostPiece));
+  pieces.reserve(shape.rows * ((shape.row_bytes + kMaxPiece - 1) / kMaxPiece));
   std::array<std::uint32_t, 5> position{};
   for (std::uint64_t row = 0; row < shape.rows; ++row) {
     bool is_inside = true;
@@ -212,8 +212,8 @@ std::vector<CopyPiece> pieces_of_box(const TensorMapDesc& map, std::uint32_t sha
       address += static_cast<std::uint64_t>(place) * map.strides.at(i - 1);
     }
     const auto row_shared = shared + static_cast<std::uint32_t>(row * shape.row_pitch);
-    for (std::int64_t offset = 0; offset < row_bytes; offset += kMostPiece) {
-      const std::int64_t bytes = std::min<std::int64_t>(kMostPiece, row_bytes - offset);
+    for (std::int64_t offset = 0; offset < row_bytes; offset += kMaxPiece) {
+      const std::int64_t bytes = std::min<std::int64_t>(kMaxPiece, row_bytes - offset);
       const std::int64_t first =
           is_inside ? std::clamp<std::int64_t>(row_first - offset, 0, bytes) : bytes;
       const std::int64_t last =
@@ -234,9 +234,9 @@ std::vector<CopyPiece> pieces_of_box(const TensorMapDesc& map, std::uint32_t sha
 std::vector<CopyPiece> pieces_of_line(std::uint64_t global, std::uint32_t shared,
                                       std::uint32_t bytes) {
   std::vector<CopyPiece> pieces;
-  pieces.reserve((bytes + kMostPiece - 1) / kMostPiece);
-  for (std::uint32_t offset = 0; offset < bytes; offset += kMostPiece) {
-    const std::uint32_t count = std::min(kMostPiece, bytes - offset);
+  pieces.reserve((bytes + kMaxPiece - 1) / kMaxPiece);
+  for (std::uint32_t offset = 0; offset < bytes; offset += kMaxPiece) {
+    const std::uint32_t count = std::min(kMaxPiece, bytes - offset);
     pieces.push_back({.shared = shared + offset,
                       .bytes = count,
                       .first = 0,

@@ -18,7 +18,7 @@ constexpr std::uint32_t kBoxAlignment = 128;
 /// What a swizzle moves around, and what all sizes are multiples of.
 constexpr std::uint32_t kBoxUnit = 16;
 /// The most bytes that are copied at once.
-constexpr std::uint32_t kMostPiece = 128;
+constexpr std::uint32_t kMaxPiece = 128;
 
 /// Reverses encode(). Throws Error, with the reason, for what is no map.
 TensorMapDesc decode_tensor_map(std::span<const std::byte> bytes);

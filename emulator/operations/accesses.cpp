@@ -15,7 +15,7 @@ namespace emu {
 
 std::uint32_t operation_of(Warp& warp, const Op& op) {
   const auto number = static_cast<std::uint32_t>(&op - warp.block().grid().program->ops.data());
-  if (number >= races::kMostOperations) {
+  if (number >= races::kMaxOperations) {
     throw Error("too many instructions for the race detector");
   }
   return number;

@@ -47,7 +47,7 @@ BulkLoad::BulkLoad(BulkCopy copy, std::span<const BulkTarget> targets, std::uint
     targets_.push_back({.block = block,
                         .counter = blocks[mbarrier_rank],
                         .left = copy_.pieces.size(),
-                        .written = std::vector<std::uint8_t>(copy_.pieces.size() * kMostPiece)});
+                        .written = std::vector<std::uint8_t>(copy_.pieces.size() * kMaxPiece)});
     for (const CopyPiece& piece : copy_.pieces) {
       for_each_unit(copy_, piece, [&](std::uint32_t offset, std::uint32_t /*from*/) {
         std::fill_n(block.shared.data() + offset, kBoxUnit, kPoison);
@@ -80,8 +80,8 @@ bool BulkLoad::needs(const Block& block) const {
 
 void BulkLoad::land(Target& target, std::size_t number) {
   const CopyPiece& piece = copy_.pieces[number];
-  std::array<std::byte, kMostPiece> bytes{};
-  std::uint8_t* const written = target.written.data() + number * kMostPiece;
+  std::array<std::byte, kMaxPiece> bytes{};
+  std::uint8_t* const written = target.written.data() + number * kMaxPiece;
   std::fill_n(written, piece.bytes, std::uint8_t{1});
   if (piece.last - piece.first < piece.bytes && copy_.map.fill != TensorMapFill::kZero) {
     for (std::uint32_t i = 0; i < piece.bytes; ++i) {
@@ -105,7 +105,7 @@ void BulkLoad::land(Target& target, std::size_t number) {
 // All of it is there: it may be read when the mbarrier says so.
 void BulkLoad::finish(const Target& target) {
   for (std::size_t number = 0; number < copy_.pieces.size(); ++number) {
-    const std::uint8_t* const written = target.written.data() + number * kMostPiece;
+    const std::uint8_t* const written = target.written.data() + number * kMaxPiece;
     for_each_unit(copy_, copy_.pieces[number], [&](std::uint32_t offset, std::uint32_t from) {
       std::copy_n(written + from, kBoxUnit, target.block.is_shared_written.data() + offset);
     });
@@ -125,8 +125,8 @@ BulkStore::BulkStore(BulkCopy copy, std::shared_ptr<BulkProgress> progress)
     : AsyncWork(copy.warp, copy.op, lane_bit(copy.lane)),
       copy_(std::move(copy)),
       progress_(std::move(progress)),
-      bytes_(copy_.pieces.size() * kMostPiece),
-      written_(copy_.pieces.size() * kMostPiece),
+      bytes_(copy_.pieces.size() * kMaxPiece),
+      written_(copy_.pieces.size() * kMaxPiece),
       unread_(numbers_below(copy_.pieces.size())) {
   for (const CopyPiece& piece : copy_.pieces) {
     if (piece.first < piece.last) {
@@ -163,10 +163,10 @@ bool BulkStore::needs(const Block& block) const {
 void BulkStore::read(std::size_t number) {
   const Block& block = copy_.warp.block();
   for_each_unit(copy_, copy_.pieces[number], [&](std::uint32_t offset, std::uint32_t to) {
-    std::copy_n(block.shared.data() + offset, kBoxUnit, bytes_.data() + number * kMostPiece + to);
+    std::copy_n(block.shared.data() + offset, kBoxUnit, bytes_.data() + number * kMaxPiece + to);
     std::transform(block.is_shared_written.data() + offset,
                    block.is_shared_written.data() + offset + kBoxUnit,
-                   written_.data() + number * kMostPiece + to,
+                   written_.data() + number * kMaxPiece + to,
                    [](std::uint8_t is) { return static_cast<std::uint8_t>(is == 1 ? 1 : 0); });
   });
 }
@@ -177,7 +177,7 @@ void BulkStore::write(std::size_t number) {
     return;  // nothing of it is in the tensor
   }
   const Memory to = global_part(copy_, piece);
-  const std::size_t first = number * kMostPiece + piece.first;
+  const std::size_t first = number * kMaxPiece + piece.first;
   std::copy_n(bytes_.data() + first, piece.last - piece.first, to.bytes);
   std::copy_n(written_.data() + first, piece.last - piece.first, to.written);
   const auto* const missing =

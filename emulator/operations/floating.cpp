@@ -20,11 +20,11 @@ float flushed(float value) {
 
 // What is less becomes less than the least normal number when it is rounded to 24 bits, however
 // small its exponent. .ftz makes zero of that, though as a subnormal number it may be rounded up.
-constexpr double kLeastNormal = std::numeric_limits<float>::min() * (1 - 0x1p-25);
+constexpr double kMinNormal = std::numeric_limits<float>::min() * (1 - 0x1p-25);
 
 struct Mul {
   float operator()(float a, float b) const { return a * b; }
-  static bool is_tiny(float a, float b) { return std::abs(double{a} * b) < kLeastNormal; }
+  static bool is_tiny(float a, float b) { return std::abs(double{a} * b) < kMinNormal; }
 };
 using Min = decltype([](float a, float b) { return lesser_number(a, b); });
 using Max = decltype([](float a, float b) { return greater_number(a, b); });
@@ -43,8 +43,8 @@ struct Fma {
     const double sum = product + c;
     const double part = sum - product;  // of the sum, what c has given
     const double error = (product - (sum - part)) + (c - part);
-    return std::abs(sum) < kLeastNormal || (std::abs(sum) == kLeastNormal &&
-                                            std::signbit(error) != std::signbit(sum) && error != 0);
+    return std::abs(sum) < kMinNormal ||
+           (std::abs(sum) == kMinNormal && std::signbit(error) != std::signbit(sum) && error != 0);
   }
 };
 

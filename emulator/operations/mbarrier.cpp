@@ -47,9 +47,9 @@ Outcome run_init(Warp& warp, const Op& op, Lanes lanes) {
     const std::uint64_t address = address_of(warp, operand, lane);
     const Memory memory = resolve(warp, op, lane, MemorySpace::kShared, address, kMbarrierBytes);
     const auto expected = warp.read_lane<std::uint32_t>(op.slots[1], lane);
-    if (expected == 0 || expected > kMostArrivals) {
+    if (expected == 0 || expected > kMaxArrivals) {
       warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane),
-                fmt::format("{} arrivals; from 1 to {} are allowed", expected, kMostArrivals));
+                fmt::format("{} arrivals; from 1 to {} are allowed", expected, kMaxArrivals));
     }
     accesses.add(memory, kMbarrierBytes);
     const auto [entry, is_new] = warp.block().mbarriers.try_emplace(offset_of(address), expected);

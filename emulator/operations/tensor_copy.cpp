@@ -26,7 +26,7 @@ constexpr std::size_t kMbarrier = 2;
 constexpr std::size_t kMask = 3;  // of a multicast
 constexpr std::size_t kSize = 4;  // of plain bytes
 constexpr std::size_t kPolicy = 5;
-constexpr std::array<std::string_view, kMostOperands> kNames = {
+constexpr std::array<std::string_view, kMaxOperands> kNames = {
     "the address in shared memory", "the address", "the mbarrier's address",
     "the mask of blocks",           "the size",    "the cache policy"};
 
@@ -274,7 +274,7 @@ void start_store(Warp& warp, const Op& op, int lane) {
 }
 
 Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
-  for (std::size_t i = 0; i < kMostOperands; ++i) {
+  for (std::size_t i = 0; i < kMaxOperands; ++i) {
     if (op.slots.at(i) != kNoSlot) {
       warp.require_valid(op.slots.at(i), op, lanes, kNames.at(i));
     }

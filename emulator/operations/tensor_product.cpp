@@ -24,15 +24,15 @@ namespace {
 
 // Columns whose sums are made together; B is padded to a multiple of them.
 constexpr std::size_t kBlock = 16;
-constexpr std::size_t kMostDepth = 32;
+constexpr std::size_t kMaxDepth = 32;
 // The top of a zero: less than that of any product, also when it is added to another.
 constexpr std::int16_t kNoTop = -8192;
 // Products of floats whose tops are between these are numbers of binary32, and not subnormal; so is
 // each scale.
-constexpr int kLeastPlainTop = -50;
-constexpr int kMostPlainTop = 60;
+constexpr int kMinPlainTop = -50;
+constexpr int kMaxPlainTop = 60;
 // Sums whose unit is at least 2^(this - 25) are no subnormal numbers.
-constexpr int kLeastPlainSumTop = -100;
+constexpr int kMinPlainSumTop = -100;
 
 // E8M0.
 constexpr int kScaleBias = 127;
@@ -73,7 +73,7 @@ Decoded decoded(std::uint32_t bits) {
     bool is_special = (kFormat.has_infinity && exponent == static_cast<int>(kOnes)) ||
                       (kFormat.has_nan_at_the_end && magnitude == (1U << kWidth) - 1);
     if constexpr (kElement == Element::kBF16) {
-      is_special |= magnitude != 0 && (top < kLeastPlainTop || top > kMostPlainTop);
+      is_special |= magnitude != 0 && (top < kMinPlainTop || top > kMaxPlainTop);
     }
     return {std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) | sign),
             magnitude == 0 ? kNoTop : static_cast<std::int16_t>(top), is_special};
@@ -217,7 +217,7 @@ void multiply_block(const Factors& a, const Factors& b, std::size_t depth, std::
   const Wholes scaled_tops = has_products ? of_products + shifts : least;
   const Wholes tops = scaled_tops > of_starts ? scaled_tops : of_starts;
   // Infinities and NaNs, and sums that may be subnormal.
-  const Wholes special = ~is_finite | ((tops < kLeastPlainSumTop) & (has_products | ~is_zero));
+  const Wholes special = ~is_finite | ((tops < kMinPlainSumTop) & (has_products | ~is_zero));
   // Products of which no bit is left are multiplied by zero.
   Floats scales;
   powers_of_two(kSumBits - tops + shifts, scales);
@@ -308,9 +308,9 @@ void put_chunk(Lines& lines, std::size_t line, std::size_t k, bool is_k_major,
 
 std::uint32_t single_sum(const Lines& a, std::size_t row, const Lines& b, std::size_t column,
                          std::uint32_t c, const SumRule& rule) {
-  std::array<Parts, kMostDepth> x;
-  std::array<Parts, kMostDepth> y;
-  const auto decode = [](const Lines& lines, std::size_t line, std::array<Parts, kMostDepth>& to) {
+  std::array<Parts, kMaxDepth> x;
+  std::array<Parts, kMaxDepth> y;
+  const auto decode = [](const Lines& lines, std::size_t line, std::array<Parts, kMaxDepth>& to) {
     const int scale = lines.scales.empty() ? kScaleBias : lines.scales[line];
     for (std::size_t k = 0; k < lines.depth; ++k) {
       Parts& parts = to.at(k);

@@ -59,13 +59,13 @@ class Layout {
     }
     place_variables(module.variables);
     place_variables(function.variables);
-    if (program.local_bytes > syntax::kMostLocalBytes ||
-        program.static_shared_bytes > syntax::kMostSharedBytes) {
+    if (program.local_bytes > syntax::kMaxLocalBytes ||
+        program.static_shared_bytes > syntax::kMaxSharedBytes) {
       throw Error(fmt::format(
           "line {}: {} has {} bytes of local and {} of shared memory; at most "
           "{} and {} are allowed",
           function.line, function.name, program.local_bytes, program.static_shared_bytes,
-          syntax::kMostLocalBytes, syntax::kMostSharedBytes));
+          syntax::kMaxLocalBytes, syntax::kMaxSharedBytes));
     }
     // What the launch adds lies behind all others.
     const std::size_t end =

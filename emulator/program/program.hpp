@@ -37,7 +37,7 @@ constexpr Slot kNoSlot = 0;
 constexpr Slot kHeaderWords = 4;
 
 /// Maximum number of operands of an operation, but for those in `list`.
-constexpr std::size_t kMostOperands = 6;
+constexpr std::size_t kMaxOperands = 6;
 
 /// A register of asynchronous products that an operation touches.
 struct AsyncRegister {
@@ -61,7 +61,7 @@ struct Op {
   Flow flow = Flow::kNext;
   bool is_guard_negated = false;
   bool is_async_product = false;  // wgmma.mma_async: it uses registers after it has been issued
-  std::array<Slot, kMostOperands> slots{};  // destinations first, then sources
+  std::array<Slot, kMaxOperands> slots{};  // destinations first, then sources
   /// Registers of asynchronous products that it touches; of such a product itself, those of its
   /// list.
   std::vector<AsyncRegister> async_registers{};

@@ -16,11 +16,11 @@ class Fragments;
 /// Actor of one of the clusters of a run: the cluster's number, then the actor's bits.
 using Party = std::uint32_t;
 constexpr unsigned kActorBits = 12;
-constexpr Actor kMostActors = Actor{1} << kActorBits;
+constexpr Actor kMaxActors = Actor{1} << kActorBits;
 constexpr Party kNobody = 0;  // clusters are counted from 1 on
 
 constexpr Actor actor_of(Party party) {
-  return party & (kMostActors - 1);
+  return party & (kMaxActors - 1);
 }
 constexpr std::uint32_t cluster_of(Party party) {
   return party >> kActorBits;
@@ -40,7 +40,7 @@ struct Access {
 /// Packs Access::what: the operation's number in its program, the warp that has run it, and whether
 /// the asynchronous proxy makes the access.
 constexpr unsigned kWarpBits = 10;
-constexpr std::uint32_t kMostOperations = std::uint32_t{1} << (31 - kWarpBits);
+constexpr std::uint32_t kMaxOperations = std::uint32_t{1} << (31 - kWarpBits);
 constexpr std::uint32_t what_of(std::uint32_t operation, Actor warp, bool is_async) {
   return (operation << kWarpBits | warp) << 1U | std::uint32_t{is_async};
 }

@@ -278,7 +278,7 @@ void ClusterRaces::run_fragment(Actor warp, Fragments::Id fragment) {
 }
 
 Actor ClusterRaces::add_channel() {
-  if (actors_ >= kMostActors) {
+  if (actors_ >= kMaxActors) {
     throw Error("too many mbarriers for the race detector");
   }
   return actors_++;

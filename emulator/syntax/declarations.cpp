@@ -36,8 +36,8 @@ void DeclarationReader::read_version(Module& module) {  // 9.0 reads as a float
 }
 
 void DeclarationReader::read_file(std::vector<std::string>& files) {
-  constexpr std::uint64_t kMostFiles = 100'000;
-  const std::uint64_t number = expect_up_to(kMostFiles);
+  constexpr std::uint64_t kMaxFiles = 100'000;
+  const std::uint64_t number = expect_up_to(kMaxFiles);
   const Token name = lexer_.take();
   if (name.kind != TokenKind::kString) {
     fail(name, "expected a file's number and name");
@@ -58,16 +58,16 @@ namespace {
 std::size_t most_bytes_of(Space space) {
   switch (space) {
     case Space::kShared:
-      return kMostSharedBytes;
+      return kMaxSharedBytes;
     case Space::kLocal:
-      return kMostLocalBytes;
+      return kMaxLocalBytes;
     case Space::kParameter:
-      return kMostParameterBytes;
+      return kMaxParameterBytes;
     case Space::kGlobal:
     case Space::kConstant:
       break;
   }
-  return kMostVariableBytes;
+  return kMaxVariableBytes;
 }
 
 }  // namespace
@@ -104,7 +104,7 @@ std::size_t DeclarationReader::read_type(std::size_t& alignment) {
   for (;;) {
     const Token token = lexer_.take();
     if (token.text == ".align") {
-      said = expect_up_to(kMostAlignment);
+      said = expect_up_to(kMaxAlignment);
       if (!std::has_single_bit(said)) {
         fail(token, "the alignment is not a power of two");
       }
@@ -189,19 +189,19 @@ void DeclarationReader::read_parameter(Function& function) {
   const std::size_t element = read_type(parameter.alignment);
   skip_pointee();
   parameter.name = expect_word();
-  parameter.bytes = read_bytes(element, kMostParameterBytes);
+  parameter.bytes = read_bytes(element, kMaxParameterBytes);
   parameter.offset = aligned(function.parameter_bytes, parameter.alignment);
   function.parameter_bytes = parameter.offset + parameter.bytes;
-  if (function.parameter_bytes > kMostParameterBytes) {
-    fail(token, fmt::format("more than {} bytes of parameters", kMostParameterBytes));
+  if (function.parameter_bytes > kMaxParameterBytes) {
+    fail(token, fmt::format("more than {} bytes of parameters", kMaxParameterBytes));
   }
   take_memory(kNameBytes);
   function.parameters.push_back(std::move(parameter));
 }
 
 void DeclarationReader::read_performance_directives(Function& function) {
-  constexpr std::uint64_t kMostSize = 1U << 20U;  // so that no product of three is too large
-  constexpr std::uint64_t kMostRegisters = 256;
+  constexpr std::uint64_t kMaxSize = 1U << 20U;  // so that no product of three is too large
+  constexpr std::uint64_t kMaxRegisters = 256;
   const auto read_three = [&](std::array<std::uint32_t, 3>& sizes) {
     sizes = {1, 1, 1};
     std::size_t i = 0;
@@ -209,7 +209,7 @@ void DeclarationReader::read_performance_directives(Function& function) {
       if (i == sizes.size()) {
         fail(lexer_.peek(), "expected no fourth size");
       }
-      sizes.at(i++) = static_cast<std::uint32_t>(expect_up_to(kMostSize));
+      sizes.at(i++) = static_cast<std::uint32_t>(expect_up_to(kMaxSize));
     } while (take_if(','));
   };
   while (lexer_.peek().kind == TokenKind::kWord) {
@@ -221,9 +221,9 @@ void DeclarationReader::read_performance_directives(Function& function) {
     } else if (token.text == ".reqnctapercluster") {
       read_three(function.required_cluster);
     } else if (token.text == ".maxnreg") {
-      function.most_registers = static_cast<int>(expect_up_to(kMostRegisters));
+      function.most_registers = static_cast<int>(expect_up_to(kMaxRegisters));
     } else if (token.text == ".minnctapersm") {
-      function.least_blocks = static_cast<std::uint32_t>(expect_up_to(kMostSize));
+      function.least_blocks = static_cast<std::uint32_t>(expect_up_to(kMaxSize));
     } else if (token.text == ".maxclusterrank") {
       expect_integer();
     } else if (token.text == ".pragma") {

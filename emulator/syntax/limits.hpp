@@ -8,15 +8,15 @@ namespace emu::syntax {
 
 /// Limits of a kernel (CUDA C++ Programming Guide, technical specifications per compute
 /// capability).
-constexpr std::size_t kMostParameterBytes = 32764;
-constexpr std::size_t kMostLocalBytes = std::size_t{512} << 10U;   // of a thread
-constexpr std::size_t kMostSharedBytes = std::size_t{228} << 10U;  // of a block
+constexpr std::size_t kMaxParameterBytes = 32764;
+constexpr std::size_t kMaxLocalBytes = std::size_t{512} << 10U;   // of a thread
+constexpr std::size_t kMaxSharedBytes = std::size_t{228} << 10U;  // of a block
 /// No GPU has more memory; so no sum of a module's sizes goes beyond 64 bits.
-constexpr std::size_t kMostVariableBytes = std::size_t{1} << 40U;
-constexpr std::size_t kMostAlignment = std::size_t{64} << 10U;
+constexpr std::size_t kMaxVariableBytes = std::size_t{1} << 40U;
+constexpr std::size_t kMaxAlignment = std::size_t{64} << 10U;
 /// Blocks { } in each other, and operands in each other, of which PTX needs two.
-constexpr int kMostBlocksDeep = 256;
-constexpr int kMostOperandsDeep = 4;
+constexpr int kMaxBlockDepth = 256;
+constexpr int kMaxOperandDepth = 4;
 
 /// What a module's parts take of the host's memory once they are decoded, roughly: what bounds it
 /// has to come before they are made.

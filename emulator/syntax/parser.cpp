@@ -100,8 +100,8 @@ class Parser : DeclarationReader {
     scope_ = 0;
     place_ = SourcePlace{};
     for (int depth = 1; depth > 0;) {
-      if (depth > kMostBlocksDeep) {
-        fail(lexer_.peek(), fmt::format("more than {} nested blocks", kMostBlocksDeep));
+      if (depth > kMaxBlockDepth) {
+        fail(lexer_.peek(), fmt::format("more than {} nested blocks", kMaxBlockDepth));
       }
       depth += read_statement();
     }
@@ -236,8 +236,8 @@ class Parser : DeclarationReader {
 
   Operand read_simple_operand(int depth) {
     const Token token = lexer_.take();
-    if (depth > kMostOperandsDeep) {
-      fail(token, fmt::format("more than {} nested operands", kMostOperandsDeep));
+    if (depth > kMaxOperandDepth) {
+      fail(token, fmt::format("more than {} nested operands", kMaxOperandDepth));
     }
     take_memory(kOperandBytes);
     Operand operand;

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::string_view kMagic = "fovea captures 2";
 constexpr std::string_view kMagicWithoutCode = "fovea captures 1";
-constexpr std::size_t kMostFileBytes = std::size_t{1} << 30U;
+constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30U;
 
 class Writer {
  public:
@@ -102,9 +102,9 @@ OutputRecord record_of(const Bytes& output, std::size_t most_words) {
 
 Results read_results(const std::filesystem::path& path) {
   const std::string name = io::escape(path.native());
-  const std::string packed = io::read_small_file(path, kMostFileBytes);
+  const std::string packed = io::read_small_file(path, kMaxFileBytes);
   const unsigned long long size = ZSTD_getFrameContentSize(packed.data(), packed.size());
-  if (size > kMostFileBytes) {  // the values that mean an error are, too
+  if (size > kMaxFileBytes) {  // the values that mean an error are, too
     fail("{} is no file of captures", name);
   }
   std::string bytes(size, '\0');

@@ -103,8 +103,8 @@ class PositionsWorkload final : public OperatorWorkload<PositionsWorkload, Resiz
     return task;
   }
   [[nodiscard]] double flops() const override {
-    constexpr double kLeastCells = 4;  // of the table, for each patch
-    return 2 * kLeastCells * static_cast<double>(problem_.rows() * problem_.width);
+    constexpr double kMinCells = 4;  // of the table, for each patch
+    return 2 * kMinCells * static_cast<double>(problem_.rows() * problem_.width);
   }
 
  private:

@@ -157,11 +157,11 @@ class BoundsWorkload final : public OperatorWorkload<BoundsWorkload, BoundsProbl
   static constexpr std::size_t kQueryTerms = 3;
   static constexpr std::size_t kPairs = 4;
   static constexpr std::int64_t kFewQueries = 8;  // have codes of 16 bits
-  static constexpr std::int64_t kMostTogether = 64;
+  static constexpr std::int64_t kMaxBatch = 64;
 
   void draw_queries(std::mt19937_64& random, std::uniform_real_distribution<double>& part) {
     const int largest = fine_ ? 2000 : 127;
-    const std::int64_t together = fine_ ? kFewQueries : kMostTogether;
+    const std::int64_t together = fine_ ? kFewQueries : kMaxBatch;
     const std::int64_t room = (problem_.queries + together - 1) / together * together;
     std::normal_distribution<double> normal(largest / 20.0, largest / 3.0);
     query_codes_.resize(static_cast<std::size_t>(room * problem_.stride));

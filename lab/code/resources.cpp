@@ -33,7 +33,7 @@ void for_limits(std::span<const Card* const> cards, const gpu::KernelImage& imag
 }
 
 /// Enough that a disassembler's start hardly counts, and few enough that all CPUs have some.
-constexpr std::size_t kMostImagesARun = 24;
+constexpr std::size_t kMaxImagesPerRun = 24;
 
 /// The images of one architecture after the other, in parts of one each.
 std::vector<std::vector<const gpu::KernelImage*>> runs_of(
@@ -47,9 +47,9 @@ std::vector<std::vector<const gpu::KernelImage*>> runs_of(
   }
   std::vector<std::vector<const gpu::KernelImage*>> runs;
   for (const auto& [arch, all] : by_arch) {
-    for (std::size_t first = 0; first < all.size(); first += kMostImagesARun) {
+    for (std::size_t first = 0; first < all.size(); first += kMaxImagesPerRun) {
       const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first);
-      const std::size_t count = std::min(kMostImagesARun, all.size() - first);
+      const std::size_t count = std::min(kMaxImagesPerRun, all.size() - first);
       runs.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(count));
     }
   }

@@ -20,7 +20,7 @@ namespace {
 /// from other columns.
 constexpr std::size_t kExactWords = 5;
 constexpr std::size_t kApproximateWords = 53;
-constexpr int kMostUlps = 2;
+constexpr int kMaxUlps = 2;
 
 std::string name_of(int arch, const EmulatedJob& job) {
   return fmt::format("sm_{} {} {} {}", arch, job.card->name, job.card_case->name,
@@ -89,8 +89,8 @@ std::string difference(const captures::Record& wanted, const Ran& ran, bool is_a
       const bool is_whole = narrowest == DType::kU8 || narrowest == DType::kI8;
       const double step = is_whole ? 0.0 : unit_in_last_place(narrowest, 1.0);
       tolerance = {.format = type,
-                   .ulps = kMostUlps,
-                   .absolute = kMostUlps * step * magnitude_of(ran.outputs[k], type)};
+                   .ulps = kMaxUlps,
+                   .absolute = kMaxUlps * step * magnitude_of(ran.outputs[k], type)};
     }
     const std::string what = captures::difference(wanted.outputs[k], ran.outputs[k], tolerance);
     if (!what.empty()) {

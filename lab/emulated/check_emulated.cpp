@@ -22,8 +22,8 @@ namespace fovea::lab {
 namespace {
 
 /// The work of what is checked without being named.
-constexpr double kMostFlops = 30e6;
-constexpr double kMostBytes = 3e6;
+constexpr double kMaxFlops = 30e6;
+constexpr double kMaxBytes = 3e6;
 
 /// A case's inputs for all its plans, which are drawn when the first of them runs.
 class SharedInputs {
@@ -194,7 +194,7 @@ std::uint64_t order_seed(std::uint64_t seed, int number) {
 
 bool is_quick_to_emulate(const Case& card_case) {
   const std::unique_ptr<Workload> workload = card_case.make(1);
-  return workload->flops() <= kMostFlops && static_cast<double>(workload->bytes()) <= kMostBytes;
+  return workload->flops() <= kMaxFlops && static_cast<double>(workload->bytes()) <= kMaxBytes;
 }
 
 int check_emulated(std::span<const Card* const> cards, const EmulatedCheckOptions& options,

@@ -19,7 +19,7 @@
 namespace fovea::lab {
 namespace {
 
-constexpr std::size_t kMostTiles = 48;
+constexpr std::size_t kMaxTiles = 48;
 
 std::string case_to_run(const Card& card, const std::string& name) {
   if (!name.empty()) {
@@ -52,7 +52,7 @@ class Replayer {
         prepared_(device, spec),
         stream_(device.make_stream()),
         placement_(device, prepared_.workload(), *stream_),
-        values_(expectations(prepared_.workload(), kMostTiles, spec.seed)) {}
+        values_(expectations(prepared_.workload(), kMaxTiles, spec.seed)) {}
 
   [[nodiscard]] const PreparedCase& prepared() const { return prepared_; }
 

@@ -17,8 +17,8 @@
 namespace fovea::emulation {
 namespace {
 
-constexpr std::size_t kMostMapRank = 5;
-constexpr std::uint64_t kMostOffset = std::uint64_t{1} << 40U;
+constexpr std::size_t kMaxMapRank = 5;
+constexpr std::uint64_t kMaxOffset = std::uint64_t{1} << 40U;
 
 const std::vector<std::string> kOthers = {"bytes", "buffer", "tensor_map", "struct"};
 
@@ -46,7 +46,7 @@ BufferAddress read_address(const Field& field, const std::vector<Buffer>& buffer
   }
   const auto offset = field.find("offset");
   return {.buffer = static_cast<std::size_t>(found - buffers.begin()),
-          .offset = offset ? offset->whole(0, kMostOffset) : 0};
+          .offset = offset ? offset->whole(0, kMaxOffset) : 0};
 }
 
 // Numbers of the dimensions, innermost first.
@@ -67,25 +67,25 @@ TensorMapArgument read_tensor_map(const Field& field, const std::vector<Buffer>&
 
   std::vector<std::uint64_t> dims;
   if (const auto given = field.find("dims")) {
-    dims = given->wholes(1, kMostMapRank, 1, kMostNumber + 1);
+    dims = given->wholes(1, kMaxMapRank, 1, kMaxNumber + 1);
   } else {
     const auto shape = buffer.shape.dims();
-    if (shape.empty() || shape.size() > kMostMapRank) {
+    if (shape.empty() || shape.size() > kMaxMapRank) {
       field.fail(fmt::format("it needs \"dims\": the buffer's shape {} has not 1 to {} of them",
-                             buffer.shape.to_string(), kMostMapRank));
+                             buffer.shape.to_string(), kMaxMapRank));
     }
     dims.assign(shape.rbegin(), shape.rend());
   }
   const std::size_t rank = dims.size();
   map.desc.rank = static_cast<int>(rank);
   fill(map.desc.dims, dims);
-  fill(map.desc.box, field.at("box").wholes(rank, rank, 1, kMostNumber));
+  fill(map.desc.box, field.at("box").wholes(rank, rank, 1, kMaxNumber));
   if (const auto strides = field.find("strides")) {
-    fill(map.desc.strides, strides->wholes(rank - 1, rank - 1, 0, kMostOffset));
+    fill(map.desc.strides, strides->wholes(rank - 1, rank - 1, 0, kMaxOffset));
   } else {
     std::uint64_t bytes = size_of(type);
     for (std::size_t i = 0; i + 1 < rank; ++i) {
-      if (dims[i] > kMostOffset / bytes) {
+      if (dims[i] > kMaxOffset / bytes) {
         field.fail("it needs \"strides\": those of its dims go beyond 2^40 bytes");
       }
       bytes *= dims[i];
@@ -93,7 +93,7 @@ TensorMapArgument read_tensor_map(const Field& field, const std::vector<Buffer>&
     }
   }
   if (const auto steps = field.find("element_strides")) {
-    fill(map.desc.element_strides, steps->wholes(rank, rank, 1, kMostNumber));
+    fill(map.desc.element_strides, steps->wholes(rank, rank, 1, kMaxNumber));
   }
   if (const auto swizzle = field.find("swizzle")) {
     const std::string& word = swizzle->choice({"none", "32B", "64B", "128B"});
@@ -176,7 +176,7 @@ Argument read_argument(const Field& field, const std::vector<Buffer>& buffers, b
     StructArgument fields;
     for (const Field& member : what.elements()) {
       fields.fields.push_back(read_argument(member, buffers, true));
-      fields.offsets.push_back(member.at("at").whole(0, kMostNumber));
+      fields.offsets.push_back(member.at("at").whole(0, kMaxNumber));
     }
     argument.what = std::move(fields);
   } else {

@@ -188,7 +188,7 @@ Array generate_normal(const Field& field, const ArrayKind& kind, MemoryBudget& m
 
 std::size_t bytes_of(ElementType type, const Shape& shape) {
   const auto elements = static_cast<std::uint64_t>(shape.elements());
-  if (elements > kMostBytes / size_of(type)) {
+  if (elements > kMaxBytes / size_of(type)) {
     fail("{} of {} do not fit into memory", shape.to_string(), name_of(type));
   }
   return elements * size_of(type);

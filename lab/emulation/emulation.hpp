@@ -59,7 +59,7 @@ class Module {
  public:
   /// Throws fovea::Error for what the emulator does not know, with the line, and for what takes
   /// more memory than it may.
-  explicit Module(const std::filesystem::path& path, std::size_t most_memory = kMostMemory);
+  explicit Module(const std::filesystem::path& path, std::size_t most_memory = kMaxMemory);
 
   [[nodiscard]] const std::vector<emu::KernelHandle>& kernels() const { return kernels_; }
   /// Finds a kernel by its name in the PTX, or as it is written in C++ ("ns::saxpy"), without what

@@ -29,14 +29,14 @@ ArrayKind read_kind(const Field& field) {
     bytes->fail("the shape says how many there are");
   }
   if (shape) {
-    constexpr std::size_t kMostRank = 32;
+    constexpr std::size_t kMaxRank = 32;
     std::vector<std::int64_t> dims;
-    for (const std::uint64_t dim : shape->wholes(0, kMostRank, 0, kMostBytes)) {
+    for (const std::uint64_t dim : shape->wholes(0, kMaxRank, 0, kMaxBytes)) {
       dims.push_back(static_cast<std::int64_t>(dim));
     }
     kind.shape = Shape(std::move(dims));
   } else if (bytes) {
-    const std::uint64_t count = bytes->whole(0, kMostBytes);
+    const std::uint64_t count = bytes->whole(0, kMaxBytes);
     const std::size_t size = size_of(kind.type.value_or(ElementType::kU8));
     if (count % size != 0) {
       bytes->fail(
@@ -108,7 +108,7 @@ Buffer read_buffer(const Field& field, const std::string& name, const Source& so
 std::array<std::uint32_t, 3> read_size(const Field& launch, std::string_view key) {
   std::array<std::uint32_t, 3> size = {1, 1, 1};
   if (const auto field = launch.find(key)) {
-    std::ranges::transform(field->wholes(1, 3, 1, kMostNumber), size.begin(),
+    std::ranges::transform(field->wholes(1, 3, 1, kMaxNumber), size.begin(),
                            [](std::uint64_t number) { return static_cast<std::uint32_t>(number); });
   }
   return size;
@@ -127,7 +127,7 @@ LaunchText read_launch(const Field& field, const std::vector<Buffer>& buffers, b
   launch.config.block = read_size(field, "block");
   launch.config.cluster = read_size(field, "cluster");
   if (const auto shared = field.find("shared_bytes")) {
-    launch.config.dynamic_shared_bytes = shared->whole(0, kMostNumber);
+    launch.config.dynamic_shared_bytes = shared->whole(0, kMaxNumber);
   }
   if (const auto dependent = field.find("dependent")) {
     launch.config.is_dependent = dependent->flag();
@@ -148,8 +148,8 @@ void read_document(const Field& document, LaunchFile& file) {
   const Source source{.folder = file.folder, .memory = file.memory};
   if (const auto buffers = document.find("buffers")) {
     const std::vector<std::string> names = buffers->keys();
-    if (names.size() > kMostBuffers) {
-      buffers->fail(fmt::format("{} buffers; at most {} are allowed", names.size(), kMostBuffers));
+    if (names.size() > kMaxBuffers) {
+      buffers->fail(fmt::format("{} buffers; at most {} are allowed", names.size(), kMaxBuffers));
     }
     for (const std::string& name : names) {
       file.buffers.push_back(read_buffer(buffers->at(name), name, source));

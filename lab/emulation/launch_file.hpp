@@ -72,7 +72,7 @@ struct LaunchText {
 
 struct LaunchFileOptions {
   bool any_path = false;  // it may name files elsewhere than below its folder
-  std::size_t most_memory = kMostMemory;
+  std::size_t most_memory = kMaxMemory;
   std::filesystem::path ptx{};  // the launch writes to neither it nor itself
   bool overwrite = false;       // it may write to files that are no arrays of the same kind
 };

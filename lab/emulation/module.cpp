@@ -17,7 +17,7 @@
 namespace fovea::emulation {
 namespace {
 
-constexpr std::size_t kMostPtxBytes = std::size_t{256} << 20U;
+constexpr std::size_t kMaxPtxBytes = std::size_t{256} << 20U;
 
 // "ns::saxpy<4>" of "void ns::saxpy<4>(int)".
 std::string without_types(std::string name) {
@@ -53,7 +53,7 @@ std::string source_name(const std::string& name) {
 
 Module::Module(const std::filesystem::path& path, std::size_t most_memory)
     : name_(io::escape(path.native())) {
-  const std::string text = io::read_small_file(path, std::min(kMostPtxBytes, most_memory));
+  const std::string text = io::read_small_file(path, std::min(kMaxPtxBytes, most_memory));
   try {
     kernels_ = device_.load(text, most_memory - text.size());
   } catch (const emu::TooLarge& error) {
@@ -81,9 +81,9 @@ const emu::KernelHandle& Module::find(const std::string& name) const {
   if (found.size() == 1) {
     return *found.front();
   }
-  constexpr std::size_t kMostTold = 20;
-  names.resize(std::min(names.size(), kMostTold));
-  const std::string more = kernels_.size() > kMostTold ? ", ..." : "";
+  constexpr std::size_t kMaxListed = 20;
+  names.resize(std::min(names.size(), kMaxListed));
+  const std::string more = kernels_.size() > kMaxListed ? ", ..." : "";
   if (name.empty() || found.size() > 1) {
     fail("{} has {} kernels{}; name one of {}{}", name_, found.size(),
          name.empty() ? "" : fmt::format(" called {}", io::printable(name)), fmt::join(names, ", "),

@@ -18,10 +18,10 @@ emu::TraceFunction TraceFile::recorder() {
 }
 
 void TraceFile::add(std::string_view line) {
-  constexpr std::size_t kMostPending = std::size_t{1} << 20U;
+  constexpr std::size_t kMaxPending = std::size_t{1} << 20U;
   pending_ += line;
   pending_ += '\n';
-  if (pending_.size() > kMostPending) {
+  if (pending_.size() > kMaxPending) {
     flush();
   }
 }

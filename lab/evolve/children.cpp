@@ -19,8 +19,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMostUnasked = 1000;  // lines of a proposer
-constexpr std::size_t kMostSaid = std::size_t{4} << 20;
+constexpr int kMaxUnasked = 1000;  // lines of a proposer
+constexpr std::size_t kMaxOutputBytes = std::size_t{4} << 20;
 
 /// All that a child prints until it ends.
 struct Said {
@@ -37,9 +37,9 @@ Said listen(const std::vector<std::string>& command, double most_seconds, StopFl
   while (child.is_open()) {
     const double left = most_seconds - std::chrono::duration<double>(Clock::now() - began).count();
     // A kernel may print, and for ever.
-    if (left <= 0 || said.output.size() > kMostSaid) {
+    if (left <= 0 || said.output.size() > kMaxOutputBytes) {
       said.ending = left <= 0 ? fmt::format("did not end within {:g} s", most_seconds)
-                              : fmt::format("printed more than {} MiB", kMostSaid >> 20);
+                              : fmt::format("printed more than {} MiB", kMaxOutputBytes >> 20);
       return said;
     }
     if (const std::optional<std::string> line = child.read_line(left); line.has_value()) {
@@ -246,16 +246,16 @@ std::optional<Proposal> ProgramProposer::propose(const Situation& situation) {
   if (child_.has_value()) {
     // Whatever it has said too much must not be the answer to what comes now.
     int unasked = 0;
-    while (unasked < kMostUnasked && child_->read_line(0).has_value()) {
+    while (unasked < kMaxUnasked && child_->read_line(0).has_value()) {
       ++unasked;
     }
-    if (unasked == kMostUnasked) {
+    if (unasked == kMaxUnasked) {
       return given_up("the proposer writes without an end");
     }
     line = {{"kind", "result"}, {"candidate", to_json(situation.trials.back(), situation.trials)}};
   } else {
-    if (starts_ == kMostStarts) {
-      why_none_ = fmt::format("the proposer was started {} times", kMostStarts);
+    if (starts_ == kMaxStarts) {
+      why_none_ = fmt::format("the proposer was started {} times", kMaxStarts);
       return std::nullopt;
     }
     ++starts_;

@@ -49,7 +49,7 @@ class ProgramProposer : public Proposer {
     double most_seconds = 120;  // for an answer
     StopFlag stop;
   };
-  static constexpr int kMostStarts = 5;
+  static constexpr int kMaxStarts = 5;
 
   explicit ProgramProposer(Setup setup) : setup_(std::move(setup)) {}
 

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMostConfirmed = 3;  // candidates, when the best turn out to be wrong
+constexpr int kMaxConfirmations = 3;  // candidates, when the best turn out to be wrong
 
 /// Candidates whose children are proposed, the best first.
 class Population {
@@ -374,7 +374,7 @@ class Evolution {
       return trials_[static_cast<std::size_t>(number)].outcome.speed_up;
     });
     order.insert(order.end(), others.begin(), others.end());
-    order.resize(std::min<std::size_t>(order.size(), kMostConfirmed));
+    order.resize(std::min<std::size_t>(order.size(), kMaxConfirmations));
     for (const int number : order) {
       const CandidateOutcome outcome = confirmed(number);
       if (outcome.valid == true) {
@@ -467,7 +467,7 @@ nlohmann::ordered_json EvolveReport::to_json() const {
 }
 
 bool is_better(const CandidateOutcome& candidate, const CandidateOutcome& other) {
-  return candidate.speed_up > other.speed_up * (1 + kLeastGain + candidate.spread);
+  return candidate.speed_up > other.speed_up * (1 + kMinGain + candidate.spread);
 }
 
 EvolveReport evolve(const EvolveSetup& setup, Evaluator& evaluator, Proposer& proposer,

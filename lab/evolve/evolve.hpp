@@ -16,7 +16,7 @@
 namespace fovea::lab {
 
 /// A candidate is kept when it is faster by this share, beyond the spread of the measurements.
-inline constexpr double kLeastGain = 0.03;
+inline constexpr double kMinGain = 0.03;
 inline constexpr int kChildren = 4;  // of a generation
 inline constexpr int kElites = 3;
 

@@ -78,7 +78,7 @@ class Side {
                   .watts = number_in(line, "watts"),
                   .slowed = line.value("slowed", Json(false)) == Json(true)};
     if (!(answer.seconds > 0) || !std::isfinite(answer.seconds)) {
-      fail_with("gave a sample without a time: " + line.dump().substr(0, kMostWords));
+      fail_with("gave a sample without a time: " + line.dump().substr(0, kMaxWords));
     }
     return answer;
   }
@@ -102,7 +102,7 @@ class Side {
   }
 
  private:
-  static constexpr std::size_t kMostWords = 200;
+  static constexpr std::size_t kMaxWords = 200;
 
   [[noreturn]] void fail_with(const std::string& what) const { fail("{} {}", program_.what, what); }
 
@@ -113,7 +113,7 @@ class Side {
     }
     Json line = io::try_parse_ordered_json(*text);
     if (!line.is_object()) {
-      fail_with("does not follow the step protocol: it wrote " + text->substr(0, kMostWords));
+      fail_with("does not follow the step protocol: it wrote " + text->substr(0, kMaxWords));
     }
     return line;
   }

@@ -20,7 +20,7 @@ class Rotation {
   Rotation(gpu::Device& device, const Workload& workload, gpu::Stream& stream) {
     const std::size_t wanted = 2 * device.info().l2_bytes;
     const std::size_t bytes = std::max<std::size_t>(workload.bytes(), 1);
-    const std::size_t sets = std::clamp(wanted / bytes + 1, std::size_t{1}, kMostSets);
+    const std::size_t sets = std::clamp(wanted / bytes + 1, std::size_t{1}, kMaxSets);
     misses_cache_ = sets * bytes >= wanted;
     placements_.reserve(sets);
     for (std::size_t set = 0; set < sets; ++set) {
@@ -44,7 +44,7 @@ class Rotation {
   }
 
  private:
-  static constexpr std::size_t kMostSets = 256;  // a sample has more runs
+  static constexpr std::size_t kMaxSets = 256;  // a sample has more runs
 
   std::vector<std::unique_ptr<Placement>> placements_;
   bool misses_cache_ = false;

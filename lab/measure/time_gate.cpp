@@ -125,8 +125,8 @@ std::vector<fs::path> results_below(const std::string& folder) {
     const char* const end = name.data() + name.size();
     const auto [rest, error] =
         std::from_chars(name.data() + std::min(kDate, name.size()), end, run);
-    constexpr int kMostRun = 9999;  // more digits begin a commit
-    const bool is_run = error == std::errc() && run <= kMostRun && rest != end && *rest == '-';
+    constexpr int kMaxRun = 9999;  // more digits begin a commit
+    const bool is_run = error == std::errc() && run <= kMaxRun && rest != end && *rest == '-';
     return std::tuple(name.substr(0, kDate), is_run ? run : 0, file.string());
   });
   return files;
@@ -191,8 +191,8 @@ TimeChange judge_change(const TimedFigure& now, const EarlierFigures& all) {
   }
   const bool is_same_machine = std::abs(peer.change) < kSteadyPeer;
   const double beside_peer = (1 + result.change) / (1 + peer.change) - 1;
-  const bool is_slower = result.change > kMostSlower;
-  if (is_same_machine ? !is_slower : beside_peer <= kMostSlower) {
+  const bool is_slower = result.change > kMaxSlowdown;
+  if (is_same_machine ? !is_slower : beside_peer <= kMaxSlowdown) {
     result.verdict = TimeVerdict::kSteady;
   } else if (!is_slower) {
     result.reason = "its peer became faster, and it did not: another machine, or another library";

@@ -15,7 +15,7 @@
 
 namespace fovea::lab {
 
-inline constexpr double kMostSlower = 0.05;
+inline constexpr double kMaxSlowdown = 0.05;
 inline constexpr double kSteadyPeer = 0.02;
 
 /// A time and what was timed beside it.

@@ -26,7 +26,7 @@ constexpr auto kPause = std::chrono::milliseconds(12);
 /// that lowers the clocks of an H200 differ by 0.2% (standard deviation) after this pause, and by
 /// 5% after 12 ms.
 constexpr auto kStepPause = std::chrono::milliseconds(40);
-constexpr int kMostRuns = 400;  // in one graph
+constexpr int kMaxRuns = 400;  // in one graph
 
 }  // namespace
 
@@ -60,7 +60,7 @@ class Timer {
     const double estimate = timed([&] { run(2); }) / 2;
     Entry entry;
     const int wanted = static_cast<int>(std::ceil(kSampleSeconds / std::max(estimate, 1e-7)));
-    entry.runs = std::clamp(std::max(wanted, contender.sets), 1, kMostRuns);
+    entry.runs = std::clamp(std::max(wanted, contender.sets), 1, kMaxRuns);
     if (contender.graph) {
       device_.begin_capture(*stream_);
       run(entry.runs);

@@ -17,7 +17,7 @@
 namespace fovea::mutation {
 namespace {
 
-constexpr std::size_t kMostTiles = 48;
+constexpr std::size_t kMaxTiles = 48;
 /// How gpu::EmuDevice begins what is no finding, but a text or a call that cannot be.
 constexpr std::string_view kRefused = "the emulator: ";
 
@@ -37,7 +37,7 @@ CaseInputs::CaseInputs(const lab::Card& card, const lab::Case& card_case, std::u
     : card_(card), name_(card_case.name), workload_(card_case.make(seed)), seed_(seed) {}
 
 std::vector<lab::TileValues> CaseInputs::expected() const {
-  std::call_once(once_, [this] { expected_ = lab::expectations(*workload_, kMostTiles, seed_); });
+  std::call_once(once_, [this] { expected_ = lab::expectations(*workload_, kMaxTiles, seed_); });
   return expected_;
 }
 

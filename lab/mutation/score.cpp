@@ -26,7 +26,7 @@ namespace fovea::mutation {
 namespace {
 
 /// Cases that a mutant runs on at most.
-constexpr std::size_t kMostCases = 24;
+constexpr std::size_t kMaxCases = 24;
 /// Operations that a mutant may take, beside those of the kernel as it is.
 constexpr std::uint64_t kStepsFactor = 10;
 constexpr std::uint64_t kStepsMore = 10'000;
@@ -183,7 +183,7 @@ MutantResult try_it(const Job& job, const ScoreOptions& options) {
   auto next = job.target->runs.begin();
   auto last = job.target->runs.end();
   for (int schedule = 0; schedule < options.schedules; ++schedule) {
-    while (runs.size() < kMostCases && runs.size() <= static_cast<std::size_t>(schedule) &&
+    while (runs.size() < kMaxCases && runs.size() <= static_cast<std::size_t>(schedule) &&
            next != last) {
       const CaseRun* const candidate = runs.size() % 2 == 0 ? *next++ : *--last;
       if (reaches(*candidate, job.mutant)) {

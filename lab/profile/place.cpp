@@ -17,8 +17,8 @@
 namespace fovea::lab {
 namespace {
 
-constexpr std::size_t kMostPlaces = 8;
-constexpr double kLeastShare = 0.01;  // of samples, that is worth a line
+constexpr std::size_t kMaxPlaces = 8;
+constexpr double kMinShare = 0.01;  // of samples, that is worth a line
 
 /// A place in the source: file and line.
 struct Frame {
@@ -151,13 +151,13 @@ void add(Samples& to, const Samples& from) {
 std::vector<Samples> largest(std::map<std::string, Samples> all) {
   std::vector<Samples> kept;
   for (auto& [key, samples] : all) {
-    if (samples.share >= kLeastShare) {
+    if (samples.share >= kMinShare) {
       sort_largest_first(samples.stalls, &Shares::value_type::second);
       kept.push_back(std::move(samples));
     }
   }
   sort_largest_first(kept, &Samples::share);
-  kept.resize(std::min(kept.size(), kMostPlaces));
+  kept.resize(std::min(kept.size(), kMaxPlaces));
   return kept;
 }
 

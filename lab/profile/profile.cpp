@@ -130,7 +130,7 @@ std::string why_ncu_failed(const ProcessResult& result) {
 
 std::vector<Profile> profile(const CaseSpec& spec, int device_index, const std::string& program,
                              const std::string& report, StopFlag stop) {
-  constexpr double kMostSeconds = 300;
+  constexpr double kMaxSeconds = 300;
   const std::unique_ptr<gpu::Device> device = gpu::open_cuda_device(device_index);
   const Case& found = find_case(*spec.card, spec.case_name);
   const Subject subject = {.machine = machine_json(device->info()),
@@ -169,7 +169,7 @@ std::vector<Profile> profile(const CaseSpec& spec, int device_index, const std::
       command.insert(command.end(), {option, value});
     }
   }
-  const ProcessResult result = run_process(command, {.most_seconds = kMostSeconds, .stop = stop});
+  const ProcessResult result = run_process(command, {.most_seconds = kMaxSeconds, .stop = stop});
   if (result.exit_code != 0 || !std::filesystem::exists(file.path())) {
     fail("{}", why_ncu_failed(result));
   }
@@ -232,12 +232,12 @@ std::string to_text(const Profile& profile) {
       profile["ctas_per_sm"], profile["registers"], profile["shared_bytes"],
       percent(profile["bank_conflict_share"]), profile["bytes_per_store_sector"],
       percent(profile["predicated_off"]));
-  constexpr std::size_t kMostFindings = 3;
+  constexpr std::size_t kMaxFindings = 3;
   const std::vector<Finding> found = findings(profile);
   if (found.empty()) {
     text += "  no rule fires\n";
   }
-  for (const Finding& finding : found | std::views::take(kMostFindings)) {
+  for (const Finding& finding : found | std::views::take(kMaxFindings)) {
     std::string seen;
     for (const auto& [figure, value] : finding.seen) {
       seen += (seen.empty() ? "" : ", ") + figure_in_words(figure, value);

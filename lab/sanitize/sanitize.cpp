@@ -23,9 +23,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMostJobs = 12;        // each has a context on the GPU, and racecheck a large one
+constexpr int kMaxJobs = 12;         // each has a context on the GPU, and racecheck a large one
 constexpr const char* kFound = "9";  // the exit code when a tool found something
-constexpr std::size_t kMostOfATool = 400;
+constexpr std::size_t kMaxOfATool = 400;
 
 std::string find_sanitizer() {
   const std::string tool = find_program("compute-sanitizer");
@@ -50,7 +50,7 @@ std::vector<std::string_view> tools_of(const SanitizeOptions& options) {
 
 std::string last_words(std::string words) {
   words.erase(words.find_last_not_of(" \n") + 1);
-  return words.size() <= kMostOfATool ? words : "... " + words.substr(words.size() - kMostOfATool);
+  return words.size() <= kMaxOfATool ? words : "... " + words.substr(words.size() - kMaxOfATool);
 }
 
 /// What `kernel check --json` said; why it is not enough.
@@ -145,7 +145,7 @@ std::vector<SanitizerRun> sanitize(const std::string& program, std::span<const C
   const std::size_t count = cards.size();
   std::vector<SanitizerRun> runs(tools.size() * count);
   std::mutex mutex;
-  ThreadPool pool(options.jobs > 0 ? options.jobs : std::min(available_threads(), kMostJobs));
+  ThreadPool pool(options.jobs > 0 ? options.jobs : std::min(available_threads(), kMaxJobs));
   const auto run_all = [&](std::size_t first, std::size_t last) {
     pool.parallel_for(last - first, [&](std::size_t index, int) {
       SanitizerRun& run = runs[first + index];

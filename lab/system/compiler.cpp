@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostWords = 3000;  // of a compiler's, in a message
+constexpr std::size_t kMaxWords = 3000;  // of a compiler's, in a message
 // The option of the build (cmake/Kernels.cmake): machine code rounds as its PTX says.
 constexpr const char* kNoFusing = "--ptxas-options=-fmad=false";
 
@@ -64,7 +64,7 @@ constexpr std::string_view kPrelude =
     "#line 1 \"unit.cu\"\n";
 
 std::string shortened(const std::string& words) {
-  return words.size() <= kMostWords ? words : words.substr(0, kMostWords) + " ...";
+  return words.size() <= kMaxWords ? words : words.substr(0, kMaxWords) + " ...";
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {

@@ -213,7 +213,7 @@ class ProcessGroup {
   [[nodiscard]] pid_t leader() const { return leader_; }
 
  private:
-  static constexpr int kMostFiles = 1 << 16;  // open ones, where close_range(2) is not there
+  static constexpr int kMaxFiles = 1 << 16;  // open ones, where close_range(2) is not there
 
   /// Runs in the copy, where only what is safe in a signal handler may be called.
   [[noreturn]] static void lead(int leash) {
@@ -224,7 +224,7 @@ class ProcessGroup {
     dup2(leash, STDIN_FILENO);
     // This program's files must not stay open in it, the other end of the pipe among them.
     if (close_range(STDOUT_FILENO, ~0U, 0) != 0) {
-      for (int file = STDOUT_FILENO; file < kMostFiles; ++file) {
+      for (int file = STDOUT_FILENO; file < kMaxFiles; ++file) {
         close(file);
       }
     }
@@ -256,8 +256,8 @@ class RunningProcess {
   /// Returns its status; none when it still runs at the deadline. Throws Interrupted when `stop` is
   /// set.
   std::optional<int> wait(std::optional<Clock::time_point> deadline, StopFlag stop) {
-    constexpr Clock::duration kLeastPause = std::chrono::milliseconds(1);
-    constexpr Clock::duration kMostPause = std::chrono::milliseconds(20);
+    constexpr Clock::duration kMinPause = std::chrono::milliseconds(1);
+    constexpr Clock::duration kMaxPause = std::chrono::milliseconds(20);
     constexpr int kShare = 16;  // of the time so far: short ones are not waited for much longer
     const Clock::time_point begin = Clock::now();
     while (!has_ended()) {
@@ -266,7 +266,7 @@ class RunningProcess {
       if (deadline.has_value() && now >= *deadline) {
         return std::nullopt;
       }
-      std::this_thread::sleep_for(std::clamp((now - begin) / kShare, kLeastPause, kMostPause));
+      std::this_thread::sleep_for(std::clamp((now - begin) / kShare, kMinPause, kMaxPause));
     }
     return status_;
   }
@@ -462,8 +462,8 @@ std::optional<std::string> Child::read_line(double most_seconds) {
       return line;
     }
     pending_.erase(0, std::exchange(taken_, 0));  // once for all of its lines
-    if (pending_.size() > kMostLine) {
-      why_silent_ = fmt::format("wrote a line of more than {} MiB", kMostLine >> 20);
+    if (pending_.size() > kMaxLine) {
+      why_silent_ = fmt::format("wrote a line of more than {} MiB", kMaxLine >> 20);
       open_ = false;
       return std::nullopt;
     }

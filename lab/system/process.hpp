@@ -83,7 +83,7 @@ class Child {
   /// read_line().
   [[nodiscard]] bool write_line(const std::string& line, double most_seconds);
   /// The next line, without its end. None when the program wrote none within the time, ended, or
-  /// wrote more than `kMostLine` bytes without an end: `why_silent` says which.
+  /// wrote more than `kMaxLine` bytes without an end: `why_silent` says which.
   [[nodiscard]] std::optional<std::string> read_line(double most_seconds);
   /// Whether lines may still come: it has neither ended nor closed its output.
   [[nodiscard]] bool is_open() const { return open_; }
@@ -92,7 +92,7 @@ class Child {
   /// Tells the program that no more lines come.
   void close_input();
 
-  static constexpr std::size_t kMostLine = std::size_t{4} << 20;
+  static constexpr std::size_t kMaxLine = std::size_t{4} << 20;
 
  private:
   /// Keeps why it ended; where it still runs, `otherwise`.

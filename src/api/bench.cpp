@@ -24,7 +24,7 @@
 namespace fovea {
 namespace {
 
-constexpr int kLeastCalls = 3;
+constexpr int kMinCalls = 3;
 constexpr std::size_t kExactImages =
     2;  // compared with fp32: enough to notice when they are exchanged
 
@@ -102,7 +102,7 @@ BenchFigure measure(model::Encoder& encoder, std::int64_t batch_size, double sec
   encoder.reset_profile();
   const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                                    std::chrono::duration<double>(seconds));
-  while (samples.size() < kLeastCalls || Clock::now() < end) {
+  while (samples.size() < kMinCalls || Clock::now() < end) {
     const Clock::time_point start = Clock::now();
     encode();
     samples.push_back(std::chrono::duration<double>(Clock::now() - start).count());

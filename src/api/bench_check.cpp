@@ -14,12 +14,12 @@ namespace {
 
 // Random pixels and random weights (tiny, base-patch16-224, large-patch16-512): bf16 on a CPU
 // reaches cosines of 0.99997 and more.
-constexpr double kLeastCosine = 0.99;
+constexpr double kMinCosine = 0.99;
 // That alone would accept the embedding of another image, because random pixels are alike, with
 // cosines of up to 0.9995. So the difference of two embeddings is compared, too, which has cosines
 // of 0.988, 0.9996 and 0.9998 there. It would be -1 if they were exchanged, and around 0 if they
 // were unrelated to the pixels.
-constexpr double kLeastCosineOfDifference = 0.5;
+constexpr double kMinCosineOfDifference = 0.5;
 
 double cosine(std::span<const float> a, std::span<const float> b) {
   const auto dot = [](std::span<const float> x, std::span<const float> y) {
@@ -56,17 +56,17 @@ void check_against_exact(std::span<const float> embeddings, std::span<const floa
   for (std::size_t image = 0; image < images; ++image) {
     const double alike = cosine(embeddings.subspan(image * dimension, dimension),
                                 exact.subspan(image * dimension, dimension));
-    if (!(alike >= kLeastCosine)) {
+    if (!(alike >= kMinCosine)) {
       fail("bench: the embedding of image {} has a cosine of {:.4f} to that of fp32, not {}", image,
-           alike, kLeastCosine);
+           alike, kMinCosine);
     }
     if (image == 0) {
       continue;
     }
     const double apart = cosine(difference(embeddings, image), difference(exact, image));
-    if (!(apart >= kLeastCosineOfDifference)) {
+    if (!(apart >= kMinCosineOfDifference)) {
       fail("bench: images 0 and {} differ otherwise than in fp32: a cosine of {:.4f}, not {}",
-           image, apart, kLeastCosineOfDifference);
+           image, apart, kMinCosineOfDifference);
     }
   }
 }

@@ -37,7 +37,7 @@ std::optional<Manifest> read_manifest(const io::Folder& folder, CheckReport& rep
   std::optional<Manifest> manifest;
   const std::string problem = finding_of([&] {
     const pipeline::StoredFile file(folder, pipeline::kManifestFile);
-    const std::string text = file.text(pipeline::kMostManifestBytes);
+    const std::string text = file.text(pipeline::kMaxManifestBytes);
     const std::string reason = finding_of([&] { manifest = pipeline::parse_manifest(text); });
     if (!reason.empty()) {
       fail("{}: {}", file.shown(), reason);

@@ -121,9 +121,9 @@ std::size_t feature_bytes(const model::Features& what, const model::VisionConfig
 }
 
 std::int64_t feature_batch(std::int64_t preferred, std::size_t bytes_of_each) {
-  constexpr std::size_t kMostBytes = std::size_t{128} << 20;
+  constexpr std::size_t kMaxBytes = std::size_t{128} << 20;
   constexpr std::int64_t kMultiple = 32;  // whole tiles of rows
-  const auto limit = static_cast<std::int64_t>(kMostBytes / bytes_of_each);
+  const auto limit = static_cast<std::int64_t>(kMaxBytes / bytes_of_each);
   if (preferred <= limit) {
     return preferred;
   }

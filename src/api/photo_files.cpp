@@ -63,9 +63,9 @@ fs::path PhotoFiles::find_start(std::size_t output) const {
   places.push_back(
       (fs::absolute(origin.path) / ".").lexically_normal().parent_path().parent_path());
   // A few names tell: all of them were read from one place.
-  constexpr std::int64_t kMostTried = 16;
+  constexpr std::int64_t kMaxTries = 16;
   const auto [first, count] = shards_.range_of(output);
-  const std::int64_t step = std::max<std::int64_t>(1, count / kMostTried);
+  const std::int64_t step = std::max<std::int64_t>(1, count / kMaxTries);
   for (const fs::path& place : places) {
     for (std::int64_t row = first; row < first + count; row += step) {
       const fs::path name = io::unescape(shards_.entry(row).source);

@@ -26,12 +26,12 @@ class Mix {
       hash.add(takes_failed ? failed_[failed++] : rows_[row++]);
       is_failed_.push_back(takes_failed);
     }
-    constexpr std::size_t kMostNames = 4096;  // each takes a call on the stack
+    constexpr std::size_t kMaxNames = 4096;  // each takes a call on the stack
     if (hash.value() == wanted_) {
       return true;
     }
     is_failed_.clear();
-    return rows_.size() + failed_.size() <= kMostNames && search(before, 0, 0);
+    return rows_.size() + failed_.size() <= kMaxNames && search(before, 0, 0);
   }
   [[nodiscard]] const std::vector<bool>& is_failed() const { return is_failed_; }
 
@@ -42,8 +42,8 @@ class Mix {
   }
 
   bool search(pipeline::NameHash hash, std::size_t row, std::size_t failed) {
-    constexpr std::uint64_t kMostTries = 1'000'000;
-    if (++tries_ > kMostTries) {
+    constexpr std::uint64_t kMaxTries = 1'000'000;
+    if (++tries_ > kMaxTries) {
       return false;
     }
     if (row == rows_.size() && failed == failed_.size()) {

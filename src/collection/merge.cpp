@@ -94,7 +94,7 @@ class MergedOutput {
  private:
   [[nodiscard]] pipeline::Manifest read_manifest() const {
     const pipeline::StoredFile file(*folder_, pipeline::kManifestFile);
-    const std::string text = file.text(pipeline::kMostManifestBytes);
+    const std::string text = file.text(pipeline::kMaxManifestBytes);
     pipeline::Manifest manifest;
     if (const std::string problem =
             pipeline::finding_of([&] { manifest = pipeline::parse_manifest(text); });

@@ -8,9 +8,9 @@
 namespace fovea::collection {
 
 void ShardBuilder::add(const StoredRows& rows, std::size_t row, const PhotoLine* photo) {
-  constexpr std::size_t kMostInRun = 1024;
+  constexpr std::size_t kMaxRunRows = 1024;
   const bool continues = photo == nullptr && run_rows_ == &rows && row == run_first_ + run_count_ &&
-                         run_count_ < kMostInRun && rows.part_of(row) == rows.part_of(run_first_);
+                         run_count_ < kMaxRunRows && rows.part_of(row) == rows.part_of(run_first_);
   if (!continues) {
     flush();
     run_rows_ = &rows;

@@ -131,12 +131,12 @@ bool StoredRows::has_content(std::size_t row, const Key& content) const {
 }
 
 const pipeline::StoredFile& StoredRows::file(const std::string& name) const {
-  constexpr std::size_t kMostOpen = 32;
+  constexpr std::size_t kMaxOpenFiles = 32;
   const auto found = open_.find(name);
   if (found != open_.end()) {
     return found->second;
   }
-  if (open_.size() >= kMostOpen) {
+  if (open_.size() >= kMaxOpenFiles) {
     open_.clear();
   }
   return open_.emplace(name, pipeline::StoredFile(*folder_, name)).first->second;

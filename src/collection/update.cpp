@@ -15,7 +15,7 @@ namespace fovea::collection {
 namespace {
 
 constexpr const char* kRowsFolder = "rows";
-constexpr std::chrono::milliseconds kLeastInterval{50};
+constexpr std::chrono::milliseconds kMinInterval{50};
 
 }  // namespace
 
@@ -63,7 +63,7 @@ std::unique_ptr<pipeline::FolderOutput> Update::open_staging(
   const auto folder =
       output_.folder()->make_folder(pipeline::kUpdateFolder)->make_folder(kRowsFolder);
   const auto open = [&](bool overwrite) {
-    return std::make_unique<pipeline::FolderOutput>(folder, identity, overwrite, kLeastInterval,
+    return std::make_unique<pipeline::FolderOutput>(folder, identity, overwrite, kMinInterval,
                                                     options_.stop);
   };
   std::string problem;

@@ -97,8 +97,8 @@ std::string pull_words(std::string_view id, std::string_view revision) {
 
 std::string missing_shards_words(std::span<const std::uint64_t> numbers, std::uint64_t all,
                                  std::uint64_t count) {
-  constexpr std::size_t kMostNamed = 8;
-  const std::size_t named = std::min(numbers.size(), kMostNamed);
+  constexpr std::size_t kMaxListed = 8;
+  const std::size_t named = std::min(numbers.size(), kMaxListed);
   std::string names;
   for (std::size_t i = 0; i < named; ++i) {
     const bool is_last = i + 1 == named && named == all;

@@ -15,7 +15,7 @@ namespace {
 /// cache.
 constexpr std::int64_t kBlockBytes = 448 << 10;
 /// Units of the inner dimension that are multiplied at once where they need not be all.
-constexpr std::int64_t kMostUnits = 1024;
+constexpr std::int64_t kMaxUnits = 1024;
 
 bool is_integer(const TileKernel& kernel) {
   return kernel.type != UnitType::kF32 && kernel.type != UnitType::kBF16;
@@ -141,7 +141,7 @@ std::int64_t Product::rows_in_cache() const {
 }
 
 std::int64_t Product::parts() const {
-  return finish.epilogue == ops::Epilogue::kResidual ? divide_up(panel_units, kMostUnits) : 1;
+  return finish.epilogue == ops::Epilogue::kResidual ? divide_up(panel_units, kMaxUnits) : 1;
 }
 
 Product Product::part(std::int64_t index) const {

@@ -26,7 +26,7 @@ class CallerStream::Gpu {
     const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(float);
     if (zeros_.empty() || zeros_.back().bytes() < bytes) {
       // Smaller ones stay: kernels under way may be reading them.
-      zeros_.emplace_back(*device, std::max(bytes, kLeastZeros));
+      zeros_.emplace_back(*device, std::max(bytes, kMinZeros));
       const std::unique_ptr<Stream> stream = device->make_stream();
       device->fill(zeros_.back().address(), 0, zeros_.back().bytes(), *stream);
       stream->synchronize();
@@ -35,7 +35,7 @@ class CallerStream::Gpu {
   }
 
  private:
-  static constexpr std::size_t kLeastZeros = std::size_t{64} << 10;
+  static constexpr std::size_t kMinZeros = std::size_t{64} << 10;
 
   std::mutex mutex_;
   std::vector<DeviceBuffer> zeros_;

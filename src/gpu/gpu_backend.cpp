@@ -39,9 +39,9 @@ constexpr std::int64_t kLongSlice = 64;
 /// Several slices of common models: one is copied while the other computes.
 constexpr std::int64_t kPreferredBatch = 512;
 /// Graphs kept: of every size of a small slice, and of as many large ones as a steady state has.
-constexpr std::size_t kMostGraphs = 256;
+constexpr std::size_t kMaxGraphs = 256;
 /// Bytes of a slice's results, beyond which slices have fewer images: they lie in four places.
-constexpr std::size_t kMostOutputBytes = std::size_t{1} << 27;
+constexpr std::size_t kMaxOutputBytes = std::size_t{1} << 27;
 /// Staging copies are cut into parts of this many bytes for the host's threads.
 constexpr std::size_t kCopyPart = std::size_t{1} << 18;
 
@@ -206,7 +206,7 @@ class GpuBackend final : public ops::Backend {
   /// differ; null after their first run.
   LeastRecent<std::tuple<ops::Network, std::int64_t, std::int64_t, std::size_t>,
               std::unique_ptr<Graph>>
-      graphs_{kMostGraphs};
+      graphs_{kMaxGraphs};
   Stopwatch stopwatch_;
   ops::Profile times_;
   double device_seconds_ = 0;
@@ -217,7 +217,7 @@ std::int64_t GpuBackend::most_images(const ops::Batch& batch) const {
   if (limit <= 0) {
     const std::size_t each =
         std::max<std::size_t>(1, batch.output.size() / static_cast<std::size_t>(batch.images));
-    limit = std::clamp<std::int64_t>(static_cast<std::int64_t>(kMostOutputBytes / each), 1,
+    limit = std::clamp<std::int64_t>(static_cast<std::int64_t>(kMaxOutputBytes / each), 1,
                                      std::max<std::int64_t>(1, kSliceTokens / batch.tokens));
   }
   return limit_ > 0 ? std::min(limit, limit_) : limit;

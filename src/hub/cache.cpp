@@ -134,8 +134,8 @@ std::optional<std::string> ModelCache::find_commit(std::string_view revision) co
     if (!fs::is_regular_file(file, ignored)) {
       return std::nullopt;
     }
-    constexpr std::size_t kMostBytes = 64;  // a commit and white space
-    commit.resize(kMostBytes);
+    constexpr std::size_t kMaxBytes = 64;  // a commit and white space
+    commit.resize(kMaxBytes);
     std::ifstream stream(file, std::ios::binary);
     stream.read(commit.data(), static_cast<std::streamsize>(commit.size()));
     commit.resize(static_cast<std::size_t>(stream.gcount()));

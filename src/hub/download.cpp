@@ -189,7 +189,7 @@ void fetch_all(HttpClient& client, const RemoteFile& file, PartialFile& partial,
     }
     // Only new bytes count as progress, and a few bytes per connection do not: a server without
     // ranges, or one that sends very slowly, could otherwise keep a pull busy for ever.
-    failures = partial.size() >= furthest + kLeastProgressBytes ? 1 : failures + 1;
+    failures = partial.size() >= furthest + kMinProgressBytes ? 1 : failures + 1;
     furthest = std::max(furthest, partial.size());
     if (failures > retries) {
       if (ended_properly) {

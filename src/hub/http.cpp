@@ -25,16 +25,16 @@ namespace {
 constexpr long kConnectTimeoutSeconds = 20;
 // A transfer that is slower than this for that long is aborted and tried again. Both times can be
 // set as for huggingface_hub: HF_HUB_DOWNLOAD_TIMEOUT and HF_HUB_ETAG_TIMEOUT.
-constexpr long kLeastBytesPerSecond = 1000;
+constexpr long kMinBytesPerSecond = 1000;
 constexpr long kStallSeconds = 30;
-static_assert(kLeastProgressBytes >= kLeastBytesPerSecond * kStallSeconds);
+static_assert(kMinProgressBytes >= kMinBytesPerSecond * kStallSeconds);
 // A reply that is not a file has to be complete within this time.
 constexpr long kTextSeconds = 60;
 // After so long without a byte the user is told what is waited for.
 constexpr std::chrono::seconds kPatience{4};
 constexpr int kMaxRedirects = 10;
 // The body of a reply that is not a success is not read.
-constexpr std::size_t kMostErrorBytes = std::size_t{64} << 10;
+constexpr std::size_t kMaxErrorBytes = std::size_t{64} << 10;
 
 // The whole seconds in the environment, else `fallback`.
 long seconds_from(const char* name, long fallback) {
@@ -139,7 +139,7 @@ struct HttpClient::Transfer {
   std::size_t ignored = 0;  // bytes of a body that is not read
 
   /// Enough bytes were ignored, so the transfer ends; the reply is valid.
-  [[nodiscard]] bool cut() const { return ignored > kMostErrorBytes; }
+  [[nodiscard]] bool cut() const { return ignored > kMaxErrorBytes; }
 
   static std::size_t on_header(const char* data, std::size_t, std::size_t size, void* self) {
     return static_cast<Transfer*>(self)->guard(size, [&](Transfer& transfer) {
@@ -275,7 +275,7 @@ HttpResponse HttpClient::perform(const std::string& url, Ask ask, std::uint64_t 
   set(curl, CURLOPT_USERAGENT, "fovea/" FOVEA_VERSION);
   set(curl, CURLOPT_NOSIGNAL, 1L);
   set(curl, CURLOPT_CONNECTTIMEOUT, transfer.connect_seconds);
-  set(curl, CURLOPT_LOW_SPEED_LIMIT, kLeastBytesPerSecond);
+  set(curl, CURLOPT_LOW_SPEED_LIMIT, kMinBytesPerSecond);
   transfer.most_seconds = seconds_from("HF_HUB_DOWNLOAD_TIMEOUT", kStallSeconds);
   set(curl, CURLOPT_LOW_SPEED_TIME, transfer.most_seconds);
   if (ask != Ask::kFile) {
@@ -324,7 +324,7 @@ HttpResponse HttpClient::perform(const std::string& url, Ask ask, std::uint64_t 
   }
   if (transfer.cut() && is_redirect(transfer.response.status)) {
     fail("{}: redirects with more than {} bytes of text, which is not a reply of a hub", shown(url),
-         kMostErrorBytes);
+         kMaxErrorBytes);
   }
   return std::move(transfer.response);
 }

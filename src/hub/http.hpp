@@ -81,7 +81,7 @@ class HttpClient {
 
 /// A connection has to bring this many bytes to count as working: a server that only keeps the
 /// client waiting sends fewer.
-inline constexpr std::uint64_t kLeastProgressBytes = 30'000;
+inline constexpr std::uint64_t kMinProgressBytes = 30'000;
 
 /// Throws the error for a reply that is not a success: TransientError for 408, 429 and 5xx, else a
 /// fovea::Error that says what to do. `what` names the thing that was requested.

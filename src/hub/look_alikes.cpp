@@ -16,13 +16,13 @@ namespace {
 namespace fs = std::filesystem;
 
 // A message is not worth a long search.
-constexpr std::size_t kMostEntries = 1000;
+constexpr std::size_t kMaxEntries = 1000;
 
 std::vector<std::string> folders_in(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code ignored;
   fs::directory_iterator entries(folder.empty() ? "." : folder, ignored);
-  for (std::size_t count = 0; entries != fs::directory_iterator() && count < kMostEntries;
+  for (std::size_t count = 0; entries != fs::directory_iterator() && count < kMaxEntries;
        entries.increment(ignored), ++count) {
     if (entries->is_directory(ignored)) {
       names.push_back(entries->path().filename().string());

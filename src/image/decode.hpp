@@ -18,7 +18,7 @@ namespace fovea::image {
 inline constexpr std::int64_t kPillowsMaxPixels = 178'956'970;
 
 /// What a caller may ask for as the limit; beyond it, memory is what bounds an image.
-inline constexpr std::int64_t kMostMaxPixels = std::int64_t{1} << 40;
+inline constexpr std::int64_t kMaxPixelLimit = std::int64_t{1} << 40;
 
 /// The limit on pixels that was asked for, of which 0 stands for Pillow's. Throws for others.
 [[nodiscard]] std::int64_t checked_max_pixels(std::int64_t asked);

@@ -23,9 +23,9 @@ std::uint64_t megabytes(std::uint64_t bytes) {
 }  // namespace
 
 std::int64_t checked_max_pixels(std::int64_t asked) {
-  if (asked < 0 || asked > kMostMaxPixels) {
+  if (asked < 0 || asked > kMaxPixelLimit) {
     fail("invalid limit of {} pixels; expected 1 to {}, or 0 for Pillow's limit of {}", asked,
-         kMostMaxPixels, kPillowsMaxPixels);
+         kMaxPixelLimit, kPillowsMaxPixels);
   }
   return asked == 0 ? kPillowsMaxPixels : asked;
 }

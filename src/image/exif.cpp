@@ -293,11 +293,11 @@ std::optional<int> camera_orientation(std::span<const std::byte> file) {
 
 std::string capture_date(std::span<const std::byte> part) {
   // No mark before the data is common to all containers: "Exif" names other things in HEIC, too.
-  constexpr int kMostTried = 64;
+  constexpr int kMaxTries = 64;
   const std::string_view bytes = as_text(part);
   std::string date;
   int tried = 0;
-  for (std::size_t position = 0; position < bytes.size() && tried < kMostTried && date.empty();
+  for (std::size_t position = 0; position < bytes.size() && tried < kMaxTries && date.empty();
        ++position) {
     if (open_tiff(bytes.substr(position))) {
       date = date_in(bytes.substr(position));

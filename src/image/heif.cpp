@@ -277,14 +277,14 @@ class HeifDecode {
 std::uint64_t codec_memory(const HeifFacts& facts, std::uint64_t pixels, bool is_deep,
                            bool has_alpha) {
   constexpr std::uint64_t kAny = std::uint64_t{4} << 20;
-  constexpr std::uint64_t kMostPictures = 16;  // that a decoder keeps
+  constexpr std::uint64_t kMaxPictures = 16;  // that a decoder keeps
   const std::uint64_t deep = is_deep ? 2 : 1;
   // The decoder's picture, of up to three samples per pixel, its tables, and the library's copy.
   const std::uint64_t coded = facts.codec == HeifCodec::kHevc ? 4 * deep : (is_deep ? 18 : 14);
   // Planes of RGB, then interleaved pixels.
   const std::uint64_t converted = 3 * deep + 3 + (has_alpha ? 2 * deep : 0);
   return kAny + facts.largest_bytes * 2 + pixels * converted +
-         facts.largest * coded * std::min(facts.pictures, kMostPictures);
+         facts.largest * coded * std::min(facts.pictures, kMaxPictures);
 }
 
 /// Pillow turns an AVIF as XMP says where neither a property nor EXIF says anything; its plugin for

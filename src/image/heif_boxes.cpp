@@ -140,17 +140,17 @@ class HeifReader {
 
   /// Bounds the memory for what the boxes list, which is more than their bytes.
   void count_entry() {
-    constexpr std::uint64_t kMostEntries = std::uint64_t{1} << 20;
-    if (++entries_ > kMostEntries) {
-      fail("HEIF: lists more than {} boxes, properties, references and places", kMostEntries);
+    constexpr std::uint64_t kMaxEntries = std::uint64_t{1} << 20;
+    if (++entries_ > kMaxEntries) {
+      fail("HEIF: lists more than {} boxes, properties, references and places", kMaxEntries);
     }
   }
 
   Item& listed_item(std::uint64_t id) {
-    constexpr std::size_t kMostItems = 65536;
+    constexpr std::size_t kMaxItems = 65536;
     Item& item = items_[static_cast<ItemId>(id)];
-    if (items_.size() > kMostItems) {
-      fail("HEIF: has more than {} items", kMostItems);
+    if (items_.size() > kMaxItems) {
+      fail("HEIF: has more than {} items", kMaxItems);
     }
     return item;
   }

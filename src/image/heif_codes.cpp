@@ -53,8 +53,8 @@ std::vector<std::byte> without_emulation(std::span<const std::byte> unit) {
 }
 
 std::uint64_t area(std::uint64_t width, std::uint64_t height) {
-  constexpr std::uint64_t kMostSide = std::uint64_t{1} << 31;
-  return std::min(width, kMostSide) * std::min(height, kMostSide);
+  constexpr std::uint64_t kMaxExtent = std::uint64_t{1} << 31;
+  return std::min(width, kMaxExtent) * std::min(height, kMaxExtent);
 }
 
 std::uint64_t parameter_set_pixels(std::span<const std::byte> unit) {

@@ -187,14 +187,14 @@ Orientation read_orientation(Bytes bytes, StopFlag stop, Orientation otherwise) 
   using std::string_view_literals::operator""sv;
   constexpr std::string_view kExif = "Exif\0\0"sv;
   constexpr std::string_view kXmp = "http://ns.adobe.com/xap/1.0/\0"sv;
-  constexpr std::size_t kMostExif = std::size_t{16} << 20;
+  constexpr std::size_t kMaxExifBytes = std::size_t{16} << 20;
   std::string exif;
   std::string_view xmp;
   for_each_segment(bytes, stop, [&](std::uint8_t marker, std::string_view data) {
     if (marker != kApp1) {
       return marker != kStartOfScan;
     }
-    if (data.starts_with(kExif) && exif.size() < kMostExif) {
+    if (data.starts_with(kExif) && exif.size() < kMaxExifBytes) {
       exif += data.substr(exif.empty() ? 0 : kExif.size());
     } else if (data.starts_with(kXmp)) {
       xmp = data.substr(kXmp.size());
@@ -209,10 +209,10 @@ Orientation read_orientation(Bytes bytes, StopFlag stop, Orientation otherwise) 
 /// The number of scans that an image of so many pixels may have: as many as libjpeg-turbo's own
 /// programs and fuzzers take, and fewer for an image that would then take minutes.
 int most_scans(std::int64_t pixels) {
-  constexpr std::int64_t kMostScans = 500;
-  constexpr std::int64_t kLeastScans = 100;
-  constexpr std::int64_t kMostScannedPixels = kLeastScans * kPillowsMaxPixels;
-  return static_cast<int>(std::clamp(kMostScannedPixels / pixels, kLeastScans, kMostScans));
+  constexpr std::int64_t kMaxScans = 500;
+  constexpr std::int64_t kMinScans = 100;
+  constexpr std::int64_t kMaxScannedPixels = kMinScans * kPillowsMaxPixels;
+  return static_cast<int>(std::clamp(kMaxScannedPixels / pixels, kMinScans, kMaxScans));
 }
 
 /// The bytes that libjpeg allocates: a few rows of blocks; all coefficients of a file with several

@@ -22,17 +22,17 @@
 namespace fovea::image {
 namespace {
 
-constexpr std::size_t kMostTextOfChunk = std::size_t{1} << 20;  // MAX_TEXT_CHUNK
-constexpr std::size_t kMostText = 64 * kMostTextOfChunk;        // MAX_TEXT_MEMORY
+constexpr std::size_t kMaxChunkText = std::size_t{1} << 20;  // MAX_TEXT_CHUNK
+constexpr std::size_t kMaxText = 64 * kMaxChunkText;         // MAX_TEXT_MEMORY
 /// Pillow has no limit for data that it decompresses and then drops: profiles, and text without a
 /// keyword or with invalid UTF-8.
-constexpr std::size_t kMostInflated = 4 * kMostText;
+constexpr std::size_t kMaxInflated = 4 * kMaxText;
 
 constexpr char kXmpKey[] = "XML:com.adobe.xmp";
 constexpr char kRawExifKey[] = "Raw profile type exif";
 
 /// Chunks of which only the length is checked.
-constexpr std::pair<std::string_view, std::size_t> kLeastBytes[] = {
+constexpr std::pair<std::string_view, std::size_t> kMinBytes[] = {
     {"gAMA", 4}, {"cHRM", 32}, {"sRGB", 1}, {"pHYs", 9}};
 
 const unsigned char* zlib_bytes(std::string_view text) {
@@ -192,8 +192,8 @@ class PngChunks {
     } else if (name == "acTL") {
       require_bytes(chunk, 8);
       const std::uint32_t frames = number(chunk.content);
-      constexpr std::uint32_t kMostFrames = 0x80000000;
-      frames_ = frames_ > 0 || frames > kMostFrames ? 0 : frames;
+      constexpr std::uint32_t kMaxFrames = 0x80000000;
+      frames_ = frames_ > 0 || frames > kMaxFrames ? 0 : frames;
     } else if (name == "fcTL") {
       read_frame(chunk);
     } else if (name == "fdAT") {
@@ -212,7 +212,7 @@ class PngChunks {
     } else if (name == "tRNS") {
       require_bytes(chunk, transparent_bytes_);
     }
-    for (const auto& [other, bytes] : kLeastBytes) {
+    for (const auto& [other, bytes] : kMinBytes) {
       require_bytes(chunk, name == other ? bytes : 0);
     }
   }
@@ -328,12 +328,12 @@ class PngChunks {
       raw_exif_ = text;
     }
     text_bytes_ += length;
-    if (text_bytes_ > kMostText) {
-      fail("PNG: more than {} bytes of text", kMostText);
+    if (text_bytes_ > kMaxText) {
+      fail("PNG: more than {} bytes of text", kMaxText);
     }
   }
 
-  /// At most kMostTextOfChunk bytes; nothing when zlib finds the data broken. Data that is cut
+  /// At most kMaxChunkText bytes; nothing when zlib finds the data broken. Data that is cut
   /// short is taken as far as it goes.
   std::optional<std::string> inflate(std::string_view data) {
     z_stream stream{};
@@ -345,9 +345,9 @@ class PngChunks {
     int status = Z_OK;
     stream.next_in = const_cast<Bytef*>(zlib_bytes(data));
     stream.avail_in = static_cast<uInt>(data.size());
-    while (status == Z_OK && text.size() < kMostTextOfChunk && !data.empty()) {
+    while (status == Z_OK && text.size() < kMaxChunkText && !data.empty()) {
       const std::size_t had = text.size();
-      const std::size_t room = std::min(std::max(had, kFirstRoom), kMostTextOfChunk - had);
+      const std::size_t room = std::min(std::max(had, kFirstRoom), kMaxChunkText - had);
       text.resize(had + room);
       stream.next_out = reinterpret_cast<Bytef*>(text.data() + had);
       stream.avail_out = static_cast<uInt>(room);
@@ -366,12 +366,12 @@ class PngChunks {
     }
     if (status != Z_STREAM_END && stream.avail_in > 0) {
       fail("PNG: decompressed data too large: text or a profile of more than {} bytes in a chunk",
-           kMostTextOfChunk);
+           kMaxChunkText);
     }
     inflated_bytes_ += text.size();
-    if (inflated_bytes_ > kMostInflated) {
+    if (inflated_bytes_ > kMaxInflated) {
       fail("PNG: decompressed data too large: more than {} bytes of text and profiles in all",
-           kMostInflated);
+           kMaxInflated);
     }
     return text;
   }

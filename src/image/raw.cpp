@@ -24,8 +24,8 @@ constexpr std::string_view kStart = "\xff\xd8\xff"sv;  // and the rest of a mark
 // What finding the preview may cost, in markers and bytes that fill the space before them. Cameras
 // write JPEGs of at most some dozens of markers, and raw samples look like the start of one by
 // chance once in 16 MB.
-constexpr std::size_t kMostMarkers = std::size_t{1} << 22;
-constexpr std::size_t kMostMarkersOfOne = 1024;
+constexpr std::size_t kMaxMarkers = std::size_t{1} << 22;
+constexpr std::size_t kMaxMarkersPerStream = 1024;
 
 enum JpegMarker : std::uint8_t {
   kBaseline = 0xc0,
@@ -83,7 +83,7 @@ class JpegSearch {
 
   /// The header of the JPEG that starts at `start`; none when it is no JPEG.
   [[nodiscard]] std::optional<JpegHeader> header(std::size_t start) {
-    const std::size_t limit = std::min(kMostMarkers, work_ + kMostMarkersOfOne);
+    const std::size_t limit = std::min(kMaxMarkers, work_ + kMaxMarkersPerStream);
     for (std::size_t position = start + 2; work_ < limit; ++work_) {
       if (file_.size() - position < 4 || byte(position) != 0xff) {
         return std::nullopt;
@@ -133,7 +133,7 @@ class JpegSearch {
   }
 
   [[nodiscard]] std::size_t work() const { return work_; }
-  [[nodiscard]] bool may_go_on() const { return work_ < kMostMarkers; }
+  [[nodiscard]] bool may_go_on() const { return work_ < kMaxMarkers; }
   void count_start() { ++work_; }
 
  private:

@@ -56,10 +56,10 @@ void add_differences(std::span<std::uint8_t> row, std::size_t samples) {
 
 /// Larger blocks are decoded row by row instead of at once, so that their memory is bounded and the
 /// decoding can be stopped.
-constexpr std::uint64_t kMostAtOnce = std::uint64_t{16} << 20;  // bytes, and pixels
+constexpr std::uint64_t kMaxAtOnce = std::uint64_t{16} << 20;  // bytes, and pixels
 
 /// Larger blocks are refused where that is impossible (tiles, and layouts decoded through RGBA).
-constexpr std::uint64_t kMostBlockPixels = std::uint64_t{1} << 26;
+constexpr std::uint64_t kMaxBlockPixels = std::uint64_t{1} << 26;
 
 class TiffReader {
  public:
@@ -198,7 +198,7 @@ class TiffReader {
            layout_.name());
     }
     block_.stride = static_cast<std::size_t>(stride);
-    block_.by_rows = !block_.tiled && std::max(block_.plane_bytes(), block_.pixels()) > kMostAtOnce;
+    block_.by_rows = !block_.tiled && std::max(block_.plane_bytes(), block_.pixels()) > kMaxAtOnce;
   }
 
   /// All tiles can point to the same bytes: a small file of huge tiles, most of them outside of the
@@ -206,7 +206,7 @@ class TiffReader {
   void check_tiles() const {
     const std::uint64_t pixels = std::uint64_t{layout_.width} * layout_.height;
     const std::uint64_t limit = pixels * 4 + (std::uint64_t{1} << 20);
-    if (block_.pixels() == 0 || block_.pixels() > std::min(limit, kMostBlockPixels)) {
+    if (block_.pixels() == 0 || block_.pixels() > std::min(limit, kMaxBlockPixels)) {
       fail("TIFF: tiles of {}x{} pixels in an image of {}x{} are not supported", block_.width,
            block_.height, layout_.width, layout_.height);
     }
@@ -235,9 +235,9 @@ class TiffReader {
       fail("TIFF: YCbCr subsampled by {}x{} in {} of an image of {}x{} is not supported", across,
            down, block_.tiled ? "tiles" : "strips", layout_.width, layout_.height);
     }
-    if (block_.pixels() > kMostBlockPixels) {
+    if (block_.pixels() > kMaxBlockPixels) {
       fail("TIFF: strips of {}x{} pixels in YCbCr are too large; the limit is {} pixels",
-           block_.width, block_.height, kMostBlockPixels);
+           block_.width, block_.height, kMaxBlockPixels);
     }
   }
 
@@ -277,7 +277,7 @@ class TiffReader {
 
   [[nodiscard]] std::uint64_t memory() const {
     constexpr std::uint64_t kCodec = std::uint64_t{256} << 10;  // tables and windows
-    constexpr std::uint64_t kMostCoefficients = 100'000'000;    // libtiff's limit
+    constexpr std::uint64_t kMaxCoefficients = 100'000'000;     // libtiff's limit
     constexpr std::uint64_t kZstdWindow = std::uint64_t{128} << 20;
     std::uint64_t bytes = pixel_bytes(layout_.width, layout_.height) + kCodec;
     if (samples_.via_rgba()) {
@@ -290,7 +290,7 @@ class TiffReader {
     switch (layout_.compression) {
       case COMPRESSION_JPEG:  // coefficients, where a block has several scans
         bytes +=
-            std::min(block_.pixels() * layout_.samples * sizeof(std::uint16_t), kMostCoefficients);
+            std::min(block_.pixels() * layout_.samples * sizeof(std::uint16_t), kMaxCoefficients);
         break;
       case COMPRESSION_WEBP:  // libwebp's pixels and those given to libtiff
         bytes += block_.pixels() * 9;

@@ -47,9 +47,9 @@ struct CameraTiff {
 
 CameraTiff examine_camera_tiff(std::span<const std::byte> bytes) {
   constexpr std::uint64_t kClassicVersion = 42;
-  constexpr std::uint64_t kMostEntries = 1024;
-  constexpr std::uint64_t kMostChildren = 16;
-  constexpr std::uint64_t kMostPlaces = 65536;
+  constexpr std::uint64_t kMaxEntries = 1024;
+  constexpr std::uint64_t kMaxChildren = 16;
+  constexpr std::uint64_t kMaxPlaces = 65536;
   constexpr std::uint64_t kCanonSignature = 0x5243;  // "CR", little-endian
   constexpr std::uint64_t kLinearRaw = 34892;
   constexpr std::size_t kEntry = 12;
@@ -77,7 +77,7 @@ CameraTiff examine_camera_tiff(std::span<const std::byte> bytes) {
     if (!file.has(position, 2)) {
       return;
     }
-    const std::uint64_t entries = std::min(file.number(position, 2), kMostEntries);
+    const std::uint64_t entries = std::min(file.number(position, 2), kMaxEntries);
     position += 2;
     bool is_picture = true;
     std::uint64_t places = 0;  // the entry of strips' or tiles' offsets
@@ -97,15 +97,15 @@ CameraTiff examine_camera_tiff(std::span<const std::byte> bytes) {
       } else if (first && tag == TIFFTAG_DNGVERSION && type == TIFF_BYTE && count == 4) {
         camera.is_raw = true;
       } else if (first && tag == TIFFTAG_SUBIFD && is_list) {
-        add(children, position, kMostChildren);
+        add(children, position, kMaxChildren);
       }
     }
     if (places != 0 && (!is_picture || file.number(places + 4, 4) > 1)) {
-      add(camera.places, places, kMostPlaces);
+      add(camera.places, places, kMaxPlaces);
     }
   };
   examine(file.number(4, 4), true);
-  children.resize(std::min<std::size_t>(children.size(), kMostChildren));
+  children.resize(std::min<std::size_t>(children.size(), kMaxChildren));
   for (const std::uint64_t child : children) {
     examine(child, false);
   }
@@ -116,7 +116,7 @@ CameraTiff examine_camera_tiff(std::span<const std::byte> bytes) {
 
 TiffDirectory check_tiff_directory(std::span<const std::byte> bytes) {
   TiffDirectory directory;
-  constexpr std::uint64_t kMostEntries = 1024;
+  constexpr std::uint64_t kMaxEntries = 1024;
   constexpr std::uint64_t kAnyData = 65536;
   constexpr std::uint64_t kBigVersion = 43;
   const DirectoryBytes file(bytes);
@@ -132,8 +132,8 @@ TiffDirectory check_tiff_directory(std::span<const std::byte> bytes) {
     return directory;
   }
   const std::uint64_t entries = file.number(position, count_size);
-  if (entries > kMostEntries) {
-    fail("TIFF: the directory has {} entries, more than the limit of {}", entries, kMostEntries);
+  if (entries > kMaxEntries) {
+    fail("TIFF: the directory has {} entries, more than the limit of {}", entries, kMaxEntries);
   }
   position += count_size;
   const std::uint64_t most_data = bytes.size() + kAnyData;

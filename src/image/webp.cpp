@@ -71,14 +71,14 @@ RiffChunk next_chunk(Bytes& bytes) {
 
 /// The demuxer keeps a record of every chunk, and a chunk can be 8 bytes of the file.
 void check_chunks(Bytes bytes, StopFlag stop) {
-  constexpr std::size_t kMostChunks = 1'000'000;
+  constexpr std::size_t kMaxChunks = 1'000'000;
   constexpr std::size_t kRiffHeader = 12;
   bytes = bytes.subspan(std::min(bytes.size(), kRiffHeader));
   for (std::size_t chunks = 1; bytes.size() >= kChunkHeader; ++chunks) {
     stop.poll();
     next_chunk(bytes);
-    if (chunks > kMostChunks) {
-      fail("WebP: more than {} chunks", kMostChunks);
+    if (chunks > kMaxChunks) {
+      fail("WebP: more than {} chunks", kMaxChunks);
     }
   }
 }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kLengthCodes = 24;  // of the green alphabet, after its 256 literals
 constexpr std::size_t kDistanceCodes = 40;
-constexpr std::size_t kMostSets = 65536;
+constexpr std::size_t kMaxSets = 65536;
 
 class BitStream {
  public:
@@ -158,7 +158,7 @@ class LosslessStart {
     std::uint64_t sets = 1;
     if (stream_.read(1) != 0) {
       const auto bits = static_cast<int>(stream_.read(3)) + 2;
-      std::bitset<kMostSets> seen;
+      std::bitset<kMaxSets> seen;
       read_image(blocks(width_, bits) * blocks(height_, bits), &seen);
       sets = seen.count();
       // libwebp leaves out unused sets only when there are many.
@@ -214,12 +214,12 @@ class LosslessStart {
   }
 
   int read_cache_bits() {
-    constexpr std::uint32_t kMostBits = 11;
-    return stream_.read(1) != 0 ? static_cast<int>(std::min(stream_.read(4), kMostBits)) : 0;
+    constexpr std::uint32_t kMaxBits = 11;
+    return stream_.read(1) != 0 ? static_cast<int>(std::min(stream_.read(4), kMaxBits)) : 0;
   }
 
   /// Skips an image of `pixels`, and records in `sets` the set numbers in its red and green.
-  bool read_image(std::uint64_t pixels, std::bitset<kMostSets>* sets) {
+  bool read_image(std::uint64_t pixels, std::bitset<kMaxSets>* sets) {
     const int cache_bits = read_cache_bits();
     const std::size_t cached = cache_bits > 0 ? std::size_t{1} << cache_bits : 0;
     enum Alphabet : std::uint8_t { kGreen, kRed, kBlue, kAlpha, kDistance, kAlphabets };

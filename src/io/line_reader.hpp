@@ -15,11 +15,11 @@ namespace fovea::io {
 /// part of its lines. What a zero byte delimits is taken as it is.
 class LineReader {
  public:
-  static constexpr std::size_t kMostBytes = std::size_t{1} << 20;
+  static constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
 
   /// `path` "-" is the standard input. next(), not this, waits for a pipe that has no writer yet.
   /// Throws fovea::Error, without the path, when it cannot be opened.
-  LineReader(const std::string& path, char delimiter, std::size_t most_bytes = kMostBytes);
+  LineReader(const std::string& path, char delimiter, std::size_t most_bytes = kMaxBytes);
 
   /// Sets `line` to the next line without its delimiter; false at the end. The last line may lack
   /// the delimiter. Throws fovea::Error, without the path, when reading fails, when a line has more

@@ -13,8 +13,8 @@ namespace fovea::io {
 namespace {
 
 constexpr std::size_t kLongestWord = 100;
-constexpr std::size_t kLeastBeginning = 3;
-constexpr std::size_t kMostContinuations = 4;
+constexpr std::size_t kMinBeginning = 3;
+constexpr std::size_t kMaxContinuations = 4;
 
 char lower(char letter) {
   return static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
@@ -53,11 +53,11 @@ std::vector<std::string> nearest(std::string_view word, std::span<const std::str
   if (word.size() > kLongestWord) {
     return found;
   }
-  if (word.size() >= kLeastBeginning) {
+  if (word.size() >= kMinBeginning) {
     std::ranges::copy_if(known, std::back_inserter(found),
                          [&](const std::string& candidate) { return candidate.starts_with(word); });
     if (!found.empty()) {
-      found.resize(std::min(found.size(), kMostContinuations));
+      found.resize(std::min(found.size(), kMaxContinuations));
       return found;
     }
   }

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostLinks = 40;  // as Linux follows
+constexpr int kMaxLinks = 40;  // as Linux follows
 
 std::atomic<const std::atomic<bool>*> stop_of_waits = nullptr;
 
@@ -101,7 +101,7 @@ OutputPlace output_place(const fs::path& path) {
     if (no_link) {
       break;
     }
-    if (links == kMostLinks) {
+    if (links == kMaxLinks) {
       fail("{}: leads through too many links", escape(path.native()));
     }
     name = name.parent_path() / target;  // an absolute target stands alone

@@ -150,7 +150,7 @@ float Calibration::input_scale(ops::Place place, std::int64_t index) const {
   if (scale == 0) {
     refuse("layer {} has no scale for its inputs", name);
   }
-  if (calibrated_type(place, precision_) == DType::kI8 && scale < ops::kLeastGeluI8Scale) {
+  if (calibrated_type(place, precision_) == DType::kI8 && scale < ops::kMinGeluI8Scale) {
     refuse("the inputs of layer {} have a scale for other 8-bit numbers", name);
   }
   return scale;

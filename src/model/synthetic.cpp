@@ -20,7 +20,7 @@ namespace {
 // Residual stream: root mean square of a typical channel before the first and after the last layer.
 constexpr double kFirstResidual = 0.043;
 constexpr double kLastResidual = 0.4;
-constexpr double kMostGrowth = 1.6;  // per layer, for models of few layers
+constexpr double kMaxGrowth = 1.6;  // per layer, for models of few layers
 // Share of the position embedding in the first residual (its variance).
 constexpr double kPositionShare = 0.25;
 // Outlier channels: how many hidden channels share one, and how far they stand out.
@@ -138,7 +138,7 @@ std::uint64_t SyntheticWeights::key(std::string_view name) const {
 double SyntheticWeights::residual_rms(std::int64_t layer) const {
   const double growth =
       std::pow(kLastResidual / kFirstResidual, 1.0 / static_cast<double>(tower_.layers));
-  return kFirstResidual * std::pow(std::min(growth, kMostGrowth), static_cast<double>(layer));
+  return kFirstResidual * std::pow(std::min(growth, kMaxGrowth), static_cast<double>(layer));
 }
 
 double SyntheticWeights::branch_rms(std::int64_t layer) const {

@@ -82,7 +82,7 @@ struct Stored {
 /// are for what is positive.
 inline constexpr int kGeluI8Offset = 96;
 /// The least scale with which such a result is no less than -127.
-inline constexpr float kLeastGeluI8Scale = 0.1701F / (127 - kGeluI8Offset);
+inline constexpr float kMinGeluI8Scale = 0.1701F / (127 - kGeluI8Offset);
 
 /// Weights in the form a backend computes with; only the backend that made them knows it.
 class Prepared {

@@ -129,8 +129,8 @@ class UnpackingFeed final : public ArchiveFeed {
     const std::size_t before = out.size();
     const bool ended = unpacker_->step(in_, out);
     empty_streams_ = out.size() < before ? 0 : empty_streams_ + (ended ? 1 : 0);
-    if (empty_streams_ > kMostEmptyStreams) {  // each takes time, and none is an archive's
-      fail("the {} data has more than {} empty parts", unpacker_->format(), kMostEmptyStreams);
+    if (empty_streams_ > kMaxEmptyStreams) {  // each takes time, and none is an archive's
+      fail("the {} data has more than {} empty parts", unpacker_->format(), kMaxEmptyStreams);
     }
     if (ended) {
       start_next(reader);
@@ -141,7 +141,7 @@ class UnpackingFeed final : public ArchiveFeed {
 
   void start_next(archive* reader) {
     skip_zeros();
-    for (int pieces = 0; in_.size() < kMagicBytes && pieces < kMostPieces; ++pieces) {
+    for (int pieces = 0; in_.size() < kMagicBytes && pieces < kMaxPieces; ++pieces) {
       const std::vector<std::byte> left(in_.begin(), in_.end());
       if (!refill(reader)) {
         break;
@@ -176,8 +176,8 @@ class UnpackingFeed final : public ArchiveFeed {
 
   static constexpr std::size_t kPieceBytes = std::size_t{128} << 10;
   static constexpr std::size_t kMagicBytes = 6;
-  static constexpr int kMostPieces = 8;  // of zeros between streams
-  static constexpr int kMostEmptyStreams = 1024;
+  static constexpr int kMaxPieces = 8;  // of zeros between streams
+  static constexpr int kMaxEmptyStreams = 1024;
 
   std::unique_ptr<ArchiveFeed> stored_;
   bool begun_ = false;

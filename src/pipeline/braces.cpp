@@ -23,10 +23,10 @@ bool BracePattern::parse_range(std::string_view body, Range& range) {
   }
   const std::string_view first = body.substr(0, dots);
   const std::string_view last = body.substr(dots + 2);
-  constexpr std::size_t kMostDigits = 18;  // which cannot overflow
+  constexpr std::size_t kMaxDigits = 18;  // which cannot overflow
   const auto least = parse_number<std::uint64_t>(first);
   const auto greatest = parse_number<std::uint64_t>(last);
-  if (!least || !greatest || std::max(first.size(), last.size()) > kMostDigits) {
+  if (!least || !greatest || std::max(first.size(), last.size()) > kMaxDigits) {
     return false;
   }
   range.first = *least;

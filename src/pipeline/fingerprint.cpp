@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kHead = std::size_t{1} << 20;
 constexpr std::size_t kStride = std::size_t{256} << 10;
 constexpr std::size_t kSample = std::size_t{4} << 10;
-constexpr std::uint64_t kMostSamples = 32768;
+constexpr std::uint64_t kMaxSamples = 32768;
 
 std::vector<std::filesystem::path> weight_files(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
@@ -76,7 +76,7 @@ std::string model_fingerprint(const std::filesystem::path& folder,
     };
     add(0, kHead);
     // The size of a sparse file may be larger than any model, so the number of samples is bounded.
-    const std::uint64_t stride = std::max<std::uint64_t>(kStride, file.size() / kMostSamples);
+    const std::uint64_t stride = std::max<std::uint64_t>(kStride, file.size() / kMaxSamples);
     for (std::uint64_t offset = kHead; offset < file.size(); offset += stride) {
       add(offset, kSample);
     }

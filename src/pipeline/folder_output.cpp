@@ -88,7 +88,7 @@ std::string FolderOutput::shown(const std::string& name) const {
 std::optional<Manifest> FolderOutput::read_there() const {
   if (folder_->has(kManifestFile)) {
     try {
-      return parse_manifest(StoredFile(*folder_, kManifestFile).text(kMostManifestBytes));
+      return parse_manifest(StoredFile(*folder_, kManifestFile).text(kMaxManifestBytes));
     } catch (const Error& error) {
       rethrow_unless_finding(error);
       fail("{}: {}; try `fovea check {} --repair`, choose another output or pass {}",

@@ -19,9 +19,9 @@ using nlohmann::json;
 
 json parse_object(std::string_view text) {
   // A name of 1 MiB, as long as lists take them, is shorter with all its bytes escaped.
-  constexpr std::size_t kMostBytes = std::size_t{8} << 20;
-  if (text.size() > kMostBytes) {
-    fail("has {} bytes, but at most {} are expected", text.size(), kMostBytes);
+  constexpr std::size_t kMaxBytes = std::size_t{8} << 20;
+  if (text.size() > kMaxBytes) {
+    fail("has {} bytes, but at most {} are expected", text.size(), kMaxBytes);
   }
   // The callback keeps the tree shallow: a line of 10^6 brackets must not exhaust the stack.
   constexpr int kMaxDepth = 16;

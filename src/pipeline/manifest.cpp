@@ -202,9 +202,9 @@ void write_identity(ManifestJson& json, const JobIdentity& identity) {
 }
 
 JobIdentity read_identity(const nlohmann::json& json) {
-  constexpr auto kMostSide = static_cast<std::uint64_t>(std::numeric_limits<int>::max());
-  constexpr std::uint64_t kMostDimension = std::uint64_t{1} << 32;
-  constexpr std::uint64_t kMostTokens = std::uint64_t{1} << 24;
+  constexpr auto kMaxSide = static_cast<std::uint64_t>(std::numeric_limits<int>::max());
+  constexpr std::uint64_t kMaxDimension = std::uint64_t{1} << 32;
+  constexpr std::uint64_t kMaxTokens = std::uint64_t{1} << 24;
   JobIdentity identity;
   const nlohmann::json& model = read_object(json, "model");
   identity.model = io::unescape(read_text(model, "name"));
@@ -215,8 +215,8 @@ JobIdentity read_identity(const nlohmann::json& json) {
   const nlohmann::json& pixels = read_object(json, "preprocessing");
   Preprocessing& p = identity.preprocessing;
   identity.preprocessing_sha256 = read_text(pixels, "sha256");
-  p.height = static_cast<int>(read_count(pixels, "height", kMostSide));
-  p.width = static_cast<int>(read_count(pixels, "width", kMostSide));
+  p.height = static_cast<int>(read_count(pixels, "height", kMaxSide));
+  p.width = static_cast<int>(read_count(pixels, "width", kMaxSide));
   p.resample = read_text(pixels, "resample") == resample_name(Resample::kBicubic)
                    ? Resample::kBicubic
                    : Resample::kBilinear;
@@ -224,16 +224,16 @@ JobIdentity read_identity(const nlohmann::json& json) {
   read_channels(pixels, "mean", p.mean);
   read_channels(pixels, "std", p.std);
   if (pixels.contains("max_patches")) {
-    p.patch = static_cast<int>(read_count(pixels, "patch", kMostSide));
-    p.max_patches = static_cast<int>(read_count(pixels, "max_patches", kMostSide));
+    p.patch = static_cast<int>(read_count(pixels, "patch", kMaxSide));
+    p.max_patches = static_cast<int>(read_count(pixels, "max_patches", kMaxSide));
   }
   identity.precision = read_text(json, "precision");
-  identity.dimension = static_cast<std::int64_t>(read_count(json, "dimension", kMostDimension));
+  identity.dimension = static_cast<std::int64_t>(read_count(json, "dimension", kMaxDimension));
   if (json.contains("features")) {
     const nlohmann::json& features = read_object(json, "features");
     identity.features = read_text(features, "layer");
     if (features.contains("tokens")) {
-      identity.tokens = static_cast<std::int64_t>(read_count(features, "tokens", kMostTokens));
+      identity.tokens = static_cast<std::int64_t>(read_count(features, "tokens", kMaxTokens));
     }
     if (identity.features.empty() || features.contains("tokens") != (identity.tokens > 0)) {
       fail("\"features\" has no layer, or no tokens");

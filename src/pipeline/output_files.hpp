@@ -15,7 +15,7 @@
 namespace fovea::pipeline {
 
 inline constexpr const char* kManifestFile = "manifest.json";
-inline constexpr std::uint64_t kMostManifestBytes = std::uint64_t{1} << 20;
+inline constexpr std::uint64_t kMaxManifestBytes = std::uint64_t{1} << 20;
 inline constexpr const char* kJournalFile = "checksums.jsonl";
 inline constexpr const char* kErrorsFile = "errors.jsonl";
 inline constexpr const char* kRetryingFile =

@@ -28,7 +28,7 @@ std::shared_ptr<const io::Folder> announced(const io::Folder& output) {
 
 Manifest read_new_manifest(const io::Folder& folder) {
   const StoredFile file(folder, kManifestFile);
-  const std::string text = file.text(kMostManifestBytes);
+  const std::string text = file.text(kMaxManifestBytes);
   try {
     return parse_manifest(text);
   } catch (const Error& error) {

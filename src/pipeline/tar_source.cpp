@@ -196,9 +196,9 @@ class TarSource final : public Source {
 
   // What is compressed proves itself by a checksum at its end, which tar has no need to read.
   void check_end(StopFlag stop) const {
-    constexpr la_ssize_t kMostPadding = la_ssize_t{1} << 20;
+    constexpr la_ssize_t kMaxPadding = la_ssize_t{1} << 20;
     la_ssize_t got = 0;
-    for (la_ssize_t all = 0; feed_->is_compressed() && all < kMostPadding; all += got) {
+    for (la_ssize_t all = 0; feed_->is_compressed() && all < kMaxPadding; all += got) {
       stop.poll();
       const void* data = nullptr;
       got = feed_->read(archive_.get(), &data);

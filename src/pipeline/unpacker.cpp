@@ -98,8 +98,8 @@ class Bzip2 final : public Unpacker {
 class Xz final : public Unpacker {
  public:
   Xz() {
-    constexpr std::uint64_t kMostMemory = std::uint64_t{1} << 30;
-    if (::lzma_stream_decoder(&stream_, kMostMemory, 0) != LZMA_OK) {
+    constexpr std::uint64_t kMaxMemory = std::uint64_t{1} << 30;
+    if (::lzma_stream_decoder(&stream_, kMaxMemory, 0) != LZMA_OK) {
       fail_for_resources("not enough memory to unpack {}", format());
     }
   }

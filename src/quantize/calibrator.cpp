@@ -24,7 +24,7 @@ float input_scale(const InputStatistics& inputs, DType numbers) {
   const float peak = std::ranges::max(inputs.peaks);
   if (numbers == DType::kI8) {
     constexpr float kLargest = 127 + ops::kGeluI8Offset;
-    return std::max(kInt8Headroom * peak / kLargest, ops::kLeastGeluI8Scale);
+    return std::max(kInt8Headroom * peak / kLargest, ops::kMinGeluI8Scale);
   }
   return peak > 0 ? kE4M3Headroom * peak / kE4M3Max : 1.0F;
 }

@@ -11,7 +11,7 @@ namespace fovea::search {
 namespace {
 
 // A query keeps so many rows for later at least, so that few of them have to be read.
-constexpr std::size_t kLeastLater = 256;
+constexpr std::size_t kMinLater = 256;
 constexpr std::size_t kReadTogether = 16;
 
 // Not below the bound, and infinite where nothing is known.
@@ -75,7 +75,7 @@ void Candidates::offer_later(std::size_t query, std::int64_t row, const Bounds& 
   }
   std::vector<Later>& later = later_[query];
   later.push_back({row, bounds.upper});
-  const std::size_t limit = std::max(kLeastLater, 4 * k_);
+  const std::size_t limit = std::max(kMinLater, 4 * k_);
   if (later.size() >= limit) {
     drop_ruled_out(query);
     if (later.size() > limit / 2) {

@@ -130,8 +130,8 @@ CodeSums encode_row(const float* HWY_RESTRICT row, float scale, float inverse,
   const Ints ints;
   const hn::Rebind<std::uint8_t, Floats> bytes;
   const std::size_t lanes = hn::Lanes(tag);
-  const Float greatest = hn::Set(tag, kMostCode);
-  const Float least = hn::Set(tag, -kMostCode);
+  const Float greatest = hn::Set(tag, kMaxCode);
+  const Float least = hn::Set(tag, -kMaxCode);
   const Float negative = hn::Set(tag, -scale);
   const auto offset = hn::Set(ints, kCodeOffset);
   Float rests = hn::Zero(tag);
@@ -149,7 +149,7 @@ CodeSums encode_row(const float* HWY_RESTRICT row, float scale, float inverse,
   }
   CodeSums sums{total(tag, rests), total(tag, squares)};
   for (; index < dimension; ++index) {
-    const float code = std::clamp(std::nearbyint(row[index] * inverse), -kMostCode, kMostCode);
+    const float code = std::clamp(std::nearbyint(row[index] * inverse), -kMaxCode, kMaxCode);
     const float rest = std::fma(-scale, code, row[index]);
     sums.rest += rest * rest;
     sums.codes += code * code;

@@ -8,8 +8,8 @@
 
 namespace fovea::search {
 
-/// Codes are integers within kMostCode of zero, stored as bytes with kCodeOffset added.
-inline constexpr float kMostCode = 127;
+/// Codes are integers within kMaxCode of zero, stored as bytes with kCodeOffset added.
+inline constexpr float kMaxCode = 127;
 inline constexpr std::int32_t kCodeOffset = 128;
 
 /// out[i] = rows[i] . query and squares[i] = rows[i] . rows[i], in binary32 and any order; rows
@@ -33,7 +33,7 @@ struct CodeSums {
   float rest = 0;   // the squared length of row - scale * codes: what the codes leave out
   float codes = 0;  // the squared length of the codes
 };
-/// codes[i] = kCodeOffset + the nearest integer to row[i] * inverse, within kMostCode of zero;
+/// codes[i] = kCodeOffset + the nearest integer to row[i] * inverse, within kMaxCode of zero;
 /// `inverse` is about 1 / scale.
 CodeSums round_to_codes(const float* row, float scale, float inverse, std::size_t dimension,
                         std::uint8_t* codes);
@@ -57,10 +57,10 @@ struct BoundTerms {
   }
 };
 
-inline constexpr std::size_t kMostColumns = 64;
+inline constexpr std::size_t kMaxColumns = 64;
 
 /// Bit c of hits[line]: whether the upper bound for sums[line * columns + c] - offsets[c] reaches
-/// floors[c], or is NaN. `columns` is a multiple of 16, at most kMostColumns.
+/// floors[c], or is NaN. `columns` is a multiple of 16, at most kMaxColumns.
 void find_hits(const std::int32_t* sums, std::size_t lines, std::size_t columns,
                const BoundTerms& line_terms, const BoundTerms& column_terms,
                const std::int32_t* offsets, const float* floors, std::uint64_t* hits);

@@ -16,7 +16,7 @@ namespace {
 
 // Most queries for which tiles do not pay.
 constexpr std::size_t kFewQueries = 3;
-constexpr int kMostInTiles = 127;
+constexpr int kMaxInTiles = 127;
 
 const cpu::TileKernel& kernel_of_codes() {
   return cpu::tile_kernel(DType::kU8);
@@ -40,7 +40,7 @@ CodedQueries::CodedQueries(const RowCoder& coder, const Queries& queries)
     : stride_(coder.stride()),
       count_(queries.size()),
       in_tiles_(queries.size() > kFewQueries),
-      codes_(coder, queries.unit<double>(), in_tiles_ ? kMostInTiles : QueryCodes::most_of(coder)) {
+      codes_(coder, queries.unit<double>(), in_tiles_ ? kMaxInTiles : QueryCodes::most_of(coder)) {
   if (!in_tiles_) {
     return;
   }
@@ -66,8 +66,8 @@ void CodeScan::scan(const std::uint8_t* codes, const BoundTerms& terms, std::int
 
 void CodeScan::scan_singly(const std::uint8_t* codes, const BoundTerms& terms, std::int64_t count,
                            const Floor& floor, const Hit& hit) {
-  constexpr std::size_t kColumns = kMostColumns;
-  alignas(64) std::array<std::int32_t, kMostRows + kColumns> sums{};
+  constexpr std::size_t kColumns = kMaxColumns;
+  alignas(64) std::array<std::int32_t, kMaxRows + kColumns> sums{};
   alignas(64) std::array<std::int32_t, kColumns> offsets{};
   alignas(64) std::array<float, kColumns> floors{};
   const auto rows = static_cast<std::size_t>(count);
@@ -112,7 +112,7 @@ void CodeScan::scan_tiles(const std::uint8_t* codes, const BoundTerms& terms, st
   const cpu::TileSession session(kernel);
   alignas(64) std::array<cpu::Unit, cpu::TileKernel::kMaxTile> sums;
   std::array<std::uint64_t, cpu::TileKernel::kMaxHeight> hits{};
-  alignas(64) std::array<float, kMostColumns> floors;
+  alignas(64) std::array<float, kMaxColumns> floors;
   const auto columns = static_cast<std::size_t>(kernel.columns);
   for (std::size_t panel = 0; panel < queries_.count_; panel += columns) {
     const std::size_t used = std::min(columns, queries_.count_ - panel);

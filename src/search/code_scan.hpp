@@ -42,7 +42,7 @@ class CodedQueries {
 class CodeScan {
  public:
   /// Rows that scan() takes at once, at most.
-  static constexpr std::int64_t kMostRows = 128;
+  static constexpr std::int64_t kMaxRows = 128;
   /// Rows that may be read beyond those: what comes from them is not used.
   static constexpr std::int64_t kRowsBeyond = 64;
 

@@ -23,8 +23,8 @@ HWY_INLINE half_hn::Vec<half_hn::ScalableTag<float>> load_halves(half_hn::Scalab
                                                                  const Float16* from) {
 #if HWY_ARCH_X86 && HWY_TARGET > HWY_AVX2
   // Highway makes finite numbers of NaN and infinity where there are no instructions for it.
-  constexpr std::size_t kMostLanes = HWY_MAX_BYTES / sizeof(float);
-  alignas(HWY_MAX_BYTES) float values[kMostLanes];
+  constexpr std::size_t kMaxLanes = HWY_MAX_BYTES / sizeof(float);
+  alignas(HWY_MAX_BYTES) float values[kMaxLanes];
   for (std::size_t lane = 0; lane < half_hn::Lanes(tag); ++lane) {
     values[lane] = to_float(from[lane]);
   }

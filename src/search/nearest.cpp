@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::int64_t kRowsPerTask = 1024;
 // What is read together stays in the L2 cache until it was compared.
-constexpr std::int64_t kRowsPerStep = CodeScan::kMostRows;
+constexpr std::int64_t kRowsPerStep = CodeScan::kMaxRows;
 // The numbers of rows and queries that are compared in binary32 at a time, for the same reason.
 constexpr std::int64_t kRowsPerTile = 32;
 constexpr std::size_t kQueriesPerTile = 96;

@@ -19,7 +19,7 @@ constexpr double kUnit = 0x1p-24;
 // Squared lengths between these lose nothing that matters to underflow, here and in the rest's.
 constexpr float kSmallest = 1e-24F;
 constexpr float kLargest = 1e30F;
-constexpr float kLeastPeak = 1e-30F;
+constexpr float kMinPeak = 1e-30F;
 constexpr std::int64_t kSamples = 1024;
 
 float rounded_up(double value) {
@@ -90,10 +90,10 @@ OwnedTerms::Values RowCoder::encode_row(std::span<float> row, std::uint8_t* code
   }
   const float inverse = 1.0F / std::sqrt(sums.square);
   const float peak = subtract(row.data(), sums.along, direction_.data(), row.size());
-  const bool has_codes = peak > kLeastPeak;
-  const float scale = has_codes ? peak / kMostCode : 0;
+  const bool has_codes = peak > kMinPeak;
+  const float scale = has_codes ? peak / kMaxCode : 0;
   const CodeSums coded =
-      round_to_codes(row.data(), scale, has_codes ? kMostCode / peak : 0, row.size(), codes);
+      round_to_codes(row.data(), scale, has_codes ? kMaxCode / peak : 0, row.size(), codes);
   const double rest = std::sqrt(static_cast<double>(coded.rest)) * inverse;
   const double length =
       static_cast<double>(scale) * std::sqrt(static_cast<double>(coded.codes)) * inverse;
@@ -117,7 +117,7 @@ int QueryCodes::most_of(const RowCoder& coder) {
 QueryCodes::QueryCodes(const RowCoder& coder, std::span<const double> unit, int greatest)
     : codes(unit.size() / static_cast<std::size_t>(coder.dimension()) *
             static_cast<std::size_t>(coder.stride())),
-      offsets(codes.size() / static_cast<std::size_t>(coder.stride()) + kMostColumns),
+      offsets(codes.size() / static_cast<std::size_t>(coder.stride()) + kMaxColumns),
       terms(offsets.size()) {
   const std::span<const float> direction = coder.direction();
   const auto stride = static_cast<std::size_t>(coder.stride());

@@ -194,8 +194,8 @@ void Shards::add(const fs::path& embeddings, const fs::path& index) {
 }
 
 std::int64_t Shards::rows_at_once(std::int64_t rows) const {
-  constexpr std::int64_t kMostFloats = 1 << 20;
-  return std::clamp<std::int64_t>(kMostFloats / dimension_, 1, rows);
+  constexpr std::int64_t kMaxFloats = 1 << 20;
+  return std::clamp<std::int64_t>(kMaxFloats / dimension_, 1, rows);
 }
 
 std::vector<RowBlock> Shards::blocks(std::int64_t rows_per_block) const {

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kBytesAtOnce = std::size_t{1} << 20;
 // The name of an archive's member may be long, but no line that Fovea writes comes near this limit.
-constexpr std::size_t kMostLineBytes = std::size_t{16} << 20;
+constexpr std::size_t kMaxLineBytes = std::size_t{16} << 20;
 
 // What is read to find a line: some dozens of lines.
 constexpr std::size_t kWindowBytes = std::size_t{8} << 10;
@@ -127,8 +127,8 @@ std::optional<std::string> SourceIndex::look_up(std::int64_t row) const {
   std::int64_t low_row = 0;
   std::int64_t high_row = rows_;
   std::string window(kWindowBytes, '\0');
-  constexpr int kMostSteps = 16;  // lines of about the same length need two
-  for (int step = 0; step < kMostSteps && low < high && low_row <= row && row < high_row; ++step) {
+  constexpr int kMaxSteps = 16;  // lines of about the same length need two
+  for (int step = 0; step < kMaxSteps && low < high && low_row <= row && row < high_row; ++step) {
     const double share =
         static_cast<double>(row - low_row) / static_cast<double>(high_row - low_row);
     const auto guess = low + static_cast<std::uint64_t>(share * static_cast<double>(high - low));
@@ -201,17 +201,16 @@ IndexEntry SourceIndex::parse(std::string_view line, std::int64_t row) const {
 
 IndexEntry SourceIndex::entry(std::int64_t row) const {
   // Callers that ask for many lines wait once, for all of them.
-  constexpr int kMostLookups = 256;
-  if (says_rows_ && ends_->lookups.fetch_add(1, std::memory_order_relaxed) < kMostLookups) {
+  constexpr int kMaxLookups = 256;
+  if (says_rows_ && ends_->lookups.fetch_add(1, std::memory_order_relaxed) < kMaxLookups) {
     if (const std::optional<std::string> line = look_up(row)) {
       return parse(*line, row);
     }
   }
   const std::uint64_t begin = begin_of(row);
   const std::uint64_t bytes = end_of(row) - begin;
-  if (bytes > kMostLineBytes) {
-    refuse(row,
-           fmt::format("{} bytes are too many for a line (at most {})", bytes, kMostLineBytes));
+  if (bytes > kMaxLineBytes) {
+    refuse(row, fmt::format("{} bytes are too many for a line (at most {})", bytes, kMaxLineBytes));
   }
   std::string line(bytes, '\0');
   io::File(path_, version_).read_at(begin, std::as_writable_bytes(std::span(line)));
@@ -228,9 +227,9 @@ std::int64_t SourceIndex::search(const std::function<std::int64_t(const Lines&)>
         std::upper_bound(ends().begin() + first + 1, ends().end(), begin + kBytesAtOnce);
     const std::int64_t end = after - ends().begin();
     const std::uint64_t bytes = end_of(end - 1) - begin;
-    if (bytes > kMostLineBytes) {
+    if (bytes > kMaxLineBytes) {
       refuse(first,
-             fmt::format("{} bytes are too many for a line (at most {})", bytes, kMostLineBytes));
+             fmt::format("{} bytes are too many for a line (at most {})", bytes, kMaxLineBytes));
     }
     text.resize(bytes);
     file.read_at(begin, std::as_writable_bytes(std::span(text)));

@@ -16,8 +16,8 @@ static_assert(std::endian::native == std::endian::little);
 
 // SentencePiece keeps the matches of one position in an array of this size
 // (google/sentencepiece@0292e58 src/normalizer.h).
-constexpr int kMostMatches = 32;
-constexpr int kMostDepth = 256;  // bytes of the longest text that is replaced
+constexpr int kMaxMatches = 32;
+constexpr int kMaxDepth = 256;  // bytes of the longest text that is replaced
 
 /// A node of the tree: a double array of Darts-clone
 /// (google/sentencepiece@0292e58 third_party/darts_clone/darts.h).
@@ -50,7 +50,7 @@ class Walk {
       refuse("there is no root");
     }
     most_matches_[0] = kOpen;
-    if (matches_below(at(0).offset(), 0) > kMostMatches) {
+    if (matches_below(at(0).offset(), 0) > kMaxMatches) {
       refuse("too many rules begin with one another");
     }
   }
@@ -64,7 +64,7 @@ class Walk {
     if ((position | 0xffU) >= count_) {
       refuse("a node leads outside");
     }
-    if (depth > kMostDepth) {
+    if (depth > kMaxDepth) {
       refuse("a rule is too long");
     }
     int deepest = 0;

@@ -28,7 +28,7 @@ class LineReaderTest : public testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   [[nodiscard]] Lines read(std::string_view content, char delimiter = '\n',
-                           std::size_t most_bytes = LineReader::kMostBytes) const {
+                           std::size_t most_bytes = LineReader::kMaxBytes) const {
     const std::string path = folder_ / "list";
     std::ofstream(path, std::ios::binary) << content;
     LineReader reader(path, delimiter, most_bytes);
@@ -41,7 +41,7 @@ class LineReaderTest : public testing::Test {
   }
 
   [[nodiscard]] std::string error(std::string_view content,
-                                  std::size_t most_bytes = LineReader::kMostBytes) const {
+                                  std::size_t most_bytes = LineReader::kMaxBytes) const {
     try {
       (void)read(content, '\n', most_bytes);
     } catch (const Error& problem) {

@@ -138,7 +138,7 @@ TEST_F(ChildrenTest, ProfileAVariant) {
 
 TEST_F(ChildrenTest, AProposerThatAlwaysEndsIsStartedAFewTimes) {
   ProgramProposer ends(proposer("exit 1"));
-  for (int i = 0; i < ProgramProposer::kMostStarts; ++i) {
+  for (int i = 0; i < ProgramProposer::kMaxStarts; ++i) {
     const auto proposal = ends.propose({});
     ASSERT_TRUE(proposal.has_value());
     EXPECT_EQ(proposal->refused, "the proposer ended with exit code 1");
@@ -174,7 +174,7 @@ TEST_F(ChildrenTest, AProposerThatAlwaysEndsExhaustsTheProposals) {
   Ledger ledger(file("ledger.jsonl"), false);
   const EvolveReport report = evolve(setup, valid, ends, ledger);
   EXPECT_EQ(report.why, "exhausted");
-  EXPECT_EQ(report.trials.size(), 1U + ProgramProposer::kMostStarts);
+  EXPECT_EQ(report.trials.size(), 1U + ProgramProposer::kMaxStarts);
 }
 
 TEST_F(ChildrenTest, WhyAProposerEndedIsToldWhenItIsAskedAgain) {

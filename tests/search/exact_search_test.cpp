@@ -316,10 +316,10 @@ class BoundTest : public ExactSearchTest {
     const CodedQueries coded(coder, queries);
     std::vector<Pair> all(static_cast<std::size_t>(count) * queries.size(), Pair{0, -9, 0});
     CodeScan scan(coded);
-    for (std::int64_t first = 0; first < count; first += CodeScan::kMostRows) {
+    for (std::int64_t first = 0; first < count; first += CodeScan::kMaxRows) {
       const BoundTerms from = terms.view().from(first);
       scan.scan(
-          codes.data() + first * coder.stride(), from, std::min(CodeScan::kMostRows, count - first),
+          codes.data() + first * coder.stride(), from, std::min(CodeScan::kMaxRows, count - first),
           [](std::size_t) { return -INFINITY; },
           [&](std::size_t query, std::int64_t row, const search::Bounds& bounds) {
             const std::size_t at = static_cast<std::size_t>(first + row);

@@ -11,7 +11,7 @@ namespace {
 struct Integers {
   static constexpr int kLanes = 8;
   static constexpr int kVectors = 2;
-  static constexpr std::int64_t kMostUnits = std::int64_t{1} << 40;
+  static constexpr std::int64_t kMaxUnits = std::int64_t{1} << 40;
   using Vector = __m256i;
   using Sum = __m256i;
 

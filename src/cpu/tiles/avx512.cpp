@@ -8,7 +8,7 @@ struct F32 {
   static constexpr int kLanes = 16;
   static constexpr int kVectors = 2;
   /// The number of products that are added one after the other.
-  static constexpr std::int64_t kMostUnits = 256;
+  static constexpr std::int64_t kMaxUnits = 256;
   using Vector = __m512;
   using Sum = __m512;
 

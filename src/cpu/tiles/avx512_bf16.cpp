@@ -5,7 +5,7 @@ namespace fovea::cpu {
 namespace {
 
 struct BF16 : Integers {
-  static constexpr std::int64_t kMostUnits = 256;
+  static constexpr std::int64_t kMaxUnits = 256;
   using Sum = __m512;
 
   static Sum dot(Sum sum, Vector a, Vector b) {

@@ -12,7 +12,7 @@ namespace {
 
 /// `V`: kLanes units in a vector, kVectors of them in a row of the tile; Vector, Sum;
 /// load(units), broadcast(unit), dot(sum, a, b),
-/// store(to, sum, whether it is added to what is there); kMostUnits, after which a sum is stored
+/// store(to, sum, whether it is added to what is there); kMaxUnits, after which a sum is stored
 /// and begins anew: many short sums of floats round less than a long one.
 template <typename V, int kHeight>
 void multiply_tile(const Unit* a, const RowLayout& /*layout*/, const Unit* b, std::int64_t units,
@@ -24,7 +24,7 @@ void multiply_tile(const Unit* a, const RowLayout& /*layout*/, const Unit* b, st
   std::int64_t done = 0;
   do {
     typename V::Sum sum[kHeight][V::kVectors] = {};
-    const std::int64_t end = units - done < V::kMostUnits ? units : done + V::kMostUnits;
+    const std::int64_t end = units - done < V::kMaxUnits ? units : done + V::kMaxUnits;
     for (std::int64_t unit = done; unit < end; ++unit) {
       typename V::Vector column[V::kVectors];
 #pragma GCC unroll 4

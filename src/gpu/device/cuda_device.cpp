@@ -445,9 +445,9 @@ int start_driver() {
   check(started, "starting the NVIDIA driver");
   int version = 0;
   check(api().driver_version(&version), "reading the driver's version");
-  if (version < driver::kLeastVersion) {
+  if (version < driver::kMinVersion) {
     fail("the NVIDIA driver is too old: it supports CUDA {}.{}, Fovea needs {}", version / 1000,
-         version % 1000 / 10, driver::kLeastVersionText);
+         version % 1000 / 10, driver::kMinVersionText);
   }
   return version;
 }

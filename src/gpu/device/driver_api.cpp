@@ -25,7 +25,7 @@ Api bind() {
   bound.member = reinterpret_cast<Result(*) parameters>(dlsym(library, #name));               \
   if (bound.member == nullptr) {                                                              \
     fail("the NVIDIA driver is too old: its {} has no {}; install one for CUDA {}", kLibrary, \
-         #name, kLeastVersionText);                                                           \
+         #name, kMinVersionText);                                                             \
   }
   FOVEA_DRIVER_FUNCTIONS(FOVEA_DRIVER)
 #undef FOVEA_DRIVER

@@ -21,8 +21,8 @@ constexpr Result kJitCompilerNotFound = 221;
 constexpr Result kNotReady = 600;
 
 /// The CUDA that the kernels are built with: older drivers may refuse their machine code.
-constexpr int kLeastVersion = 13000;
-constexpr const char* kLeastVersionText = "13.0 or later";
+constexpr int kMinVersion = 13000;
+constexpr const char* kMinVersionText = "13.0 or later";
 
 using DeviceId = int;
 using Context = struct ContextOpaque*;

@@ -165,14 +165,14 @@ CtaSize cta_of(const attention::ScalarTuning& tuning) {
 
 template <typename Tuning>
 Support fits_a_cta(const Tuning& tuning, const DeviceInfo& device) {
-  constexpr int kMostThreads = 1024;
+  constexpr int kMaxThreads = 1024;
   const CtaSize cta = cta_of(tuning);
   if (cta.dynamic_shared_bytes > device.shared_bytes_per_block) {
     return {fmt::format("it takes {} bytes of shared memory, and a CTA has {}",
                         cta.dynamic_shared_bytes, device.shared_bytes_per_block)};
   }
-  if (cta.threads > kMostThreads) {
-    return {fmt::format("it takes {} threads, and a CTA has {}", cta.threads, kMostThreads)};
+  if (cta.threads > kMaxThreads) {
+    return {fmt::format("it takes {} threads, and a CTA has {}", cta.threads, kMaxThreads)};
   }
   return {};
 }
@@ -272,8 +272,8 @@ Support can_run(const AttentionProblem& problem, const DeviceInfo& device) {
   }
   // Kernels count heads, rows and items in 32 bits; grids have up to 65535 rows of blocks.
   constexpr std::int64_t kMost = std::int64_t{1} << 31;
-  constexpr std::int64_t kMostRows = std::int64_t{65535} * kTileRows;
-  if (problem.queries > kMostRows || problem.keys > kMostRows ||
+  constexpr std::int64_t kMaxRows = std::int64_t{65535} * kTileRows;
+  if (problem.queries > kMaxRows || problem.keys > kMaxRows ||
       problem.batch * problem.heads >= kMost / divide_up(problem.queries, kTileRows)) {
     return no("it is too large for one launch");
   }

@@ -32,10 +32,10 @@ Support pair_can_be_made(const GemmPlan& plan) {
   if (plan.columns % 64 != 0 || plan.columns > 256 || plan.columns < 64) {
     return {fmt::format("tiles have 64, 128, 192 or 256 columns, not {}", plan.columns)};
   }
-  constexpr int kMostBlocks = 14;  // in shared memory
-  if (plan.k_blocks < 0 || plan.k_blocks > kMostBlocks) {
+  constexpr int kMaxBlocks = 14;  // in shared memory
+  if (plan.k_blocks < 0 || plan.k_blocks > kMaxBlocks) {
     return {
-        fmt::format("a panel of A holds up to {} blocks of K, not {}", kMostBlocks, plan.k_blocks)};
+        fmt::format("a panel of A holds up to {} blocks of K, not {}", kMaxBlocks, plan.k_blocks)};
   }
   constexpr int kTensorColumns = 512;
   if (gemm::pair_tensor_columns(plan) > kTensorColumns) {
@@ -82,12 +82,12 @@ double clocks_of_pair(const GemmProblem& problem, const GemmPlan& plan, const De
 /// of the position table.
 TileBox box_of_pair(const GemmProblem& problem, const GemmPlan& plan) {
   constexpr std::int64_t kTokens = 4;
-  constexpr double kMostPadding = 1.0625;
+  constexpr double kMaxPadding = 1.0625;
   const std::int64_t images = plan.rows() / kTokens;
   if (problem.epilogue == GemmEpilogue::kPosition && problem.m % problem.tokens == 0) {
     const std::int64_t padded = divide_up(problem.tokens, kTokens) * kTokens *
                                 divide_up(problem.m / problem.tokens, images) * images;
-    if (static_cast<double>(padded) <= kMostPadding * static_cast<double>(problem.m)) {
+    if (static_cast<double>(padded) <= kMaxPadding * static_cast<double>(problem.m)) {
       return {.tokens = kTokens, .images = static_cast<std::int32_t>(images), .by_image = true};
     }
   }

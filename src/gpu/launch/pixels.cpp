@@ -47,8 +47,8 @@ Launch repeat_launch(const DeviceInfo& device, DevicePtr source, DevicePtr outpu
 
 Launch positions_launch(const DeviceInfo& device, const PositionsProblem& problem, DevicePtr table,
                         const ops::ImageShapes& shapes, DevicePtr output) {
-  constexpr std::int64_t kMostRows = std::int64_t{1} << 30;  // the kernel counts in 32 bits
-  if (problem.images <= 0 || problem.rows < problem.images || problem.rows > kMostRows ||
+  constexpr std::int64_t kMaxRows = std::int64_t{1} << 30;  // the kernel counts in 32 bits
+  if (problem.images <= 0 || problem.rows < problem.images || problem.rows > kMaxRows ||
       problem.side <= 0 || problem.width <= 0 || problem.width % pixels::kUnit != 0) {
     fail("a position table of {0} x {0} x {1} cannot be resized to {2} patches of {3} images",
          problem.side, problem.width, problem.rows, problem.images);

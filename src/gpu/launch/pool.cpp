@@ -113,9 +113,9 @@ Support can_run(const PoolProblem& problem, const DeviceInfo& device) {
     return {fmt::format("{} tokens per image exceed what the shared memory of {} holds: {}",
                         problem.tokens, device.name, std::max<std::int64_t>(most_tokens, 0))};
   }
-  constexpr std::int64_t kMostImages = 65535;  // the grid's second dimension
-  return problem.images > kMostImages ? Support{fmt::format("more than {} images", kMostImages)}
-                                      : Support{};
+  constexpr std::int64_t kMaxImages = 65535;  // the grid's second dimension
+  return problem.images > kMaxImages ? Support{fmt::format("more than {} images", kMaxImages)}
+                                     : Support{};
 }
 
 PackedPoolKeys pack_pool_keys(std::span<const float> keys, std::int64_t hidden) {

@@ -38,7 +38,7 @@ std::int64_t blocks_of(std::int64_t stride) {
 }
 
 // Kernels count tiles in 32 bits.
-constexpr std::int64_t kMostTiles = std::int64_t{1} << 30;
+constexpr std::int64_t kMaxTiles = std::int64_t{1} << 30;
 
 std::size_t shared_bytes(const ScanPlan& plan, std::int64_t stride) {
   return static_cast<std::size_t>(row_search::scan_shared_bytes(
@@ -120,7 +120,7 @@ std::string to_string(const SearchProblem& problem) {
 }
 
 Support can_run(const SearchProblem& problem, const DeviceInfo& device) {
-  if (problem.rows < 1 || search_tiles(problem.rows) > kMostTiles || problem.queries < 1 ||
+  if (problem.rows < 1 || search_tiles(problem.rows) > kMaxTiles || problem.queries < 1 ||
       problem.stride < 1 || problem.stride % kBlockBytes != 0) {
     return {fmt::format("cannot search for {}", to_string(problem))};
   }
@@ -181,7 +181,7 @@ std::string to_string(const PickProblem& problem) {
 }
 
 Support can_run(const PickProblem& problem, const DeviceInfo& device) {
-  if (problem.tiles < 1 || problem.tiles > kMostTiles || problem.queries < 1 || problem.rank < 1 ||
+  if (problem.tiles < 1 || problem.tiles > kMaxTiles || problem.queries < 1 || problem.rank < 1 ||
       problem.capacity < 1 || problem.skip < 0) {
     return {"cannot list " + to_string(problem)};
   }
@@ -197,7 +197,7 @@ Launch pick_launch(const DeviceInfo& device, const PickProblem& problem, DeviceP
       .best = pointer<const float>(best),
       .picked = pointer<std::int32_t>(picked),
       .tiles = static_cast<std::int32_t>(problem.tiles),
-      .rank = static_cast<std::int32_t>(std::min(problem.rank, kMostTiles + 1)),
+      .rank = static_cast<std::int32_t>(std::min(problem.rank, kMaxTiles + 1)),
       .skip = static_cast<std::int32_t>(problem.skip),
       .capacity = static_cast<std::int32_t>(problem.capacity)};
   return {.kernel = KernelId::search_pick,

@@ -9,7 +9,7 @@ namespace fovea::ops {
 namespace {
 
 // Queries of a head that a thread works on at once where threads share an image.
-constexpr std::int64_t kMostQueries = 256;
+constexpr std::int64_t kMaxQueries = 256;
 // The same of tensors that somebody else holds: their scores stay in the nearest caches.
 constexpr std::int64_t kQueryBlock = 64;
 
@@ -18,7 +18,7 @@ constexpr std::int64_t kQueryBlock = 64;
 void run(const AttentionCall& call, cpu::CpuExecutor& executor) {
   // Heads are shared out, by many threads in parts.
   const std::int64_t queries = call.problem.queries;
-  const std::int64_t parts = executor.threads() == 1 ? 1 : divide_up(queries, kMostQueries);
+  const std::int64_t parts = executor.threads() == 1 ? 1 : divide_up(queries, kMaxQueries);
   const cpu::AttentionTasks tasks(call.problem, call.operands, divide_up(queries, parts));
   executor.share(tasks.count(), [&](std::int64_t task) { tasks.run(task, executor.worker()); });
 }

@@ -107,10 +107,10 @@ struct DeviceQueries {
 /// `room` queries, of zeros beyond those there are.
 DeviceQueries coded(const RowCoder& coder, std::span<const double> unit, std::int64_t room,
                     bool fine) {
-  constexpr int kMostCoarseCode = 127;
+  constexpr int kMaxCoarseCode = 127;
   QueryCodes all(
       coder, unit,
-      fine ? std::min(QueryCodes::most_of(coder), row_search::kMostFineCode) : kMostCoarseCode);
+      fine ? std::min(QueryCodes::most_of(coder), row_search::kMostFineCode) : kMaxCoarseCode);
   const std::size_t count = all.codes.size() / static_cast<std::size_t>(coder.stride());
   all.codes.resize(static_cast<std::size_t>(room * coder.stride()));
   DeviceQueries queries{
@@ -308,11 +308,11 @@ class GpuScanner final : public RowScanner {
                                      std::int64_t skip) {
     const std::size_t bytes = bytes_of<std::int32_t>(count * words_per_query());
     const gpu::DevicePtr picked = grown(*device_, picked_, bytes);
-    constexpr std::size_t kMostRank = std::numeric_limits<std::int32_t>::max();
+    constexpr std::size_t kMaxRank = std::numeric_limits<std::int32_t>::max();
     kernels_.run(gpu::pick_launch(device_->info(),
                                   {.tiles = tiles(),
                                    .queries = count,
-                                   .rank = static_cast<std::int64_t>(std::min(rank, kMostRank)),
+                                   .rank = static_cast<std::int64_t>(std::min(rank, kMaxRank)),
                                    .skip = skip,
                                    .capacity = limits_.tiles},
                                   best, picked),

@@ -19,7 +19,7 @@ using fovea::captures::Tolerance;
 
 /// What every byte of an output is before the kernel runs.
 constexpr std::byte kUntouched{0xA5};
-constexpr std::size_t kMostBuffers = 8;
+constexpr std::size_t kMaxBuffers = 8;
 constexpr std::size_t kTensorMapBytes = 128;
 
 enum class Element : std::uint8_t { kU8, kF16, kBF16, kF32 };
@@ -62,7 +62,7 @@ struct MicroKernel {
 
 /// Bytes of the one parameter: addresses of the buffers, inputs first, eight bytes each; from byte
 /// 64 on the tensor maps.
-constexpr std::size_t kMapsOffset = kMostBuffers * 8;
+constexpr std::size_t kMapsOffset = kMaxBuffers * 8;
 std::size_t parameter_bytes(const MicroKernel& kernel);
 
 /// What a kernel is: another text, launch or input has another number.
