@@ -1,6 +1,6 @@
-// BMP is read by hand, because no packaged library reads every kind. The code follows Pillow's
-// reader bit for bit, including its surprises (each is marked), because the pixels have to be the
-// same. python-pillow@4e5f09f src/PIL/BmpImagePlugin.py, src/libImaging/{RawDecode,Unpack}.c.
+// Reads BMP without a library, since no packaged one reads every variant. The code follows Pillow's
+// reader exactly, including its quirks (each is marked), so that the pixels are identical.
+// python-pillow@4e5f09f src/PIL/BmpImagePlugin.py, src/libImaging/{RawDecode,Unpack}.c.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -24,7 +24,7 @@ enum Compression : std::uint32_t { kRaw = 0, kRle8 = 1, kRle4 = 2, kBitfields = 
 enum class Samples { kBilevel, kGray, kIndex1, kIndex4, kIndex8, kRgb555, kRgb565, kBytes };
 
 using BitsAndSamples = std::pair<std::uint32_t, Samples>;
-/// The samples of so many bits, unless the masks or the palette say otherwise.
+/// The default sample type for a number of bits per pixel. Masks or the palette may change it.
 constexpr BitsAndSamples kSamplesOfBits[] = {{1, Samples::kIndex1}, {4, Samples::kIndex4},
                                              {8, Samples::kIndex8}, {16, Samples::kRgb555},
                                              {24, Samples::kBytes}, {32, Samples::kBytes}};
@@ -44,7 +44,7 @@ struct ChannelOrder {
   std::uint8_t blue = 0;
 };
 
-/// The 32-bit masks that Pillow knows; others it refuses.
+/// The 32-bit channel masks that Pillow accepts; it refuses all others.
 struct KnownMasks {
   Masks masks;
   ChannelOrder order;
@@ -131,7 +131,7 @@ class BmpReader {
     if (colors_ == 0) {
       colors_ = bits_ < 32 ? std::uint32_t{1} << bits_ : 0;
     }
-    // The palette follows the header; some writers forget it in the offset of the pixels.
+    // The palette follows the header; some writers leave it out of the pixels' offset.
     if (pixels_offset_ == 14 + size && bits_ <= 8) {
       pixels_offset_ += std::uint64_t{palette_entry_} * colors_;
     }
@@ -140,7 +140,7 @@ class BmpReader {
   void read_info_header() {
     width_ = number(4);
     const std::uint32_t height = number(4);
-    top_down_ = height >> 24 == 0xff;  // negative, as far as Pillow looks
+    top_down_ = height >> 24 == 0xff;  // negative: Pillow checks the top byte alone
     height_ = top_down_ ? (std::int64_t{1} << 32) - height : height;
     number(2);  // planes
     bits_ = number(2);
@@ -204,7 +204,7 @@ class BmpReader {
     if (!gray) {
       return;
     }
-    // A surprise of Pillow: a palette of exactly these grays makes the samples one bit (up to two
+    // A quirk of Pillow: with a palette of exactly these grays, samples are one bit (up to two
     // colours) or one byte wide, whatever the header says.
     samples_ = colors_ <= 2 ? Samples::kBilevel : Samples::kGray;
     if (compression_ != kRaw && samples_ == Samples::kBilevel) {
@@ -229,7 +229,7 @@ class BmpReader {
     return samples_ == Samples::kBilevel ? 1 : samples_ == Samples::kGray ? 8 : bits_;
   }
 
-  /// Allocates the pixels, once there is memory for them and for `more` bytes.
+  /// Allocates the image after reserving memory for its pixels and for `more` bytes.
   [[nodiscard]] Image take_image(std::size_t more) const {
     const auto width = static_cast<int>(width_);
     const auto height = static_cast<int>(height_);
@@ -259,7 +259,7 @@ class BmpReader {
     return image;
   }
 
-  /// The bytes of a row, all of which the file holds.
+  /// Converts one complete row of the file to RGB.
   void unpack(std::span<const std::byte> row, std::uint8_t* to) const {
     const auto* from = reinterpret_cast<const std::uint8_t*>(row.data());
     const auto width = static_cast<std::size_t>(width_);
@@ -323,7 +323,8 @@ class BmpReader {
     return image;
   }
 
-  /// Samples in file order; fewer than the image has when the data ends early.
+  /// Decodes the run-length data. Returns the samples in file order, fewer than the image has when
+  /// the data ends early.
   [[nodiscard]] std::vector<std::uint8_t> expand_run_lengths() const {
     const bool rle4 = compression_ == kRle4;
     const auto width = static_cast<std::size_t>(width_);

@@ -7,14 +7,14 @@
 
 namespace fovea::image {
 
-/// One channel: (255 - black) less the share of `ink` in it, divided by 255 with rounding.
+/// Returns one RGB channel: (255 - black) * (255 - ink) / 255, rounded as by Pillow's MULDIV255.
 [[nodiscard]] constexpr std::uint8_t ink_to_light(std::uint32_t ink, std::uint32_t black) {
   const std::uint32_t light = 255 - black;
   const std::uint32_t product = ink * light + 128;
   return static_cast<std::uint8_t>(light - (((product >> 8) + product) >> 8));
 }
 
-/// `pixels` CMYK pixels to RGB. `inverted` when 255 means no ink.
+/// Converts `pixels` CMYK pixels to RGB. `inverted`: 255 means no ink.
 template <bool inverted = false>
 void cmyk_to_rgb(const std::uint8_t* cmyk, int pixels, std::uint8_t* rgb) {
   constexpr std::uint32_t kFlip = inverted ? 255 : 0;

@@ -16,7 +16,7 @@ namespace fovea::image {
 
 using Bytes = std::span<const std::byte>;
 
-/// Pixels as stored in the file, and how to turn them upright.
+/// The pixels as stored in the file, and the orientation to apply to them.
 struct Decoded {
   Image image;
   Orientation orientation;
@@ -29,15 +29,15 @@ struct Decoded {
 [[nodiscard]] Decoded decode_tiff(Bytes bytes, Decoding& decoding);
 [[nodiscard]] Decoded decode_heif(Bytes bytes, Decoding& decoding);
 
-/// Bytes of an RGB image.
+/// Returns the size of an RGB image in bytes.
 [[nodiscard]] inline std::uint64_t pixel_bytes(std::int64_t width, std::int64_t height) {
   return static_cast<std::uint64_t>(width) * static_cast<std::uint64_t>(height) * kChannels;
 }
 
 struct JpegState;
 
-/// A JPEG decoded from its first row to its last, turned as its metadata say, or else by
-/// `otherwise`. `bytes` and `decoding` must outlive the reader.
+/// Decodes a JPEG row by row. Its orientation is that of its metadata, or else `otherwise`. `bytes`
+/// and `decoding` must outlive the reader.
 class JpegReader {
  public:
   JpegReader(Bytes bytes, Decoding& decoding, Orientation otherwise);

@@ -1,4 +1,4 @@
-// The one path from bytes to resized pixels.
+// Decodes images of all formats, and resizes them.
 #include "image/decode.hpp"
 
 #include <algorithm>
@@ -30,7 +30,8 @@ Decoded decode_jpeg(Bytes bytes, Decoding& decoding, Orientation otherwise = {})
   return {std::move(image), reader.orientation()};
 }
 
-/// Reads the preview of a camera's file by `read_jpeg(bytes, orientation if it has none)`.
+/// Reads the JPEG preview of a camera's raw file by `read_jpeg(bytes, orientation)`, where
+/// `orientation` applies when the preview has none.
 template <typename ReadJpeg>
 auto read_raw(Bytes bytes, StopFlag stop, ReadJpeg read_jpeg) {
   const RawPreview preview = find_raw_preview(bytes, stop);
@@ -72,7 +73,7 @@ std::span<std::uint8_t> part_for(const TargetSize& target, std::span<std::uint8_
                    static_cast<std::size_t>(target.width) * kChannels);
 }
 
-/// Rows go from the decoder to the resize.
+/// Decodes a JPEG and resizes it row by row, without keeping the decoded image.
 Resized stream_jpeg(Bytes bytes, Decoding& decoding, const Preprocessing& preprocessing,
                     std::span<std::uint8_t> out, Orientation otherwise) {
   JpegReader reader(bytes, decoding, otherwise);
@@ -94,7 +95,7 @@ Resized stream_jpeg(Bytes bytes, Decoding& decoding, const Preprocessing& prepro
   return {.original = original, .pixels = target};
 }
 
-/// Runs `work`. A failed allocation in it is not the fault of the image.
+/// Runs `work`, and reports a failed allocation in it as a lack of memory, not as a bad image.
 template <typename Work>
 auto with_memory(Bytes bytes, Work work) {
   try {

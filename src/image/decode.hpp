@@ -14,21 +14,21 @@
 
 namespace fovea::image {
 
-/// Pillow's own limit for an error.
+/// The number of pixels above which Pillow raises DecompressionBombError.
 inline constexpr std::int64_t kPillowsMaxPixels = 178'956'970;
 
-/// What a caller may ask for as the limit; beyond it, memory is what bounds an image.
+/// The largest limit on pixels that a caller may set.
 inline constexpr std::int64_t kMaxPixelLimit = std::int64_t{1} << 40;
 
-/// The limit on pixels that was asked for, of which 0 stands for Pillow's. Throws for others.
+/// Returns the limit on pixels for `asked`: 0 stands for Pillow's. Throws when it is out of range.
 [[nodiscard]] std::int64_t checked_max_pixels(std::int64_t asked);
 
 struct DecodeOptions {
   /// Apply the EXIF orientation, as transformers' load_image does.
   bool apply_orientation = true;
-  /// Larger images are refused before memory is taken.
+  /// Images with more pixels are refused before memory is allocated.
   std::int64_t max_pixels = kPillowsMaxPixels;
-  /// When it is set, decoding ends with Interrupted.
+  /// Decoding throws Interrupted once this flag is set.
   StopFlag stop = {};
   /// Decoding takes its memory (pixels, coefficients, buffers of the format's library; not `bytes`)
   /// from this pool before it allocates, and decode() leaves it with the Image. An image that needs
@@ -50,20 +50,20 @@ struct Size {
 /// the format and the reason. Thread-safe.
 [[nodiscard]] Image decode(std::span<const std::byte> bytes, const DecodeOptions& options = {});
 
-/// What decode_resized() has made.
+/// The result of decode_resized().
 struct Resized {
   Size original;      // that decode() would have given
   TargetSize pixels;  // in the output
 };
 
-/// The same pixels as decode() then resize() to target_size(), without ever holding a whole JPEG
-/// decoded: rows go to the resize while they are in cache. `out` holds most_target_pixels() * 3
-/// bytes, of which the pixels take the first; its content is undefined after an error. Thread-safe;
-/// it keeps buffers per thread, so call it from few long-lived threads.
+/// Gives the same pixels as decode() and then resize() to target_size(), but never keeps a whole
+/// decoded JPEG: rows are resized while they are in cache. `out` holds most_target_pixels() * 3
+/// bytes; the pixels are at its start, and its content is undefined after an error. Thread-safe. It
+/// keeps buffers per thread, so call it from few long-lived threads.
 Resized decode_resized(std::span<const std::byte> bytes, const Preprocessing& preprocessing,
                        const DecodeOptions& options, std::span<std::uint8_t> out);
 
-/// The same to `height` x `width`. Returns the original size.
+/// Does the same with `height` x `width` as the target size. Returns the original size.
 Size decode_resized(std::span<const std::byte> bytes, int height, int width, Resample filter,
                     const DecodeOptions& options, std::span<std::uint8_t> out);
 

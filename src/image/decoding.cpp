@@ -11,8 +11,8 @@
 namespace fovea::image {
 namespace {
 
-/// Less than this is not taken from the pool, so that a photo in JPEG, which needs no more, never
-/// waits.
+/// Requests below this many bytes are not counted against the memory limit, so that JPEG photos,
+/// which need no more, never wait.
 constexpr std::uint64_t kUncounted = std::uint64_t{4} << 20;
 
 std::uint64_t megabytes(std::uint64_t bytes) {

@@ -1,5 +1,5 @@
-// Decoding: what one call of decode() or decode_resized() grants to the decoder that it runs:
-// sizes, memory, and time until it is stopped.
+// Decoding: the limits on size and memory, and the stop flag, for one call of decode() or
+// decode_resized().
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace fovea::image {
 
-/// What a decoder knows about an image before it takes memory for the pixels.
+/// The properties of an image that are known before memory is allocated for its pixels.
 struct Header {
   std::string_view format;
   int width = 0;
@@ -30,7 +30,7 @@ struct Header {
 
 class Decoding {
  public:
-  /// `target`: what pixels are resized to, if they are.
+  /// `target`: how the pixels are resized, if they are.
   explicit Decoding(const DecodeOptions& options, std::optional<Preprocessing> target = {})
       : options_(options), target_(target) {}
 

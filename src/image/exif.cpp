@@ -42,9 +42,9 @@ class TagReader {
   }
 
   [[nodiscard]] std::string_view bytes() const { return bytes_; }
-  /// Bytes of an offset or a count: 8 in a BigTIFF.
+  /// The size of an offset or a count in bytes: 8 in a BigTIFF.
   [[nodiscard]] std::size_t word() const { return big_ ? 8 : 4; }
-  /// Bytes of the number of a directory's entries.
+  /// The size in bytes of the field that counts a directory's entries.
   [[nodiscard]] std::size_t count_size() const { return big_ ? 8 : 2; }
   /// The offset of the first directory.
   [[nodiscard]] std::optional<std::uint64_t> first() const { return number(word(), word()); }
@@ -55,7 +55,7 @@ class TagReader {
   bool big_;
 };
 
-// A reader of a TIFF file, which EXIF is, if it begins like one.
+// Returns a reader for bytes that begin like a TIFF file, as EXIF data does.
 std::optional<TagReader> open_tiff(std::string_view bytes) {
   const bool little = bytes.starts_with("II\x2a\0"sv);
   if (!little && !bytes.starts_with("MM\0\x2a"sv)) {
@@ -81,7 +81,7 @@ enum Type : std::uint32_t {
   kLong8 = 16,
 };
 
-/// Bytes of one value, by the type's number; 0 for the types that Pillow passes over.
+/// The size of one value in bytes, by TIFF type; 0 for types that Pillow skips.
 constexpr std::uint8_t kSizes[] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8};
 
 struct ExifEntry {
@@ -91,7 +91,7 @@ struct ExifEntry {
   std::uint64_t count = 0;
 };
 
-// Calls use(entry) for each entry of a directory that the bytes hold whole, until it returns false.
+// Calls use(entry) for each complete entry of a directory, until it returns false.
 template <typename Use>
 void for_each_entry(const TagReader& reader, std::optional<std::uint64_t> directory,
                     const Use& use) {
@@ -118,8 +118,8 @@ struct Field {
   std::uint64_t size = 0;    // bytes of all its values, at least one
 };
 
-/// What Pillow reads under a tag. Of several entries the first counts. Data of all entries that
-/// are together longer than the file are passed over, and data that end after the file end the
+/// Finds a tag as Pillow does: the first entry counts. Entries are skipped once their data exceed
+/// the file's size in total, and an entry whose data lie past the end of the file ends the
 /// directory.
 std::optional<Field> find_field(const TagReader& reader, std::uint32_t tag) {
   const std::uint64_t limit = reader.bytes().size();
@@ -154,7 +154,7 @@ std::optional<Field> find_field(const TagReader& reader, std::uint32_t tag) {
   return found;
 }
 
-/// The first value of a field; 0 of one that has bytes or text, which are no numbers to Pillow.
+/// Returns the first value of a field, or 0 when it holds bytes or text, as in Pillow.
 double first_number(const TagReader& reader, const Field& field) {
   const auto number = [&](std::uint64_t position, std::size_t size) {
     return reader.number(field.offset + position, size).value_or(0);
@@ -190,7 +190,7 @@ double first_number(const TagReader& reader, const Field& field) {
   }
 }
 
-/// Upright, 1, for any value that is none of the eight.
+/// Returns the EXIF orientation (1 to 8); other values give 1, upright.
 std::optional<int> orientation_in(const TagReader& reader) {
   const auto field = find_field(reader, kOrientationTag);
   if (!field) {
@@ -200,7 +200,8 @@ std::optional<int> orientation_in(const TagReader& reader) {
   return value >= 1 && value <= 8 && value == std::floor(value) ? static_cast<int>(value) : 1;
 }
 
-// "2024:05:01 12:30:00" with dashes in its date; "" for anything else, such as blanks and zeros.
+// Returns an EXIF date such as "2024:05:01 12:30:00" with dashes in its date part, or "" when the
+// text has another form (blanks and zeros are common).
 std::string date_of(std::string_view text) {
   constexpr std::string_view kForm = "0000:00:00 00:00:00";
   std::string date(text.substr(0, kForm.size()));
@@ -218,7 +219,7 @@ std::string date_of(std::string_view text) {
   return date;
 }
 
-// DateTimeOriginal of the EXIF directory.
+// Returns DateTimeOriginal from the EXIF directory.
 std::string date_in(std::string_view tiff) {
   constexpr std::uint32_t kExifDirectory = 0x8769;
   constexpr std::uint32_t kDateTimeOriginal = 0x9003;
@@ -253,7 +254,7 @@ std::optional<int> exif_orientation(std::span<const std::byte> exif) {
   if (bytes.empty()) {
     return std::nullopt;
   }
-  // Pillow also knows these beginnings, two of which have the bytes of the version exchanged.
+  // Byte order marks and versions that Pillow accepts; two have the bytes of the version swapped.
   constexpr std::string_view kStarts[] = {"II\x2a\0"sv, "MM\0\x2a"sv, "MM\x2a\0"sv, "II\0\x2a"sv,
                                           "MM\0\x2b"sv};
   const bool is_known = std::ranges::any_of(
@@ -292,7 +293,8 @@ std::optional<int> camera_orientation(std::span<const std::byte> file) {
 }
 
 std::string capture_date(std::span<const std::byte> part) {
-  // No mark before the data is common to all containers: "Exif" names other things in HEIC, too.
+  // Tries each TIFF header, since containers have no common marker before EXIF data ("Exif" also
+  // names other boxes in HEIC).
   constexpr int kMaxTries = 64;
   const std::string_view bytes = as_text(part);
   std::string date;

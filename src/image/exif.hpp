@@ -1,4 +1,4 @@
-// What a file's metadata says: the orientation that it asks for, and when the photo was taken.
+// Reads the orientation and the capture date from an image's metadata.
 #pragma once
 
 #include <cstddef>
@@ -16,27 +16,27 @@ struct Metadata {
   std::span<const std::byte> xmp;   // XML
 };
 
-/// The EXIF tag, or else the XMP property `tiff:Orientation`, as in Pillow's getexif, or else
-/// `otherwise`. Unreadable metadata is ignored.
+/// Returns the orientation in EXIF, or else in the XMP property `tiff:Orientation`, as in Pillow's
+/// getexif, or else `otherwise`. Unreadable metadata is ignored.
 [[nodiscard]] Orientation orientation_of(const Metadata& metadata, Orientation otherwise = {});
 
-/// The value of `tiff:Orientation="N"` or `tiff:Orientation>N`.
+/// Returns N in `tiff:Orientation="N"` or `tiff:Orientation>N`.
 [[nodiscard]] std::optional<int> xmp_orientation(std::span<const std::byte> xmp);
 
-/// The value of tag 0x0112 of the first directory, whatever its type, as Pillow takes it: the first
-/// number of the first such entry; 1 for a value that is none of 1 to 8, for text and bytes, and
-/// for what does not begin as EXIF. None when there is no such tag, or no EXIF.
+/// Returns the value of tag 0x0112 in the first directory, read as by Pillow: the first number of
+/// the first such entry, of any numeric type; 1 for values outside of 1 to 8, for text and bytes,
+/// and for data that does not begin like EXIF. None without the tag or without EXIF.
 [[nodiscard]] std::optional<int> exif_orientation(std::span<const std::byte> exif);
 
-/// The same of a TIFF or BigTIFF, and where it has no such tag, of its XMP.
+/// Returns the orientation of a TIFF or BigTIFF, from its tag or else from its XMP.
 [[nodiscard]] std::optional<int> tiff_orientation(std::span<const std::byte> file);
 
-/// The same tag of a camera's raw image: of the file itself when it is built like a TIFF, or else
-/// of the first TIFF within its first mebibyte, which describes the photo (RAF, CR3, MRW).
+/// Returns the orientation of a camera's raw file: from the file itself when it has the structure
+/// of a TIFF, or else from the first TIFF header within its first MiB (RAF, CR3, MRW).
 [[nodiscard]] std::optional<int> camera_orientation(std::span<const std::byte> file);
 
-/// The EXIF tag DateTimeOriginal, by the camera's clock, as "2024-05-01 12:30:00"; "" when
-/// these bytes of an image file hold none. JPEG, PNG, TIFF, WebP, HEIC, AVIF.
+/// Returns the EXIF tag DateTimeOriginal, in the camera's local time, as "2024-05-01 12:30:00"; ""
+/// when this part of an image file has none. Reads JPEG, PNG, TIFF, WebP, HEIC, AVIF.
 [[nodiscard]] std::string capture_date(std::span<const std::byte> part);
 
 }  // namespace fovea::image

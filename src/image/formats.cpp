@@ -1,5 +1,4 @@
-// The one table of signatures: of the formats that are read, and of the kinds of files that people
-// give by mistake.
+// The signatures of supported formats, and of other kinds of files that users give by mistake.
 #include "image/formats.hpp"
 
 #include <algorithm>
@@ -26,7 +25,7 @@ struct Signature {
   std::string_view from_8;  // the bytes from the ninth on
   Format format;
 };
-// The first that fits counts.
+// The signatures of supported formats. The first match counts.
 constexpr Signature kFormats[] = {
     {"\xff\xd8\xff"sv, "", Format::kJpeg},
     {"\x89PNG\r\n\x1a\n"sv, "", Format::kPng},
@@ -48,7 +47,7 @@ constexpr Signature kFormats[] = {
     {"\0MRM"sv, "", Format::kRaw},                 // MRW
 };
 
-/// What to do about a file that is not read.
+/// Advice in messages on unsupported files.
 constexpr std::string_view kConvert = "convert it to JPEG or PNG";
 constexpr std::string_view kUnpack = "unpack it and give the folder of its images";
 constexpr std::string_view kExport = "export its images";
@@ -112,7 +111,7 @@ bool starts_at(std::string_view file, std::size_t offset, std::string_view bytes
   return offset <= file.size() && file.substr(offset).starts_with(bytes);
 }
 
-/// An ISO base media file: its major brand says what it holds, or else one of the others.
+/// Recognises the format of an ISO base media file by its major brand, or else by a compatible one.
 std::optional<Format> recognise_brands(std::string_view file) {
   if (!starts_at(file, 4, "ftyp")) {
     return std::nullopt;

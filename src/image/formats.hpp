@@ -1,4 +1,4 @@
-// Recognises the format of a file by its content, and names what is not read.
+// Recognises the format of an image file by its content.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,8 @@ namespace fovea::image {
 
 enum class Format : std::uint8_t { kJpeg, kPng, kWebp, kGif, kBmp, kTiff, kHeif, kRaw };
 
-/// Throws fovea::Error that says what the file is when it is of no format that is read.
+/// Returns the format of a file. Throws fovea::Error for an unsupported file, and says what it is
+/// where known.
 [[nodiscard]] Format recognise(std::span<const std::byte> bytes);
 
 }  // namespace fovea::image

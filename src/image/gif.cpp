@@ -1,4 +1,4 @@
-// GIF through giflib: the first frame, as palette colours.
+// Reads the first frame of a GIF through giflib, and converts its palette to RGB.
 // python-pillow@4e5f09f src/PIL/GifImagePlugin.py.
 #include <algorithm>
 #include <array>
@@ -51,9 +51,8 @@ std::string reason(int code) {
   return text == nullptr ? "broken" : text;
 }
 
-/// The colours of indices: those of the frame's palette, or else of the file's. Indices past its
-/// end are black. A palette in which every entry is its own index means gray, and so does a missing
-/// one.
+/// Returns the palette of the frame, or else of the file. Indices past its end are black. Without a
+/// palette, indices are gray levels.
 Palette palette_of(const GifFileType& gif) {
   Palette palette{};
   const ColorMapObject* map = gif.Image.ColorMap != nullptr ? gif.Image.ColorMap : gif.SColorMap;
@@ -73,8 +72,8 @@ Palette palette_of(const GifFileType& gif) {
   return palette;
 }
 
-/// Reads records up to the first image; returns the transparent index that was declared before it,
-/// or 0, which is what the canvas around a small frame holds.
+/// Reads records up to the first image. Returns its transparent index, or 0: the index that fills
+/// the canvas around a small frame.
 std::uint8_t seek_first_frame(GifFileType* gif, StopFlag stop) {
   std::uint8_t transparent = 0;
   for (;;) {
@@ -84,7 +83,7 @@ std::uint8_t seek_first_frame(GifFileType* gif, StopFlag stop) {
       fail("GIF: {} before the first image", reason(gif->Error));
     }
     if (record == TERMINATE_RECORD_TYPE) {
-      fail("GIF: holds no image");
+      fail("GIF: there is no image");
     }
     if (record == IMAGE_DESC_RECORD_TYPE) {
       if (DGifGetImageDesc(gif) == GIF_ERROR) {
@@ -120,7 +119,7 @@ Decoded decode_gif(Bytes bytes, Decoding& decoding) {
   }
   const std::uint8_t background = seek_first_frame(gif.get(), decoding.stop());
   const GifImageDesc& frame = gif->Image;
-  // A frame that reaches over the edge of the screen enlarges it.
+  // A frame that extends past the screen enlarges the image.
   const int width = std::max(gif->SWidth, frame.Left + frame.Width);
   const int height = std::max(gif->SHeight, frame.Top + frame.Height);
   decoding.check_size("GIF", width, height);

@@ -1,6 +1,6 @@
-// HEIC and AVIF through libheif, which is opened when the first such image comes: its decoders are
-// packages of their own and patented in part, so the program must run without them. Its few C
-// functions are declared here, so that nothing of it is needed to build.
+// Reads HEIC and AVIF through libheif, which is loaded with dlopen() at the first such image: its
+// decoders are separate packages, some of them patented, so the program must run without them. Its
+// few C functions are declared here, so that the build needs no headers of libheif.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -22,8 +22,8 @@
 namespace fovea::image {
 namespace {
 
-// Declarations of libheif/heif.h, version 1.15. Later versions add to the ends of structures, and
-// say in `version` how far they go.
+// Declarations from libheif/heif.h, version 1.15. Later versions append fields to structures; the
+// field `version` tells which of them are present.
 
 struct HeifContext;
 struct HeifHandle;
@@ -71,7 +71,7 @@ constexpr int kChannelInterleaved = 10;
 constexpr int kFormatHevc = 1;
 constexpr int kFormatAv1 = 4;
 
-/// The functions that are used.
+/// The functions of libheif that are used.
 struct Libheif {
   SharedLibrary library;
   HeifError (*init)(void*) = library.function("heif_init");
@@ -108,7 +108,7 @@ struct Libheif {
   HeifError (*block)(const HeifHandle*, std::uint32_t,
                      void*) = library.function("heif_image_handle_get_metadata");
   int (*have_decoder)(int) = library.function("heif_have_decoder_for_format");
-  // Not in every version:
+  // Null in versions of libheif without it:
   void (*set_threads)(HeifContext*,
                       int) = library.function_if_there("heif_context_set_max_decoding_threads");
   HeifLimits* (*limits)(const HeifContext*) =
@@ -120,7 +120,7 @@ struct Libheif {
   bool has_aom = false;
 
   explicit Libheif(const SharedLibrary& opened) : library(opened) {
-    // Loads the plugins, once for all threads; undone by no one.
+    // Loads the plugins once for all threads. They stay loaded.
     if (const HeifError error = init(nullptr); error.code != 0) {
       fail("libheif cannot be started: {}", error.message);
     }
@@ -157,7 +157,7 @@ const Libheif& libheif(HeifCodec codec) {
   return opened;
 }
 
-/// What the library has allocated for one image.
+/// Owns what libheif allocates for one image.
 class HeifDecode {
  public:
   HeifDecode(const Libheif& heif, HeifCodec codec)
@@ -216,7 +216,7 @@ class HeifDecode {
     });
   }
 
-  /// The first metadata of a type: "Exif", or "mime" of a content type.
+  /// Returns the first metadata block of a type: "Exif", or "mime" with a content type.
   std::vector<std::byte> metadata(const char* type, std::string_view content) const {
     std::array<std::uint32_t, 16> ids{};
     const int count = heif_.blocks(handle_, type, ids.data(), static_cast<int>(ids.size()));
@@ -233,7 +233,7 @@ class HeifDecode {
     return {};
   }
 
-  /// The decoded rows; `stride` bytes from one to the next.
+  /// Returns the decoded rows, and sets `stride` to the bytes from one row to the next.
   const std::uint8_t* rows(int width, int height, std::size_t& stride) const {
     const int columns = heif_.image_width(image_, kChannelInterleaved);
     const int lines = heif_.image_height(image_, kChannelInterleaved);
@@ -251,8 +251,8 @@ class HeifDecode {
   }
 
  private:
-  /// A damaged file can make the library ask for any number of bytes. That must not end a job, so
-  /// a lack of memory in it is the image's fault, too.
+  /// Calls libheif, and reports a failed allocation in it as an error in the image: a damaged file
+  /// can make the library request any amount of memory, which must not end the whole job.
   template <typename Call>
   void call(Call work) const {
     HeifError error;
@@ -273,7 +273,7 @@ class HeifDecode {
   HeifImage* image_ = nullptr;
 };
 
-/// The bytes that libheif and its decoders allocate, beside our pixels.
+/// Returns the bytes that libheif and its decoders allocate, without the resulting RGB pixels.
 std::uint64_t codec_memory(const HeifFacts& facts, std::uint64_t pixels, bool is_deep,
                            bool has_alpha) {
   constexpr std::uint64_t kAny = std::uint64_t{4} << 20;
@@ -287,8 +287,8 @@ std::uint64_t codec_memory(const HeifFacts& facts, std::uint64_t pixels, bool is
          facts.largest * coded * std::min(facts.pictures, kMaxPictures);
 }
 
-/// Pillow turns an AVIF as XMP says where neither a property nor EXIF says anything; its plugin for
-/// HEIC does not.
+/// Returns the orientation in XMP, which Pillow applies to an AVIF that has none in a property or
+/// in EXIF. Its HEIC plugin ignores XMP.
 Orientation orientation_by_xmp(const HeifDecode& decode, const HeifFacts& facts) {
   if (facts.codec != HeifCodec::kAv1 || facts.is_turned) {
     return {};
@@ -303,7 +303,7 @@ Orientation orientation_by_xmp(const HeifDecode& decode, const HeifFacts& facts)
   return orientation_of(xmp_orientation(xmp).value_or(1));
 }
 
-/// Stretches gray in 16..235, as libavif does.
+/// Expands limited-range gray, 16..235, to 0..255 as libavif does.
 void stretch_gray(Image& image) {
   for (std::uint8_t& value : std::span(image.pixels.data(), image.pixels.size())) {
     const int scaled = ((value - 16) * 255 * 2 + 219) / (219 * 2);

@@ -15,7 +15,7 @@
 namespace fovea::image {
 namespace {
 
-/// Numbers in sequence, the most significant byte first.
+/// Reads big-endian numbers in sequence.
 class BoxReader {
  public:
   explicit BoxReader(Bytes bytes) : bytes_(bytes) {}
@@ -79,12 +79,12 @@ struct Item {
   std::uint64_t method = 0;  // 0: the extents are in the file, 1: in "idat"
 };
 
-/// What libheif does to decode an item once.
+/// The work of decoding an item once in libheif.
 struct Cost {
   std::uint64_t pixels = 0;
   std::uint64_t bytes = 0;
 
-  /// Larger numbers are as bad, and the sum of two of them fits.
+  /// Numbers saturate here, so that the sum of two fits 64 bits.
   static constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
 
   void operator+=(const Cost& other) {
@@ -100,7 +100,7 @@ class HeifReader {
   HeifFacts examine() {
     BoxReader top(bytes_);
     constexpr std::size_t kHeader = 8;
-    while (top.rest().size() >= kHeader) {  // what follows the last box is nobody's
+    while (top.rest().size() >= kHeader) {  // trailing bytes are ignored
       stop_.poll();
       count_entry();
       const Box box = next_box(top, true);
@@ -113,7 +113,8 @@ class HeifReader {
       }
     }
     if (seen_.empty()) {
-      fail("HEIF: has no description of a still image, or is truncated: {} bytes", bytes_.size());
+      fail("HEIF: the description of a still image is missing or truncated: {} bytes",
+           bytes_.size());
     }
     HeifFacts facts;
     const Item& primary = item(primary_);
@@ -130,19 +131,20 @@ class HeifReader {
   }
 
  private:
-  /// Versions of libheif differ in which of two boxes counts.
+  /// Refuses a second box of a type, since versions of libheif differ in which of them they use.
   void check_first(std::string_view type) {
     if (std::ranges::find(seen_, type) != seen_.end()) {
-      fail("HEIF: has more than one box '{}'", type);
+      fail("HEIF: there is more than one box '{}'", type);
     }
     seen_.push_back(type);
   }
 
-  /// Bounds the memory for what the boxes list, which is more than their bytes.
+  /// Counts an entry of a box against a limit, which bounds the memory: an entry takes more memory
+  /// than its bytes in the file.
   void count_entry() {
     constexpr std::uint64_t kMaxEntries = std::uint64_t{1} << 20;
     if (++entries_ > kMaxEntries) {
-      fail("HEIF: lists more than {} boxes, properties, references and places", kMaxEntries);
+      fail("HEIF: there are more than {} boxes, properties, references and locations", kMaxEntries);
     }
   }
 
@@ -150,7 +152,7 @@ class HeifReader {
     constexpr std::size_t kMaxItems = 65536;
     Item& item = items_[static_cast<ItemId>(id)];
     if (items_.size() > kMaxItems) {
-      fail("HEIF: has more than {} items", kMaxItems);
+      fail("HEIF: there are more than {} items", kMaxItems);
     }
     return item;
   }
@@ -194,7 +196,7 @@ class HeifReader {
       const std::uint64_t id = info.number(version == 2 ? 2 : 4);
       Item& item = listed_item(id);
       if (!item.type.empty()) {
-        fail("HEIF: describes item {} twice", id);
+        fail("HEIF: item {} is described twice", id);
       }
       info.take(2);
       item.type = info.name();
@@ -259,7 +261,7 @@ class HeifReader {
     const std::size_t index_size = version == 0 ? 0 : sizes & 15;
     for (const std::size_t size : {offset_size, length_size, base_size, index_size}) {
       if (size != 0 && size != 4 && size != 8) {
-        fail("HEIF: has a number of {} bytes in the box 'iloc'; expected 0, 4 or 8", size);
+        fail("HEIF: a number in the box 'iloc' has {} bytes; expected 0, 4 or 8", size);
       }
     }
     if (version == 1 && index_size != 0) {  // old versions of libheif overlook it
@@ -271,7 +273,7 @@ class HeifReader {
       const std::uint64_t id = content.number(id_size);
       Item& item = listed_item(id);
       if (item.is_located) {
-        fail("HEIF: says twice where item {} is", id);
+        fail("HEIF: the location of item {} is given twice", id);
       }
       item.is_located = true;
       item.method = version == 0 ? 0 : content.number(2) & 15;
@@ -279,7 +281,7 @@ class HeifReader {
       const std::uint64_t base = content.number(base_size);
       const std::uint64_t count = content.number(2);
       if (count > 1 && offset_size + length_size == 0) {
-        fail("HEIF: item {} has {} parts in one place", id, count);
+        fail("HEIF: item {} has {} extents at one location", id, count);
       }
       for (std::uint64_t part = 0; part < count; ++part) {
         stop_.poll();
@@ -294,7 +296,7 @@ class HeifReader {
   [[nodiscard]] const Item& item(ItemId id) const {
     const auto found = items_.find(id);
     if (found == items_.end()) {
-      fail("HEIF: refers to an item {} that is not there", id);
+      fail("HEIF: item {} is referred to, but missing", id);
     }
     return found->second;
   }
@@ -310,14 +312,14 @@ class HeifReader {
          type);
   }
 
-  /// What an item costs with its tiles, each as often as it is used, and its auxiliary images.
+  /// Returns the cost of an item with its auxiliary images and its tiles, as often as each is used.
   Cost cost_of(HeifFacts& facts, ItemId id, int depth = 0) {
     constexpr int kDeepest = 4;
     if (const auto known = costs_.find(id); known != costs_.end()) {
       return known->second;
     }
     if (depth > kDeepest) {
-      fail("HEIF: item {} belongs to an image that belongs to another, and so on", id);
+      fail("HEIF: item {} is nested too deep in other images", id);
     }
     Cost cost;
     const auto add = [&](ItemId part) {
@@ -338,7 +340,7 @@ class HeifReader {
     return costs_[id] = cost;
   }
 
-  /// Tiles can share their data and the properties that go to the decoder with it.
+  /// Limits the encoded bytes in total, since tiles can share their data and decoder parameters.
   void check_bytes(std::uint64_t read) const {
     constexpr std::uint64_t kAnyBytes = std::uint64_t{16} << 20;
     if (read > bytes_.size() * std::uint64_t{4} + kAnyBytes) {
@@ -346,7 +348,7 @@ class HeifReader {
     }
   }
 
-  /// The item's property of this type whose content begins so.
+  /// Returns the item's property of this type whose content begins with `start`.
   [[nodiscard]] const Box* property(const Item& item, std::string_view type,
                                     std::string_view start = "") const {
     for (const std::size_t index : item.properties) {
@@ -361,7 +363,8 @@ class HeifReader {
     return nullptr;
   }
 
-  /// Looks into a coded image as its decoder will: the parameters in its properties, and its data.
+  /// Returns the cost of a coded image, read from the decoder parameters in its properties and from
+  /// its data.
   Cost measure(HeifFacts& facts, const Item& coded) {
     const bool is_hevc = codec_of(coded.type) == HeifCodec::kHevc;
     std::vector<std::byte> joined;
@@ -389,13 +392,13 @@ class HeifReader {
     return {pixels > Cost::kMost / pictures ? Cost::kMost : pixels * pictures, bytes};
   }
 
-  /// The data of an item, copied into `joined` where it lies in several places.
+  /// Returns the data of an item; data in several extents is copied into `joined`.
   Bytes join(const Item& joinable, std::vector<std::byte>& joined) {
     if (joinable.extents.empty()) {
-      fail("HEIF: has no data of an image of the kind '{}'", joinable.type);
+      fail("HEIF: the data is missing for an image of the kind '{}'", joinable.type);
     }
     if (joinable.method > 1) {
-      fail("HEIF: unsupported place {} of an image's data; expected the file or the box 'idat'",
+      fail("HEIF: unsupported location {} of an image's data; expected the file or the box 'idat'",
            joinable.method);
     }
     Bytes data;
@@ -444,7 +447,7 @@ class HeifReader {
   [[nodiscard]] static Bytes extent_bytes(const Extent& extent, Bytes whole) {
     const std::uint64_t left = extent.offset > whole.size() ? 0 : whole.size() - extent.offset;
     if (extent.size == 0) {  // libheif reads nothing then, others all that is left
-      fail("HEIF: does not say how long an image's data is");
+      fail("HEIF: the length of an image's data is missing");
     }
     if (extent.size > left) {
       fail("HEIF: truncated: {} bytes, but the image's data of {} bytes begins at {}", whole.size(),

@@ -7,7 +7,7 @@
 namespace fovea::image {
 namespace {
 
-/// Bits past the end are zeros.
+/// Reads a stream of bits, in which bits past the end are zeros.
 class CodeReader {
  public:
   explicit CodeReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -24,7 +24,7 @@ class CodeReader {
   bool bit() { return bits(1) != 0; }
   void skip(std::size_t count) { position_ += count; }
 
-  /// ue(v) of H.265, 9.2.
+  /// Reads an unsigned Exp-Golomb code: ue(v) in H.265, 9.2.
   std::uint64_t golomb() {
     std::size_t zeros = 0;
     while (zeros < 32 && !bit()) {
@@ -38,7 +38,7 @@ class CodeReader {
   std::size_t position_ = 0;
 };
 
-/// The bytes without those that keep start codes out of them.
+/// Returns the unit without its emulation prevention bytes.
 std::vector<std::byte> without_emulation(std::span<const std::byte> unit) {
   constexpr std::byte kZero{0};
   std::vector<std::byte> plain;

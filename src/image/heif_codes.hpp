@@ -1,4 +1,4 @@
-// The size and the number of pictures in the data of a codec.
+// Reads the picture size and the number of pictures from HEVC and AV1 data.
 #pragma once
 
 #include <cstddef>
@@ -9,17 +9,17 @@
 
 namespace fovea::image {
 
-/// What a decoder will allocate and work for.
+/// The size of a coded image, which determines a decoder's memory and time.
 struct CodedImage {
   std::uint64_t pixels = 0;    // of the largest picture that is declared; 0 when none is
   std::uint64_t pictures = 0;  // of which an image has one, and a sequence more
 };
 
-/// A sequence of HEVC's NAL units, each after its length in `length_bytes` bytes.
+/// Examines a sequence of HEVC NAL units, each preceded by its length in `length_bytes` bytes.
 [[nodiscard]] CodedImage examine_hevc(std::span<const std::byte> units, std::size_t length_bytes,
                                       StopFlag stop);
 
-/// A sequence of AV1's open bitstream units.
+/// Examines a sequence of AV1 open bitstream units (OBUs).
 [[nodiscard]] CodedImage examine_av1(std::span<const std::byte> units, StopFlag stop);
 
 }  // namespace fovea::image

@@ -15,7 +15,7 @@ inline constexpr int kChannels = 3;
 struct Image {
   int width = 0;
   int height = 0;
-  MemoryPool::Lease memory;  // what decoding took, as long as the pixels stay
+  MemoryPool::Lease memory;  // held as long as the pixels
   AlignedBuffer<std::uint8_t> pixels;
   bool lost_range = false;  // more than 8 bits per channel were clipped: see docs/images.md
 

@@ -24,7 +24,7 @@
 
 namespace fovea::image {
 
-/// The state for libjpeg's hooks. It must not move, because libjpeg keeps pointers into it.
+/// The state for libjpeg's callbacks. It must not move, because libjpeg keeps pointers into it.
 struct JpegState {
   jpeg_decompress_struct codec{};
   jpeg_error_mgr errors{};
@@ -45,8 +45,8 @@ struct JpegState {
   JpegState(const JpegState&) = delete;
   JpegState& operator=(const JpegState&) = delete;
 
-  /// Runs `step`, which calls libjpeg and owns nothing, so that an error may jump out of it.
-  /// Returns false when there was an error.
+  /// Runs `step`, which calls libjpeg; returns false after an error. libjpeg reports errors by
+  /// longjmp, so `step` may own no resources.
   template <typename Step>
   bool run(Step step) {
     if (setjmp(jump) != 0) {
@@ -74,7 +74,7 @@ struct JpegState {
 
 namespace {
 
-// The hooks that libjpeg calls. None may throw, because C frames lie between them and us.
+// Callbacks for libjpeg. None may throw, since C frames lie between them and their caller.
 
 [[noreturn]] void error_exit(j_common_ptr codec) {
   auto* state = static_cast<JpegState*>(codec->client_data);
@@ -112,7 +112,7 @@ void output_message(j_common_ptr) {}
 void init_source(j_decompress_ptr) {}
 void term_source(j_decompress_ptr) {}
 
-// The whole file is in the buffer: to need more is to find it truncated.
+// Called when libjpeg needs more input: the file is truncated, since the buffer holds all of it.
 boolean fill_input_buffer(j_decompress_ptr) {
   return FALSE;
 }
@@ -121,7 +121,7 @@ void skip_input_data(j_decompress_ptr codec, long count) {
   if (count <= 0) {
     return;
   }
-  // Past the end: leave nothing, so that the next read suspends.
+  // A skip past the end empties the buffer, so that the next read suspends.
   const auto skipped = std::min(static_cast<std::size_t>(count), codec->src->bytes_in_buffer);
   codec->src->next_input_byte += skipped;
   codec->src->bytes_in_buffer -= skipped;
@@ -143,7 +143,7 @@ void for_each_segment(Bytes bytes, StopFlag stop, Visit visit) {
   std::size_t position = 2;
   for (;;) {
     stop.poll();
-    // Skips bytes between markers, those of scans, too, like libjpeg.
+    // Skips bytes between markers, such as the data of scans, as libjpeg does.
     position = file.find('\xff', position);
     position = file.find_first_not_of('\xff', position);
     if (position == std::string_view::npos) {
@@ -182,7 +182,8 @@ bool has_more_scans(Bytes bytes, StopFlag stop, int limit) {
   return scans > limit;
 }
 
-/// EXIF segments joined, and the last XMP segment, as Pillow collects them.
+/// Returns the orientation from the joined EXIF segments or from the last XMP segment, as in
+/// Pillow.
 Orientation read_orientation(Bytes bytes, StopFlag stop, Orientation otherwise) {
   using std::string_view_literals::operator""sv;
   constexpr std::string_view kExif = "Exif\0\0"sv;
@@ -206,8 +207,8 @@ Orientation read_orientation(Bytes bytes, StopFlag stop, Orientation otherwise) 
       otherwise);
 }
 
-/// The number of scans that an image of so many pixels may have: as many as libjpeg-turbo's own
-/// programs and fuzzers take, and fewer for an image that would then take minutes.
+/// Returns the limit on scans for an image of this many pixels: that of libjpeg-turbo's programs
+/// and fuzzers, and a lower one for large images, which would take minutes.
 int most_scans(std::int64_t pixels) {
   constexpr std::int64_t kMaxScans = 500;
   constexpr std::int64_t kMinScans = 100;
@@ -215,8 +216,8 @@ int most_scans(std::int64_t pixels) {
   return static_cast<int>(std::clamp(kMaxScannedPixels / pixels, kMinScans, kMaxScans));
 }
 
-/// The bytes that libjpeg allocates: a few rows of blocks; all coefficients of a file with several
-/// scans.
+/// Returns the bytes that libjpeg allocates: a few rows of blocks, or all coefficients when there
+/// are several scans.
 std::uint64_t codec_memory(jpeg_decompress_struct& codec) {
   constexpr std::uint64_t kRowBytes = 256;  // per column: rows of samples around the current one
   std::uint64_t bytes = codec.image_width * kRowBytes;
@@ -333,7 +334,7 @@ void JpegReader::read(std::uint8_t* const* rows, int count) {
            state.bytes.size());
     }
     if (cmyk) {
-      // Pillow takes every CMYK JPEG for one of Adobe's, whose inks are stored inverted.
+      // Pillow assumes that every CMYK JPEG is from Adobe, which stores inks inverted.
       inverted_cmyk_to_rgb(state.inks.data(), width(), rows[done]);
     }
     done += static_cast<int>(got);

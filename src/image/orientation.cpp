@@ -31,8 +31,7 @@ Image oriented(Image image, Orientation orientation, StopFlag stop) {
   Image turned =
       orientation.transpose ? Image(image.height, image.width) : Image(image.width, image.height);
   turned.lost_range = image.lost_range;
-  // The steps in the stored image, in bytes, for one step right and one step down in the upright
-  // one.
+  // Byte strides in the stored image for one pixel right and one pixel down in the upright image.
   std::ptrdiff_t right = orientation.transpose ? width * kChannels : kChannels;
   std::ptrdiff_t down = orientation.transpose ? kChannels : width * kChannels;
   const std::uint8_t* start = image.pixels.data();
@@ -44,7 +43,7 @@ Image oriented(Image image, Orientation orientation, StopFlag stop) {
     start += down * ((orientation.transpose ? width : height) - 1);
     down = -down;
   }
-  // Square tiles keep both images' rows in cache when the axes are exchanged.
+  // Square tiles keep the rows of both images in cache during a transpose.
   constexpr int kTile = 32;
   for (int top = 0; top < turned.height; top += kTile) {
     for (int left = 0; left < turned.width; left += kTile) {

@@ -17,11 +17,11 @@ struct Orientation {
   friend bool operator==(const Orientation&, const Orientation&) = default;
 };
 
-/// The orientation of the EXIF tag's value; any value outside 2..8 means upright, as in Pillow's
-/// exif_transpose.
+/// Returns the orientation for a value of the EXIF tag. Values outside of 2..8 mean upright, as in
+/// Pillow's exif_transpose.
 [[nodiscard]] Orientation orientation_of(int exif_value);
 
-/// The upright image. Throws Interrupted when `stop` is set.
+/// Returns the image rotated upright. Throws Interrupted when `stop` is set.
 [[nodiscard]] Image oriented(Image image, Orientation orientation, StopFlag stop = {});
 
 }  // namespace fovea::image

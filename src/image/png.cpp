@@ -49,7 +49,7 @@ class PngReader {
   }
 
  private:
-  /// Runs `step`, which calls libpng and owns nothing, so that an error may jump out of it.
+  /// Runs `step`, which calls libpng. libpng reports errors by longjmp, so it may own no resources.
   template <typename Step>
   bool run(Step step) {
     if (setjmp(jump_) != 0) {
@@ -78,9 +78,9 @@ class PngReader {
     const bool ok = run([this] {
       png_set_read_fn(png_, this, on_read);
       png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
-      // Streams that declare too small a window are read, as zlib alone would do.
+      // Accepts streams that declare too small a window, as plain zlib does.
       png_set_option(png_, PNG_MAXIMUM_INFLATE_WINDOW, PNG_OPTION_ON);
-      // Other chunks than those of the pixels have been read already.
+      // All chunks but those of the pixels have been read before.
       png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
       png_read_info(png_, info_);
       width_ = png_get_image_width(png_, info_);
@@ -91,7 +91,7 @@ class PngReader {
     }
   }
 
-  /// libpng keeps a row, also as it is being transformed, and the row before it as it is filtered.
+  /// The memory that libpng allocates: the current row, its transformed copy and the previous row.
   [[nodiscard]] std::uint64_t codec_memory() const {
     constexpr std::uint64_t kInflate = std::uint64_t{64} << 10;
     const std::uint64_t depth = png_get_bit_depth(png_, info_);
@@ -139,7 +139,8 @@ class PngReader {
     return rows;
   }
 
-  /// Samples of 16-bit gray are read to the end of their row of RGB pixels and spread from there.
+  /// Reads all rows. 16-bit gray samples are read into the end of their RGB row and expanded in
+  /// place.
   void read_rows(std::uint8_t* pixels) {
     const std::size_t stride = std::size_t{width_} * kChannels;
     const std::size_t samples = stride - row_bytes_;
@@ -175,7 +176,7 @@ class PngReader {
     }
   }
 
-  // The hooks that libpng calls. None may throw, because C frames lie between them and us.
+  // Callbacks for libpng. None may throw, since C frames lie between them and their caller.
 
   [[noreturn]] static void on_error(png_struct* png, const char* message) {
     auto* self = static_cast<PngReader*>(png_get_error_ptr(png));
@@ -222,7 +223,7 @@ class PngReader {
   std::uint32_t row_ = 0;
   int pass_ = 0;
   int passes_ = 1;
-  // The rows of all passes that are still to be unpacked, once that is known.
+  // The number of rows of all passes still to be unpacked; the maximum until it is known.
   std::uint64_t rows_left_ = std::numeric_limits<std::uint64_t>::max();
   std::size_t row_bytes_ = 0;
   bool gray16_ = false;

@@ -24,14 +24,14 @@ namespace {
 
 constexpr std::size_t kMaxChunkText = std::size_t{1} << 20;  // MAX_TEXT_CHUNK
 constexpr std::size_t kMaxText = 64 * kMaxChunkText;         // MAX_TEXT_MEMORY
-/// Pillow has no limit for data that it decompresses and then drops: profiles, and text without a
-/// keyword or with invalid UTF-8.
+/// The limit on decompressed data in bytes, also where Pillow has none: for profiles, and for text
+/// without a keyword or with invalid UTF-8.
 constexpr std::size_t kMaxInflated = 4 * kMaxText;
 
 constexpr char kXmpKey[] = "XML:com.adobe.xmp";
 constexpr char kRawExifKey[] = "Raw profile type exif";
 
-/// Chunks of which only the length is checked.
+/// Minimum lengths in bytes of chunks whose content is not checked.
 constexpr std::pair<std::string_view, std::size_t> kMinBytes[] = {
     {"gAMA", 4}, {"cHRM", 32}, {"sRGB", 1}, {"pHYs", 9}};
 
@@ -39,8 +39,8 @@ const unsigned char* zlib_bytes(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
-/// The part before the first `separator`; both are removed from `text`. When there is no separator,
-/// the result is all of `text`, `text` becomes empty, and `found` false.
+/// Returns the part of `text` before the first NUL, and removes both from `text`. Without a NUL,
+/// returns all of `text`, and sets `found` to false.
 std::string_view split(std::string_view& text, bool& found) {
   const std::size_t end = text.find('\0');
   found = end != std::string_view::npos;
@@ -69,8 +69,7 @@ class PngChunks {
     std::size_t length = 0;    // as its header says
   };
 
-  /// The next chunk; `position_` is then after its content. Nothing at the end of the file's
-  /// structure.
+  /// Returns the next chunk and moves `position_` past its content; nothing after the last chunk.
   std::optional<Chunk> next() {
     stop_.poll();
     constexpr std::size_t kHeader = 8;
@@ -101,7 +100,7 @@ class PngChunks {
   /// Skips the checksum, or as much of it as there is.
   void skip_checksum() { position_ += std::min<std::size_t>(4, file_.size() - position_); }
 
-  /// Reads up to the first chunk of pixels. False when libpng will report the error.
+  /// Reads the chunks before the pixels. Returns false when libpng will report the error.
   bool read_before_pixels() {
     for (;;) {
       const std::size_t start = position_;
@@ -145,7 +144,7 @@ class PngChunks {
     skip_checksum();
   }
 
-  /// False when the file ends in the pixels.
+  /// Skips the chunks of pixels. Returns false when the file ends within them.
   bool skip_pixels() {
     for (;;) {
       const std::size_t start = position_;
@@ -161,7 +160,7 @@ class PngChunks {
     }
   }
 
-  /// Checksums are ignored here, and the end may be missing.
+  /// Reads the chunks after the pixels. Checksums are ignored, and the last chunk may be missing.
   void read_after_pixels() {
     const bool animated = frames_ + (has_default_image_ ? 1U : 0U) > 1;
     for (;;) {
@@ -376,7 +375,7 @@ class PngChunks {
     return text;
   }
 
-  /// Searches as Pillow's getexif does: EXIF first, then XMP as text, then XMP as bytes.
+  /// Returns the orientation, searched as by Pillow's getexif: in EXIF, XMP text, then XMP bytes.
   [[nodiscard]] Orientation orientation() const {
     const std::string raw = exif_ ? std::string() : from_raw_profile(raw_exif_);
     const std::string_view exif = exif_ ? *exif_ : std::string_view(raw);
@@ -385,7 +384,8 @@ class PngChunks {
         Metadata{.exif = std::as_bytes(std::span(exif)), .xmp = std::as_bytes(std::span(xmp))});
   }
 
-  /// "\nexif\n   <length>\n<hexadecimal>\n", as ImageMagick writes it. Empty for any other text.
+  /// Decodes EXIF in ImageMagick's text form, "\nexif\n   <length>\n<hexadecimal>\n". Returns an
+  /// empty string for any other text.
   static std::string from_raw_profile(std::string_view text) {
     for (int line = 0; line < 3; ++line) {
       const std::size_t end = text.find('\n');

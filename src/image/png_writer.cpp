@@ -1,4 +1,4 @@
-// Encodes by libpng's simplified interface, which returns errors instead of jumping.
+// Encodes through libpng's simplified API, which returns errors instead of calling longjmp.
 #include "image/png_writer.hpp"
 
 #include <cstddef>
@@ -20,7 +20,7 @@ void append_big_endian(std::vector<std::byte>& bytes, std::uint32_t number) {
   }
 }
 
-// Marks a picture as the program's own.
+// Returns a tEXt chunk that marks an image as written by this program.
 std::vector<std::byte> text_chunk() {
   using namespace std::string_view_literals;
   constexpr std::string_view kNameAndText = "tEXtSoftware\0Fovea"sv;
@@ -53,7 +53,7 @@ std::vector<std::byte> encode_png(const ImageView& image) {
          static_cast<const char*>(header.message));
   }
   bytes.resize(size);
-  // The simplified interface writes no text. The chunk goes behind the header.
+  // The simplified API writes no text chunks: this one is inserted after the header.
   constexpr std::size_t kHeaderEnd = 33;
   const std::vector<std::byte> text = text_chunk();
   bytes.insert(bytes.begin() + kHeaderEnd, text.begin(), text.end());

@@ -1,4 +1,4 @@
-// Pixels to PNG.
+// Encodes images as PNG.
 #pragma once
 
 #include <cstddef>

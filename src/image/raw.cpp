@@ -1,6 +1,6 @@
-// Finds the preview in a camera's raw image. Cameras' formats differ, and most are undocumented,
-// but all store previews as whole JPEGs; so it looks for these, and needs to know no format.
-// Developing the raw samples would be a matter of taste.
+// Finds the JPEG preview in a camera's raw file. Raw formats differ, and most are undocumented, but
+// all store previews as complete JPEGs, so the file is scanned for these. Raw samples are not
+// developed, since the result would depend on arbitrary choices.
 #include "image/raw.hpp"
 
 #include <algorithm>
@@ -21,9 +21,8 @@ namespace {
 using std::string_view_literals::operator""sv;
 
 constexpr std::string_view kStart = "\xff\xd8\xff"sv;  // and the rest of a marker
-// What finding the preview may cost, in markers and bytes that fill the space before them. Cameras
-// write JPEGs of at most some dozens of markers, and raw samples look like the start of one by
-// chance once in 16 MB.
+// Limits on the search for the preview, in markers and fill bytes. Cameras write JPEGs with a few
+// dozen markers, and random samples look like the start of a JPEG about once in 16 MB.
 constexpr std::size_t kMaxMarkers = std::size_t{1} << 22;
 constexpr std::size_t kMaxMarkersPerStream = 1024;
 
@@ -45,7 +44,7 @@ enum JpegMarker : std::uint8_t {
   kComment = 0xfe,
 };
 
-/// Whether the marker begins a segment that says nothing of the frame.
+/// Whether the marker begins a segment of tables or of metadata.
 bool is_of_tables(std::uint8_t marker) {
   return marker == kHuffmanTables || marker == kArithmeticTables || marker == kQuantization ||
          marker == kRestartInterval || marker == kComment ||
@@ -59,7 +58,7 @@ bool is_frame(std::uint8_t marker) {
 
 struct JpegHeader {
   std::size_t end = 0;       // of the frame header
-  std::uint64_t pixels = 0;  // 0: it is not what a camera writes as a preview
+  std::uint64_t pixels = 0;  // 0: not a preview
 };
 
 class JpegSearch {
@@ -72,7 +71,7 @@ class JpegSearch {
     for (; position < file_.size(); position += kAtOnce) {
       stop.poll();
       const std::string_view part = file_.substr(position, kAtOnce + kStart.size() - 1);
-      // string::find would stop at each 0xff, and overexposed samples are nothing else.
+      // memmem() is faster than string::find, which stops at each 0xff (overexposed samples).
       const void* found = memmem(part.data(), part.size(), kStart.data(), kStart.size());
       if (found != nullptr) {
         return static_cast<std::size_t>(static_cast<const char*>(found) - file_.data());
@@ -105,8 +104,8 @@ class JpegSearch {
     return std::nullopt;
   }
 
-  /// Where the JPEG ends whose header ends at `position`: after its last marker, or before what can
-  /// be no part of it. Whether it is whole is left to its decoder.
+  /// Returns the end of the JPEG whose header ends at `position`: after its last marker, or before
+  /// bytes that cannot belong to it. Its decoder finds out whether it is complete.
   [[nodiscard]] std::size_t end_of_jpeg(std::size_t position, StopFlag stop) const {
     for (;;) {
       stop.poll();
@@ -144,7 +143,7 @@ class JpegSearch {
     return std::size_t{byte(position)} << 8 | byte(position + 1);
   }
 
-  /// The end of the segment with its marker at `position`; 0 when the file does not hold it whole.
+  /// Returns the end of the segment with its marker at `position`; 0 when it is incomplete.
   [[nodiscard]] std::size_t end_of_segment(std::size_t position) const {
     if (file_.size() - position < 4) {
       return 0;
@@ -153,8 +152,8 @@ class JpegSearch {
     return size >= 2 && file_.size() - position - 2 >= size ? position + 2 + size : 0;
   }
 
-  /// Pixels of a frame that is baseline or progressive, gray or colour, of 8 bits; else 0. Sensors'
-  /// samples are stored in lossless frames.
+  /// Returns the number of pixels of a frame in 8 bits, baseline or progressive, gray or colour; 0
+  /// for others, such as the lossless frames of sensor data.
   [[nodiscard]] std::uint64_t pixels_of_preview(std::size_t position, std::size_t end) const {
     if (end - position < 10 || byte(position + 1) > kProgressive || byte(position + 4) != 8) {
       return 0;
@@ -187,11 +186,11 @@ RawPreview find_raw_preview(Bytes file, StopFlag stop) {
       best = *header;
       best_start = start;
     }
-    // What lies within the segments of a header, such as the thumbnail of EXIF, is a part of it.
+    // JPEGs within a header's segments, such as EXIF thumbnails, are skipped.
     position = header ? header->end : start + 2;
   }
   if (best.pixels == 0) {
-    fail("RAW: holds no JPEG preview; export it as JPEG or TIFF");
+    fail("RAW: there is no JPEG preview; export it as JPEG or TIFF");
   }
   const std::size_t end = search.end_of_jpeg(best.end, stop);
   return {.jpeg = file.subspan(best_start, end - best_start),

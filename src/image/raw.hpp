@@ -10,12 +10,12 @@ namespace fovea::image {
 
 struct RawPreview {
   Bytes jpeg;               // a part of the file
-  Orientation orientation;  // what the file asks for where the preview itself asks for nothing
-  std::size_t work = 0;     // markers that were looked at to find it
+  Orientation orientation;  // from the raw file, for a preview without one
+  std::size_t work = 0;     // number of markers examined in the search
 };
 
-/// The JPEG with the most pixels in a camera's file, the first of several. Throws when there is
-/// none.
+/// Returns the JPEG with the most pixels in a camera's raw file, the first of several. Throws when
+/// there is none.
 [[nodiscard]] RawPreview find_raw_preview(Bytes file, StopFlag stop);
 
 }  // namespace fovea::image

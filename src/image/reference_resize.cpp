@@ -10,7 +10,7 @@
 namespace fovea::image {
 namespace {
 
-// Weights are integers in units of 2^-22: 8 bits of the pixel and 2 of headroom fill 32.
+// The fraction bits of a weight: a 32-bit sum also holds 8 bits of the pixel and 2 of headroom.
 constexpr int kPrecisionBits = 32 - 8 - 2;
 constexpr double kBicubicA = -0.5;
 
@@ -105,7 +105,7 @@ Image resample(const Image& source, Axis axis, int size, Resample filter) {
 
 void reference_resize(const Image& source, int height, int width, Resample filter,
                       std::span<std::uint8_t> out) {
-  // The order of the passes matters because of the rounding between them.
+  // The result depends on the order of the passes, since pixels are rounded between them.
   const int rows_lost = source.height - height;
   const int columns_lost = source.width - width;
   const bool vertical_first = rows_lost > 0 && rows_lost > 2 * columns_lost;

@@ -1,4 +1,4 @@
-// The resize as Pillow defines it, written plainly. The SIMD resize is compared with it.
+// A scalar implementation of Pillow's resize, the reference for tests of the SIMD one.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace fovea::image {
 
-/// The same result as resize(), computed one value at a time with no shared code.
+/// Gives the same result as resize(), computed one value at a time with no shared code.
 /// `out`: uint8 [height, width, 3].
 void reference_resize(const Image& source, int height, int width, Resample filter,
                       std::span<std::uint8_t> out);

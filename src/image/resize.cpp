@@ -12,8 +12,8 @@ namespace fovea::image {
 
 namespace {
 
-/// The number of rows at the end of an image after which fewer than kRowPadding bytes follow.
-/// Passes that read that far past a row get copies of these rows.
+/// Returns the number of last rows that have fewer than kRowPadding bytes after them. The passes
+/// read that far past a row, so they get padded copies of these rows.
 int unpadded_rows(int width, int height) {
   const std::size_t row_bytes = static_cast<std::size_t>(width) * kChannels;
   return static_cast<int>(

@@ -208,7 +208,7 @@ void blend_kernel(const std::uint8_t* const* rows, const std::int32_t* words, in
   for (std::size_t offset = 0; offset + lanes <= bytes; offset += lanes) {
     hn::StoreU(blend_chunk(d32, rows, words, groups, offset), d8, out + offset);
   }
-  if (bytes % lanes != 0) {  // the last vector once more, ending at the last byte
+  if (bytes % lanes != 0) {  // one more vector that ends at the last byte
     const std::size_t offset = bytes - lanes;
     hn::StoreU(blend_chunk(d32, rows, words, groups, offset), d8, out + offset);
   }

@@ -107,7 +107,7 @@ AxisWeights compute(int in, int out, Resample filter, bool reversed, StopFlag st
   return axis;
 }
 
-/// The weights that a thread used last. Photos of one camera share their size, so a few are enough.
+/// The weights last used by a thread. Photos of one camera have one size, so a few are enough.
 class Cache {
  public:
   std::shared_ptr<const AxisWeights> get(int in, int out, Resample filter, bool reversed,

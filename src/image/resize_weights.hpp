@@ -56,7 +56,7 @@ inline constexpr int kMaxSide = 1 << 24;
 [[nodiscard]] std::shared_ptr<const AxisWeights> axis_weights(int in, int out, Resample filter,
                                                               bool reversed, StopFlag stop = {});
 
-/// The most groups of taps that an output of such weights can have.
+/// Returns the maximum number of groups of taps per output for a resize from `in` to `out` samples.
 [[nodiscard]] int most_groups(int in, int out, Resample filter);
 
 }  // namespace fovea::image

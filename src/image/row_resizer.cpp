@@ -15,8 +15,8 @@ std::size_t padded(int pixels) {
   return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
 }
 
-/// Pillow's horizontal pass comes first, unless the image loses more than twice as many rows as
-/// columns. python-pillow pull request 9549, in 13.0; older releases never do.
+/// Whether the vertical pass comes first: when the image loses more than twice as many rows as
+/// columns. Pillow does so since 13.0 (python-pillow pull request 9549).
 bool vertical_first(int width, int height, int out_width, int out_height) {
   const std::int64_t rows_lost = std::int64_t{height} - out_height;
   const std::int64_t columns_lost = std::int64_t{width} - out_width;
@@ -25,9 +25,8 @@ bool vertical_first(int width, int height, int out_width, int out_height) {
 
 }  // namespace
 
-// The pass over source rows is called `along_` (it blends whole rows), the one inside a row
-// `across_`: the vertical and the horizontal one of an upright source, the other way round of a
-// transposed one.
+// The passes of a resize: `along_` blends source rows, `across_` resamples within a row. They are
+// the vertical and the horizontal pass of an upright source, and the reverse of a transposed one.
 struct RowResizer::Geometry {
   bool along_first;
   int across_pixels;
@@ -146,7 +145,7 @@ void RowResizer::feed(const SourceBand& rows, int count) {
   emit();
 }
 
-// The targets past `count` are written too, with copies of the first row.
+// Resamples `count` rows. Targets past `count` are overwritten with copies of the first row.
 void RowResizer::resample_across(const SourceBand& rows, int count, const OutputBand& targets) {
   if (across_) {
     SourceBand full = rows;
@@ -212,7 +211,7 @@ void RowResizer::emit() {
   }
 }
 
-/// Runs the second pass on the blended rows that wait in the band: the last emitted outputs.
+/// Runs the second pass on the blended rows that are pending in the band.
 void RowResizer::emit_pending() {
   SourceBand rows{};
   OutputBand results{};

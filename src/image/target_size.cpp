@@ -10,8 +10,7 @@
 namespace fovea::image {
 namespace {
 
-/// The patches along a side that is scaled and rounded up to whole ones, of which it has one at
-/// least.
+/// Returns the number of patches along a scaled side, rounded up, and at least one.
 std::int64_t patches_along(int side, double scale, int patch) {
   return std::max(std::int64_t{1}, static_cast<std::int64_t>(std::ceil(side * scale / patch)));
 }

@@ -14,18 +14,18 @@ struct TargetSize {
   friend bool operator==(const TargetSize&, const TargetSize&) = default;
 };
 
-/// What an upright image of `height` x `width` pixels is resized to. For a NaFlex model that is
-/// what transformers finds (transformers 5.24 models/siglip2/image_processing_pil_siglip2.py,
-/// get_image_size_for_max_num_patches), in its order of float64 operations, on which the last patch
-/// of some proportions depends. Throws fovea::Error when the image, which is then millions of
-/// pixels long, does not fit into so few patches.
+/// Returns the size to which an upright image of `height` x `width` pixels is resized. For a NaFlex
+/// model it is that of transformers (5.24, models/siglip2/image_processing_pil_siglip2.py,
+/// get_image_size_for_max_num_patches), computed in the same order of float64 operations, since
+/// rounding can change the number of patches. Throws fovea::Error when an image that is millions of
+/// pixels long does not fit into the patches.
 [[nodiscard]] TargetSize target_size(const Preprocessing& preprocessing, int height, int width);
 
-/// The size of a photo as cameras and phones take them, in any of their proportions, by `number`:
-/// what images that are made up for a NaFlex model become when they are resized.
+/// Returns the resized size of a typical photo, with the aspect ratio chosen by `number`, for the
+/// synthetic inputs of a NaFlex model.
 [[nodiscard]] TargetSize usual_photo(std::uint64_t number);
 
-/// The most pixels, height * width, that images are resized to.
+/// Returns the maximum number of pixels, height * width, of a resized image.
 [[nodiscard]] std::int64_t most_target_pixels(const Preprocessing& preprocessing);
 
 }  // namespace fovea::image

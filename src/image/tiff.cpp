@@ -27,7 +27,8 @@
 namespace fovea::image {
 namespace {
 
-/// Undoes the horizontal predictor: each sample of a row is stored less the one before it.
+/// Undoes the horizontal predictor, which stores each sample as its difference from the previous
+/// one.
 template <std::size_t kSamples>
 void add_differences(std::span<std::uint8_t> row) {
   std::array<std::uint8_t, kSamples> sums{};
@@ -54,11 +55,12 @@ void add_differences(std::span<std::uint8_t> row, std::size_t samples) {
   }
 }
 
-/// Larger blocks are decoded row by row instead of at once, so that their memory is bounded and the
-/// decoding can be stopped.
+/// The largest block that is decoded at once. Larger ones are decoded row by row, which bounds
+/// their memory and allows the decoding to be stopped.
 constexpr std::uint64_t kMaxAtOnce = std::uint64_t{16} << 20;  // bytes, and pixels
 
-/// Larger blocks are refused where that is impossible (tiles, and layouts decoded through RGBA).
+/// The largest block in pixels that is read where decoding by rows is impossible (tiles, and
+/// layouts decoded through RGBA).
 constexpr std::uint64_t kMaxBlockPixels = std::uint64_t{1} << 26;
 
 class TiffReader {
@@ -75,7 +77,7 @@ class TiffReader {
            layout_.bits);
     }
     samples_ = TiffSamples(layout_, tiff_.get());
-    // Versions of libtiff disagree about such files; Pillow's refuses most of them.
+    // Versions of libtiff differ on such files; the version in Pillow refuses most of them.
     if (layout_.compression != COMPRESSION_NONE && directory.offsets > 0 && directory.sizes > 0 &&
         directory.offsets != directory.sizes) {
       fail("TIFF: {} offsets of strips or tiles, but {} sizes", directory.offsets, directory.sizes);
@@ -98,7 +100,7 @@ class TiffReader {
   }
 
  private:
-  /// The blocks of the file: tiles, or strips, which are as wide as the image.
+  /// The size of the file's blocks: tiles, or strips as wide as the image.
   struct Block {
     bool tiled = false;
     std::uint32_t width = 0;
@@ -112,7 +114,7 @@ class TiffReader {
 
   void open() {
     const Released<TIFFOpenOptions, TIFFOpenOptionsFree> options(TIFFOpenOptionsAlloc());
-    // Eight bytes per pixel is the most that any supported layout takes at once.
+    // The supported layouts take at most eight bytes per pixel.
     TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), static_cast<tmsize_t>(std::max<std::int64_t>(
                                                            decoding_.max_pixels() * 8, 1 << 24)));
     TIFFOpenOptionsSetErrorHandlerExtR(options.get(), on_error, this);
@@ -125,7 +127,7 @@ class TiffReader {
     }
   }
 
-  /// The last error of libtiff, and whether it had run out of bytes.
+  /// Returns libtiff's last error, with "truncated: " before it when it ran out of bytes.
   [[nodiscard]] std::string reason() const {
     if (out_of_memory_) {
       throw std::bad_alloc();
@@ -140,7 +142,7 @@ class TiffReader {
     TIFF* tiff = tiff_.get();
     if (TIFFGetField(tiff, TIFFTAG_IMAGEWIDTH, &layout_.width) == 0 ||
         TIFFGetField(tiff, TIFFTAG_IMAGELENGTH, &layout_.height) == 0) {
-      fail("TIFF: has no dimensions");
+      fail("TIFF: the dimensions are missing");
     }
     if (TIFFGetField(tiff, TIFFTAG_PHOTOMETRIC, &layout_.photometric) == 0) {
       layout_.photometric = PHOTOMETRIC_MINISWHITE;
@@ -156,7 +158,7 @@ class TiffReader {
     if (layout_.extra_samples > 0 && extra != nullptr) {
       layout_.first_extra = extra[0];
     }
-    // Pillow leaves out planes of which nothing is known.
+    // Pillow ignores extra planes of unspecified meaning.
     const auto extras = std::span(extra, extra == nullptr ? 0 : layout_.extra_samples);
     if (planar == PLANARCONFIG_SEPARATE && layout_.compression != COMPRESSION_NONE &&
         layout_.extra_samples < layout_.samples &&
@@ -180,7 +182,7 @@ class TiffReader {
       block_.width = layout_.width;
       block_.height = std::min(block_.height, layout_.height);
       if (block_.height == 0) {
-        fail("TIFF: has strips of no rows");
+        fail("TIFF: the strips have no rows");
       }
     }
     if (samples_.via_rgba()) {
@@ -201,8 +203,8 @@ class TiffReader {
     block_.by_rows = !block_.tiled && std::max(block_.plane_bytes(), block_.pixels()) > kMaxAtOnce;
   }
 
-  /// All tiles can point to the same bytes: a small file of huge tiles, most of them outside of the
-  /// image, would take hours to decode.
+  /// Refuses images whose tiles lie mostly outside of the image. All tiles can share the same
+  /// bytes, so a small file could take hours to decode.
   void check_tiles() const {
     const std::uint64_t pixels = std::uint64_t{layout_.width} * layout_.height;
     const std::uint64_t limit = pixels * 4 + (std::uint64_t{1} << 20);
@@ -227,8 +229,8 @@ class TiffReader {
     std::uint16_t across = 0;
     std::uint16_t down = 0;
     TIFFGetFieldDefaulted(tiff_.get(), TIFFTAG_YCBCRSUBSAMPLING, &across, &down);
-    // Older versions of libtiff read such images beyond their buffers (before 4.7), and read the
-    // edges of tiles subsampled by 4 in both directions with bytes of others (before 4.7.2).
+    // libtiff before 4.7 reads such images past the end of its buffers; before 4.7.2, it decodes
+    // the edges of tiles subsampled by 4 in both directions from wrong bytes.
     const bool cuts_tiles = block_.tiled && layout_.width % block_.width != 0;
     const bool too_small = layout_.width < across || layout_.height < down;
     if (too_small || (cuts_tiles && across == 4 && down == 4)) {
@@ -246,7 +248,7 @@ class TiffReader {
     if (layout_.compression == COMPRESSION_ADOBE_DEFLATE ||
         layout_.compression == COMPRESSION_DEFLATE) {
       TIFFGetFieldDefaulted(tiff, TIFFTAG_PREDICTOR, &predictor_);
-      // zlib, as in Pillow's libtiff: it fills a block from a file that has more data than that.
+      // zlib, as in Pillow's libtiff, also accepts streams with more data than the block.
       TIFFSetField(tiff, TIFFTAG_DEFLATE_SUBCODEC, DEFLATE_SUBCODEC_ZLIB);
       if (!samples_.via_rgba() && layout_.bits == 8 &&
           (predictor_ == PREDICTOR_NONE || predictor_ == PREDICTOR_HORIZONTAL)) {
@@ -255,7 +257,8 @@ class TiffReader {
     }
   }
 
-  /// Strips and tiles can share bytes, and a decoder can be made to read all of them for one row.
+  /// Limits the encoded bytes in total. Strips and tiles can share bytes, so that a small file
+  /// could have a decoder read it many times.
   void check_encoded_bytes() {
     constexpr std::uint64_t kAnyBytes = std::uint64_t{16} << 20;
     TIFF* tiff = tiff_.get();
@@ -310,8 +313,8 @@ class TiffReader {
            (order == FILLORDER_MSB2LSB ? 0 : most_encoded_);  // for a copy with reversed bits
   }
 
-  /// Reads block by block, and within a block plane by plane; the fourth plane is first, because
-  /// the others need it.
+  /// Reads block by block, and within a block plane by plane. The fourth plane (alpha or black) is
+  /// read first, since the others are combined with it.
   void read_blocks(Image& image) {
     std::vector<std::uint8_t> data(
         static_cast<std::size_t>(block_.by_rows ? block_.stride : block_.plane_bytes()));
@@ -438,15 +441,15 @@ class TiffReader {
     }
   }
 
-  // The hooks that libtiff calls. None may throw, because C frames lie between them and us.
+  // Callbacks for libtiff. None may throw, since C frames lie between them and their caller.
 
   static TiffReader& self(void* handle) { return *static_cast<TiffReader*>(handle); }
   static int on_error(TIFF*, void* user, const char*, const char* format, std::va_list arguments) {
     TiffReader& reader = self(user);
     std::array<char, 256>& text = reader.message_;
     std::vsnprintf(text.data(), text.size(), format, arguments);
-    // libtiff has no error code for this, only words. A refusal for the limit set in open(), which
-    // is the file's fault, is followed by the same words.
+    // libtiff reports a lack of memory by text alone. It reports the limit set in open() by the
+    // same text, after "beyond the"; that one is an error in the file.
     const std::string_view message = text.data();
     const auto says = [message](std::string_view words) {
       return message.find(words) != std::string_view::npos;
@@ -504,7 +507,7 @@ class TiffReader {
   TiffRange range_;
   Block block_;
   std::uint16_t predictor_ = PREDICTOR_NONE;
-  // Where it may be used:
+  // Set where libdeflate may be used:
   Released<libdeflate_decompressor, libdeflate_free_decompressor> inflater_;
   std::uint64_t most_encoded_ = 0;  // bytes of a strip or tile in the file
   std::vector<std::uint8_t> fourth_;

@@ -14,7 +14,7 @@
 namespace fovea::image {
 namespace {
 
-/// Bytes of one value, by the type's number; 0 where there is no such type.
+/// The size of one value in bytes, by TIFF type; 0 for unknown types.
 constexpr std::uint8_t kTypeSizes[] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8, 8, 8};
 
 class DirectoryBytes {
@@ -25,7 +25,7 @@ class DirectoryBytes {
   [[nodiscard]] bool has(std::uint64_t offset, std::uint64_t size) const {
     return offset <= bytes_.size() && bytes_.size() - offset >= size;
   }
-  /// Requires has(offset, size).
+  /// Returns the number of `size` bytes at `offset`. Requires has(offset, size).
   [[nodiscard]] std::uint64_t number(std::uint64_t offset, std::size_t size) const {
     std::uint64_t value = 0;
     for (std::size_t index = 0; index < size; ++index) {
@@ -42,7 +42,7 @@ class DirectoryBytes {
 
 struct CameraTiff {
   bool is_raw = false;
-  std::vector<std::uint64_t> places;  // of strips and tiles that are no whole pictures
+  std::vector<std::uint64_t> places;  // of strips and tiles that are no complete pictures
 };
 
 CameraTiff examine_camera_tiff(std::span<const std::byte> bytes) {
@@ -160,7 +160,7 @@ TiffDirectory check_tiff_directory(std::span<const std::byte> bytes) {
     if (value_size == 0 || count <= word / value_size) {
       continue;
     }
-    // libtiff refuses or ignores an entry that is larger than the file, so that takes no memory.
+    // Entries larger than the file take no memory: libtiff refuses or ignores them.
     if (count <= bytes.size() / value_size) {
       data += count * value_size;
     }

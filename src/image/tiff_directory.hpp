@@ -18,19 +18,18 @@ struct TiffDirectory {
   bool has_palette = false;
 };
 
-/// Throws when the first directory has so many entries, or entries of so much data, that reading
-/// it alone would take minutes or gigabytes: libtiff sorts its list of tags for every tag that it
-/// does not know, and keeps the data of each, wherever that lies. What else is wrong with it is
-/// left to libtiff.
+/// Throws when the first directory has so many entries, or so much data, that reading it would take
+/// minutes or gigabytes: libtiff sorts its list of tags for every unknown tag, and keeps the data
+/// of each. All other checks are left to libtiff.
 TiffDirectory check_tiff_directory(std::span<const std::byte> bytes);
 
 /// Whether a TIFF is a camera's raw image (CR2, DNG, NEF, ARW, PEF, SRW and others): it says so in
 /// a signature or in the tag DNGVersion, or one of its directories has the samples of a sensor.
 [[nodiscard]] bool is_camera_raw(std::span<const std::byte> bytes);
 
-/// Where a camera's raw image keeps strips and tiles that are no whole pictures: the sensor's
-/// samples, masks, depth, and parts of pictures. A DNG may store them as ordinary JPEGs. Sorted;
-/// empty for other files.
+/// Returns the sorted offsets of strips and tiles in a camera's raw file that are no complete
+/// pictures: the sensor's samples, masks, depth maps, and parts of pictures. A DNG may store them
+/// as ordinary JPEGs. Empty for other files.
 [[nodiscard]] std::vector<std::uint64_t> places_of_samples(std::span<const std::byte> bytes);
 
 }  // namespace fovea::image

@@ -1,5 +1,5 @@
-// The layouts that Pillow opens, and how it converts their samples. Others are refused with their
-// name. python-pillow@4e5f09f src/PIL/TiffImagePlugin.py: OPEN_INFO, src/libImaging/TiffDecode.c.
+// Converts the sample layouts that Pillow opens as it does. Other layouts are refused by name.
+// python-pillow@4e5f09f src/PIL/TiffImagePlugin.py: OPEN_INFO, src/libImaging/TiffDecode.c.
 #include "image/tiff_samples.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace fovea::image {
 namespace {
 
-/// Pillow's COMPRESSION_INFO. libtiff knows more.
+/// Compressions in Pillow's COMPRESSION_INFO; libtiff supports more.
 constexpr std::uint16_t kCompressions[] = {
     COMPRESSION_NONE,      COMPRESSION_CCITTRLE, COMPRESSION_CCITTFAX3,   COMPRESSION_CCITTFAX4,
     COMPRESSION_LZW,       COMPRESSION_OJPEG,    COMPRESSION_JPEG,        COMPRESSION_ADOBE_DEFLATE,
@@ -86,8 +86,7 @@ void TiffSamples::choose(TIFF* tiff) {
 void TiffSamples::choose_rgb() {
   require(layout_.format == SAMPLEFORMAT_UINT && layout_.samples >= 3 && layout_.samples <= 6 &&
           (layout_.bits == 8 || layout_.bits == 16));
-  // Pillow reads at most one more sample of 16 bits, and separate planes of colour alone or
-  // with one alpha.
+  // Pillow reads at most one extra sample with 16 bits or in separate planes.
   require(layout_.samples <= 4 || (layout_.bits == 8 && !layout_.separate));
   require(layout_.samples == 3 || layout_.extra_samples == 0 ||
           layout_.extra_samples == layout_.samples - 3);
@@ -97,7 +96,7 @@ void TiffSamples::choose_rgb() {
               : Kind::kRgb;
 }
 
-/// Layouts that Pillow refuses, or opens and then reads as something else.
+/// Refuses layouts that Pillow refuses, or opens and then misreads.
 void TiffSamples::refuse_misread() const {
   const bool raw = layout_.compression == COMPRESSION_NONE;
   if (layout_.separate) {
@@ -109,7 +108,7 @@ void TiffSamples::refuse_misread() const {
     require(layout_.bits == 8 && kind_ != Kind::kPremultiplied && !unnamed);
   }
   if (layout_.big_endian && !raw) {
-    // libtiff has swapped the bytes already; Pillow swaps these again.
+    // Pillow swaps the bytes of these kinds again, after libtiff.
     const bool swapped_twice = kind_ == Kind::kGrayI32 || kind_ == Kind::kGrayFloat ||
                                (kind_ == Kind::kGray16 && layout_.format == SAMPLEFORMAT_INT);
     require(!swapped_twice);
@@ -141,8 +140,7 @@ void TiffSamples::choose_gray() {
       kind_ = Kind::kGray12;
       break;
     case 16:
-      // White-is-zero of 16 bits is known to Pillow in little-endian files only, and not
-      // inverted.
+      // Pillow reads 16-bit white-is-zero in little-endian files only, and does not invert it.
       require((is_unsigned && !(inverted_ && layout_.big_endian)) || (is_signed && !inverted_));
       inverted_ = false;
       kind_ = Kind::kGray16;
@@ -203,7 +201,7 @@ std::size_t TiffSamples::row_bytes(std::size_t pixels) const {
   return (pixels * samples * layout_.bits + 7) / 8;
 }
 
-/// The sample as 8 bits: the upper byte of 16. Both in the machine's byte order by now.
+/// Returns the sample in 8 bits: of 16 bits, which are in native byte order, the upper byte.
 std::uint8_t TiffSamples::sample8(const std::uint8_t* row, std::size_t index) const {
   if (layout_.bits == 8) {
     return row[index];
@@ -218,14 +216,15 @@ std::uint8_t TiffSamples::small_sample(const std::uint8_t* row, std::size_t inde
   return static_cast<std::uint8_t>((row[bit / 8] >> shift) & ((1 << layout_.bits) - 1));
 }
 
-/// Two samples are three bytes, in which the upper bits come first.
+/// Returns a 12-bit sample. Two samples fill three bytes, upper bits first.
 std::uint16_t TiffSamples::sample12(const std::uint8_t* row, std::size_t index) {
   const std::uint8_t* pair = row + index / 2 * 3;
   return static_cast<std::uint16_t>(index % 2 == 0 ? pair[0] << 4 | pair[1] >> 4
                                                    : (pair[1] & 15) << 8 | pair[2]);
 }
 
-/// Gray of any depth, 0..255. More than 8 bits are clipped, not scaled, as Pillow does.
+/// Returns gray of any depth as 0..255. Samples of more than 8 bits are clipped, not scaled, as in
+/// Pillow.
 std::uint8_t TiffSamples::gray(const std::uint8_t* row, std::size_t x) const {
   switch (kind_) {
     case Kind::kGray12:

@@ -27,26 +27,25 @@ struct TiffLayout {
   [[nodiscard]] std::string name() const;
 };
 
-/// What the conversion to 8 bits has met so far.
+/// The range of the samples that were converted to 8 bits so far.
 struct TiffRange {
   bool clipped = false;    // a value outside of 0..255
   bool fraction = false;   // a value between two whole numbers
   bool above_one = false;  // a value above 1
 
-  /// Whether the picture is lost: of fractions of 1, nothing is left but black.
+  /// Whether the conversion loses the image: values are clipped, or lie between 0 and 1.
   [[nodiscard]] bool is_lost() const { return clipped || (fraction && !above_one); }
 };
 
-/// The kind of the samples, and their conversion. Throws, naming the layout, when it is
-/// unsupported.
+/// Converts the samples of a layout to RGB. Throws, naming the layout, when it is unsupported.
 class TiffSamples {
  public:
   TiffSamples() = default;
-  /// `tiff` has the palette.
+  /// Reads the palette, if the layout has one, from `tiff`.
   TiffSamples(const TiffLayout& layout, TIFF* tiff);
 
-  /// The image is YCbCr, which libtiff has to convert: in JPEG by the JPEG codec, or else by its
-  /// interface for RGBA, since only that knows the subsampling.
+  /// Whether libtiff converts the image from YCbCr: in its JPEG codec, or for other compressions in
+  /// its RGBA interface, which alone supports subsampling.
   [[nodiscard]] bool via_jpeg() const { return via_jpeg_; }
   [[nodiscard]] bool via_rgba() const { return via_rgba_; }
 
@@ -57,7 +56,7 @@ class TiffSamples {
   /// The bytes of a row of one plane.
   [[nodiscard]] std::size_t row_bytes(std::size_t pixels) const;
 
-  /// Notes what a row of gray of more than 8 bits loses by its conversion.
+  /// Updates `range` with a row of gray samples of more than 8 bits.
   void note_range(const std::uint8_t* row, std::size_t pixels, TiffRange& range) const;
 
   /// Converts interleaved samples to RGB.
@@ -94,7 +93,7 @@ class TiffSamples {
   [[nodiscard]] std::uint8_t small_sample(const std::uint8_t* row, std::size_t index) const;
   [[nodiscard]] static std::uint16_t sample12(const std::uint8_t* row, std::size_t index);
   [[nodiscard]] std::uint8_t gray(const std::uint8_t* row, std::size_t x) const;
-  /// A channel with the sample of the fourth plane: alpha or black.
+  /// Combines a channel with the sample of the fourth plane: alpha or black.
   [[nodiscard]] std::uint8_t combined(std::uint8_t value, std::uint8_t fourth) const;
 
   TiffLayout layout_;

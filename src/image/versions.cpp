@@ -1,4 +1,4 @@
-// One line per library.
+// Asks each image library for its version.
 #include "image/versions.hpp"
 
 #include <cstddef>
@@ -32,7 +32,7 @@ std::string webp_version() {
   return fmt::format("{}.{}.{}", version >> 16, (version >> 8) & 0xff, version & 0xff);
 }
 
-// "LIBTIFF, Version 4.5.0" and a line about the copyright.
+// Returns libtiff's version, from text such as "LIBTIFF, Version 4.5.0" and a copyright line.
 std::string tiff_version() {
   const std::string_view text = TIFFGetVersion();
   const std::string_view line = text.substr(0, text.find('\n'));

@@ -57,7 +57,8 @@ struct RiffChunk {
 
 constexpr std::size_t kChunkHeader = 8;
 
-/// The chunk at the start of `bytes`, which move past it. Requires kChunkHeader bytes.
+/// Returns the chunk at the start of `bytes`, and moves `bytes` past it. Requires kChunkHeader
+/// bytes.
 RiffChunk next_chunk(Bytes& bytes) {
   std::size_t size = 0;
   for (std::size_t byte = kChunkHeader; byte-- > kChunkHeader / 2;) {
@@ -69,7 +70,8 @@ RiffChunk next_chunk(Bytes& bytes) {
   return chunk;
 }
 
-/// The demuxer keeps a record of every chunk, and a chunk can be 8 bytes of the file.
+/// Limits the number of chunks: the demuxer allocates a record for each, which can be as short as 8
+/// bytes in the file.
 void check_chunks(Bytes bytes, StopFlag stop) {
   constexpr std::size_t kMaxChunks = 1'000'000;
   constexpr std::size_t kRiffHeader = 12;
@@ -83,7 +85,7 @@ void check_chunks(Bytes bytes, StopFlag stop) {
   }
 }
 
-/// The bytes that libwebp allocates for a frame, besides the RGB pixels.
+/// Returns the bytes that libwebp allocates for a frame, without the RGB pixels.
 std::uint64_t codec_memory(Bytes frame, const WebPBitstreamFeatures& features, StopFlag stop) {
   const auto width = static_cast<std::uint32_t>(features.width);
   const auto height = static_cast<std::uint32_t>(features.height);
@@ -110,7 +112,7 @@ std::uint64_t codec_memory(Bytes frame, const WebPBitstreamFeatures& features, S
   return bytes;
 }
 
-/// Decodes a frame. The bytes of a large one are given to libwebp in pieces, for polls between.
+/// Decodes a frame. A large one is fed to libwebp in pieces, with a poll for stops between them.
 VP8StatusCode decode_frame(Bytes data, WebPDecoderConfig& config, const Decoding& decoding) {
   constexpr std::int64_t kAtOnce = std::int64_t{1} << 22;  // pixels, some 50 ms
   constexpr std::size_t kPieces = 64;
@@ -130,8 +132,7 @@ VP8StatusCode decode_frame(Bytes data, WebPDecoderConfig& config, const Decoding
     given = std::min(data.size(), given + piece);
     status = WebPIUpdate(decoder.get(), bytes, given);
   }
-  // libwebp refuses in pieces a little of what it accepts at once: streams whose last zeros are
-  // left out.
+  // Streams without their trailing zeros fail in pieces, but libwebp decodes them at once.
   const bool is_answer = status == VP8_STATUS_OK || status == VP8_STATUS_OUT_OF_MEMORY;
   return is_answer ? status : WebPDecode(bytes, data.size(), &config);
 }
@@ -155,7 +156,7 @@ Decoded decode_webp(Bytes bytes, Decoding& decoding) {
   WebPIterator first{};
   const Released<WebPIterator, WebPDemuxReleaseIterator> frame(&first);
   if (WebPDemuxGetFrame(demuxer.get(), 1, frame.get()) == 0) {
-    fail("WebP: has no frame");
+    fail("WebP: there is no frame");
   }
   WebPDecoderConfig config;
   if (WebPInitDecoderConfig(&config) == 0) {

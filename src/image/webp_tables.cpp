@@ -1,6 +1,6 @@
-// Reads the start of a lossless WebP stream, up to the image that says which part of the picture
-// uses which set of codes. RFC 9649, sections 3.4 to 3.8. Pixels are counted and not kept: literals
-// alone give the numbers of sets, because references only repeat them.
+// Reads the start of a lossless WebP stream up to the entropy image, which maps blocks of the image
+// to sets of prefix codes (RFC 9649, sections 3.4 to 3.8). Its pixels are counted and not kept: the
+// literals give all set numbers, since references only repeat them.
 #include "image/webp_tables.hpp"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class BitStream {
     drop(count);
     return value;
   }
-  /// The next bits, at least 15, zeros after the end.
+  /// Returns at least 15 of the next bits without consuming them; zeros after the end.
   std::uint32_t peek() {
     fill();
     return static_cast<std::uint32_t>(bits_);
@@ -50,10 +50,10 @@ class BitStream {
   int available_ = 0;  // negative when more were read than there are
 };
 
-/// A prefix code, its bits read from the last one.
+/// A prefix code, whose bits are stored in reverse order.
 class PrefixCode {
  public:
-  /// False when the lengths make no complete code.
+  /// Builds the code from the lengths. Returns false when they make no complete code.
   bool build(const std::vector<std::uint8_t>& lengths) {
     std::array<std::uint32_t, kLongest + 1> count{};
     std::size_t used = 0;
@@ -161,7 +161,7 @@ class LosslessStart {
       std::bitset<kMaxSets> seen;
       read_image(blocks(width_, bits) * blocks(height_, bits), &seen);
       sets = seen.count();
-      // libwebp leaves out unused sets only when there are many.
+      // libwebp drops unused sets only when there are more than 1000.
       constexpr std::size_t kMany = 1000;
       std::size_t last = kMany;
       while (last > 0 && !seen[last - 1]) {
@@ -183,7 +183,7 @@ class LosslessStart {
 
   bool skip_transforms() {
     enum Transform : std::uint32_t { kPredictor, kColor, kSubtractGreen, kPalette };
-    // There are four, and each may come once.
+    // Each of the four transforms may occur once.
     for (int transforms = 0; stream_.read(1) != 0; ++transforms) {
       if (transforms == 4 || stream_.is_over()) {
         return false;
@@ -261,7 +261,7 @@ class LosslessStart {
     return true;
   }
 
-  /// A length or a distance: its code and the bits that follow.
+  /// Reads a length or a distance: its prefix code and the extra bits.
   std::uint64_t read_distance(std::size_t code) {
     if (code < 4) {
       return code + 1;

@@ -1,4 +1,4 @@
-// How much memory libwebp will take for the codes of a lossless image.
+// The memory that libwebp takes for the Huffman tables of a lossless image.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// AtomicFile over write(2), fsync(2), renameat(2).
+// AtomicFile: implemented with write(2), fsync(2) and renameat(2).
 #include "io/atomic_file.hpp"
 
 #include <algorithm>
@@ -28,7 +28,8 @@ std::shared_ptr<const Folder> folder_of(const std::filesystem::path& path) {
   }
 }
 
-// What is written before it is copied to a place that cannot be written to anywhere.
+// Returns a temporary file without a name. Content for a pipe or a device, which cannot be written
+// at arbitrary offsets, is collected in it first.
 Descriptor unnamed_file() {
   std::string path = (std::filesystem::temp_directory_path() / "fovea-XXXXXX").native();
   Descriptor file(::mkostemp(path.data(), O_CLOEXEC));
@@ -59,8 +60,8 @@ AtomicFile::AtomicFile(std::shared_ptr<const Folder> folder, std::string name)
 
 void AtomicFile::open_partial() {
   partial_ = name_ + ".partial";
-  // The lock ends with its process, so that the file of a killed writer can be taken over. When a
-  // writer renames its file between our open and our lock, we hold the wrong file and try again.
+  // The kernel releases the lock of a killed writer, so that its file can be reused. When another
+  // writer renames its file between open() and the lock, the wrong file is locked: try again.
   do {
     file_ = folder_->open_to_write(partial_, true);
     if (!try_lock(file_, Sharing::kExclusive, shown())) {
@@ -83,10 +84,10 @@ AtomicFile::~AtomicFile() {
   }
   try {
     if (folder_->names(partial_, file_)) {
-      folder_->remove(partial_);  // while the lock is held: it is ours
+      folder_->remove(partial_);  // while the lock is held
     }
   } catch (const Error&) {
-    return;  // it stays, and the next writer takes it over
+    return;  // the file stays, and the next writer reuses it
   }
 }
 

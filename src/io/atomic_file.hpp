@@ -32,7 +32,7 @@ class AtomicFile {
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text);
 
-  /// Overwrites bytes already written, from byte `offset` on, for headers that are known last.
+  /// Overwrites written bytes from byte `offset` on, such as a header that is completed last.
   void write_at(std::size_t offset, std::span<const std::byte> bytes);
 
   /// Removes the file that commit() would replace, if there is one.

@@ -1,4 +1,4 @@
-// Descriptor over open(2), fstat(2) and close(2).
+// Descriptor: implemented with open(2), fstat(2) and close(2).
 #include "io/descriptor.hpp"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ void Descriptor::reset() {
 }
 
 FileStamp stamp_of(const struct stat& info) {
-  // Some file systems can hold dates for which 64 bits of nanoseconds are too few.
+  // Some file systems can store times that overflow 64 bits of nanoseconds.
   constexpr std::int64_t kSecond = 1'000'000'000;
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / kSecond - 1;
   const auto seconds = std::clamp<std::int64_t>(info.st_mtim.tv_sec, -kMost, kMost);

@@ -1,4 +1,4 @@
-// Descriptor: an open file, closed on destruction; and the one way to open a file for reading.
+// Descriptor: a file descriptor that is closed on destruction. Also opens files for reading.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ class Descriptor {
   int fd_ = -1;
 };
 
-/// What tells whether a file was written to, as index files keep it. It stays when a file is copied
-/// with its dates.
+/// The size and modification time of a file, by which index files detect changes. A copy that keeps
+/// the modification time has the same stamp.
 struct FileStamp {
   std::int64_t bytes = 0;
   std::int64_t modified_ns = 0;  // nanoseconds since 1970, UTC
@@ -38,7 +38,7 @@ struct FileStamp {
 };
 [[nodiscard]] FileStamp stamp_of(const struct stat& info);
 
-/// A regular file opened for reading, and what fstat says of it.
+/// A regular file opened for reading, and its fstat(2) data.
 struct OpenedFile {
   Descriptor file;
   struct stat info{};

@@ -25,7 +25,7 @@ void Digest::add(std::span<const std::byte> bytes) {
 }
 
 std::vector<unsigned char> Digest::bytes() const {
-  // Finishes a copy, so that the original can continue.
+  // Finalises a copy, so that more can be added to the original.
   const Released<EVP_MD_CTX, EVP_MD_CTX_free> copy(EVP_MD_CTX_new());
   std::vector<unsigned char> bytes(EVP_MAX_MD_SIZE);
   unsigned size = 0;

@@ -22,16 +22,16 @@ class Digest {
   void add(std::span<const std::byte> bytes);
   void add(std::string_view text) { add(std::as_bytes(std::span(text))); }
 
-  /// The hash of everything added so far, in hexadecimal; more can be added afterwards.
+  /// Returns the hash of all data added so far, in hexadecimal. More can be added afterwards.
   [[nodiscard]] std::string hex() const;
 
-  /// The first 16 hexadecimal digits of that as a number: enough to notice a change.
+  /// Returns the first 64 bits of the hash: enough to detect a change.
   [[nodiscard]] std::uint64_t head() const;
 
-  /// The first 32 hexadecimal digits as two numbers: enough to tell all files of the world apart.
+  /// Returns the first 128 bits of the hash: enough to identify a file uniquely.
   [[nodiscard]] std::array<std::uint64_t, 2> wide_head() const;
 
-  /// The head() of a text's SHA-256.
+  /// Returns the first 64 bits of a text's SHA-256.
   [[nodiscard]] static std::uint64_t head_of(std::string_view text);
 
  private:

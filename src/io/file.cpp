@@ -1,4 +1,4 @@
-// File over pread(2).
+// File: implemented with pread(2).
 #include "io/file.hpp"
 
 #include <algorithm>

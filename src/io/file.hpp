@@ -11,9 +11,9 @@
 
 namespace fovea::io {
 
-/// A regular file, open for reading. It is read by calls and never mapped: a file that shrinks or a
-/// disk that fails gives an error, where a map would give a signal that ends the process.
-/// Move-only; several threads may read at once.
+/// A regular file, open for reading. It is read by pread(2) and not memory-mapped, so that a file
+/// that shrinks or a disk that fails causes an error and not a SIGBUS. Move-only; several threads
+/// may read at once.
 class File {
  public:
   /// Tells whether a file was written to between two openings.
@@ -28,10 +28,10 @@ class File {
   /// Never waits, whatever `path` names. Throws fovea::Error naming the path when it cannot be
   /// opened or is not a regular file.
   explicit File(const std::filesystem::path& path);
-  /// The same; also throws when the file has changed since an earlier opening.
+  /// Opens a file again; also throws when it has changed since it had the version `expected`.
   File(const std::filesystem::path& path, const Version& expected);
 
-  /// Takes a file that is open already; messages call it by this name.
+  /// Takes an open file; `path` is its name in messages.
   File(OpenedFile opened, std::filesystem::path path);
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
@@ -53,16 +53,16 @@ class File {
   Version version_;
 };
 
-/// Whether something has this name. Also true when that is unknown (a link that leads to itself, a
-/// folder that may not be searched): opening it then fails with the reason.
+/// Whether `path` exists. Also true when that cannot be determined (a link to itself, a folder
+/// without search permission): opening it then fails with the reason.
 [[nodiscard]] bool exists(const std::filesystem::path& path);
 
 /// Largest file that is read whole as text: configurations, manifests, indexes of weight files.
 /// The largest ones on the hub are under 200 kB.
 inline constexpr std::size_t kMaxSmallFileBytes = std::size_t{4} << 20;
 
-/// The content of `path`. Throws fovea::Error naming it when it cannot be read, is not a regular
-/// file, or is larger than `most_bytes`.
+/// Returns the content of `path`. Throws fovea::Error naming it when it cannot be read, is not a
+/// regular file, or is larger than `most_bytes`.
 [[nodiscard]] std::string read_small_file(const std::filesystem::path& path,
                                           std::size_t most_bytes = kMaxSmallFileBytes);
 

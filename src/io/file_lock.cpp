@@ -1,4 +1,4 @@
-// FileLock over flock(2): released by the kernel when the process ends, however it ends.
+// FileLock: implemented with flock(2), whose locks the kernel releases when the process ends.
 #include "io/file_lock.hpp"
 
 #include <cerrno>
@@ -38,8 +38,8 @@ void tell_once(const std::filesystem::path& path) {
   }
 }
 
-// What file systems answer that have no locks (Lustre without -o flock, some NFS and FUSE mounts).
-// EWOULDBLOCK is EAGAIN.
+// Whether the error code means that the file system does not support locks (Lustre without
+// -o flock, some NFS and FUSE mounts).
 bool means_no_locks(int code) {
   return code == ENOSYS || code == ENOTSUP || code == EINVAL || code == ENOLCK;
 }
@@ -75,7 +75,7 @@ FileLock::FileLock(const std::filesystem::path& path, const std::function<void()
 
 FileLock::FileLock(const Folder& folder, const std::string& name,
                    const std::function<void()>& busy) {
-  // A file that was removed between our open and our lock would exclude nobody else: try again.
+  // A file that was removed between open() and the lock excludes no other process: try again.
   do {
     file_ = folder.open_to_write(name, true);
     while (!try_lock(file_, Sharing::kExclusive, folder / name)) {

@@ -1,4 +1,4 @@
-// Locks of files by flock(2), and FileLock: one process at a time, by a file of its own.
+// Locks on files by flock(2), and FileLock, which excludes other processes by a lock file.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ enum class Sharing : std::uint8_t { kExclusive, kShared };
 [[nodiscard]] bool try_lock(const Descriptor& file, Sharing sharing,
                             const std::filesystem::path& path);
 
-/// What is called, once per process, with a sentence for the user, when a file cannot be locked.
-/// Without it, nobody is told.
+/// Sets the function that is called, once per process, with a warning for the user when a file
+/// system does not support locks. By default there is no warning.
 void on_missing_locks(std::function<void(const std::string& sentence)> tell);
 
-/// Held while the object lives. The kernel frees it when the process ends, however that happens.
-/// The file stays.
+/// An exclusive lock, held for the life of the object. The kernel releases it when the process
+/// ends. The lock file is not removed.
 class FileLock {
  public:
   /// Creates the file; while another process holds the lock, calls `busy` every 50 ms, and waits

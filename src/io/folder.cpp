@@ -1,4 +1,4 @@
-// Folder over openat(2), fstatat(2), renameat(2), unlinkat(2).
+// Folder: implemented with openat(2), fstatat(2), renameat(2) and unlinkat(2).
 #include "io/folder.hpp"
 
 #include <cerrno>
@@ -146,7 +146,7 @@ bool Folder::names(const std::string& name, const Descriptor& file) const {
 }
 
 std::vector<std::string> Folder::list() const {
-  // A separate descriptor, because reading moves its position.
+  // A separate descriptor, because reading a folder moves the descriptor's position.
   Descriptor again(::openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   DIR* const entries = again.open() ? ::fdopendir(again.get()) : nullptr;
   if (entries == nullptr) {

@@ -1,4 +1,4 @@
-// Folder: an open folder, whose files are reached through it and not by their path.
+// Folder: an open folder, whose files are accessed relative to its descriptor.
 #pragma once
 
 #include <filesystem>
@@ -14,18 +14,19 @@
 
 namespace fovea::io {
 
-/// Stays the same folder when its path later names another one. Names are those of files in it,
-/// without a slash. Every failed system call throws fovea::Error with the path and the reason.
+/// An open folder; it stays the same when its path later leads to another one. Names are those of
+/// files in it, without a slash. Every failed system call throws fovea::Error with the path and the
+/// reason.
 class Folder {
  public:
-  /// Opens a folder that exists; "" is the working directory.
+  /// Opens an existing folder; "" is the working directory.
   explicit Folder(std::filesystem::path path);
 
-  /// Makes the folder and those above it where they are absent, and opens it.
+  /// Creates the folder and its parents if they do not exist, and opens it.
   [[nodiscard]] static std::shared_ptr<const Folder> make(const std::filesystem::path& path);
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  /// The path of a file in it, for messages.
+  /// Returns the path of a file in it, for messages.
   [[nodiscard]] std::filesystem::path operator/(const std::string& name) const;
 
   /// Opens a file for writing, and makes it when `make_new`. When its place holds something that is
@@ -35,33 +36,31 @@ class Folder {
   /// Opens a regular file for reading, and follows a link to it. See open_regular_file.
   [[nodiscard]] OpenedFile open_to_read(const std::string& name) const;
 
-  /// The folder of that name in this one, which is made when it is absent. A link in its place is
-  /// refused.
+  /// Opens a subfolder, and creates it if it does not exist. A link in its place is refused.
   [[nodiscard]] std::shared_ptr<const Folder> make_folder(const std::string& name) const;
-  /// The same; null when there is none.
+  /// Opens a subfolder; returns null if it does not exist. A link in its place is refused.
   [[nodiscard]] std::shared_ptr<const Folder> open_folder(const std::string& name) const;
-  /// Removes a folder in this one with all that is in it; nothing when there is none. Links are
-  /// removed, and not followed.
+  /// Removes a subfolder with its content, if it exists. Links are removed, and not followed.
   void remove_folder(const std::string& name) const;
 
-  /// Whether something of that name is there, be it a link that leads nowhere.
+  /// Whether an entry of that name exists, such as a file or a dangling link.
   [[nodiscard]] bool has(const std::string& name) const;
-  /// The result of fstatat(2), which follows links unless `flags` say otherwise; nothing when there
-  /// is no such file.
+  /// Returns the result of fstatat(2), which follows links unless `flags` say otherwise; nothing
+  /// when there is no such file.
   [[nodiscard]] std::optional<struct stat> examine(const std::string& name, int flags = 0) const;
-  /// Whether `name` names `file` itself, not through a link.
+  /// Whether `name` is the open file `file` itself, and not a link to it.
   [[nodiscard]] bool names(const std::string& name, const Descriptor& file) const;
   [[nodiscard]] std::vector<std::string> list() const;
 
   void rename(const std::string& from, const std::string& to) const;
-  /// Moves a file of this folder to the other, where it replaces one of the same name.
+  /// Moves a file from this folder to `other`, where it replaces one of the same name.
   void move_to(const Folder& other, const std::string& name) const;
-  /// Removes a file, or the link itself; nothing when there is none.
+  /// Removes a file or a link, if it exists.
   void remove(const std::string& name) const;
-  /// Makes renames and removals survive a power cut.
+  /// Calls fsync(2) on the folder, so that renames and removals survive a power failure.
   void sync() const;
 
-  /// Whether the path still names this folder.
+  /// Whether the path still leads to this folder.
   [[nodiscard]] bool is_in_place() const;
 
  private:

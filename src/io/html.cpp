@@ -1,4 +1,4 @@
-// The head of a page, and the escapes.
+// Writes the head of an HTML page, and escapes text for HTML.
 #include "io/html.hpp"
 
 #include <algorithm>

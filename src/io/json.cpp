@@ -1,4 +1,4 @@
-// Small JSON files: nlohmann's parser with a watching callback.
+// Parses small JSON files by nlohmann's parser with a callback that enforces limits.
 #include "io/json.hpp"
 
 #include <set>
@@ -13,7 +13,8 @@ namespace fovea::io {
 namespace {
 
 constexpr int kMaxDepth = 32;
-constexpr std::size_t kMaxOrderedKeys = 2000;  // each is looked for among all that came before
+constexpr std::size_t kMaxOrderedKeys =
+    2000;  // ordered_json compares each key with all earlier ones
 
 template <typename Json>
 Json parse_watched(std::string_view text, std::string_view file, std::size_t most_keys) {

@@ -20,19 +20,19 @@ inline constexpr std::size_t kMaxJsonBytes = kMaxSmallFileBytes;
 /// deep. Throws fovea::Error with `file` (as shown to people) and the byte offset.
 [[nodiscard]] nlohmann::json parse_json_object(std::string_view text, std::string_view file);
 
-/// The same of any value, whose objects have at most 2000 keys each and keep them in order. The
-/// caller keeps `text` from being too large.
+/// Parses any JSON value, whose objects have at most 2000 keys each and keep their order. The
+/// caller limits the size of `text`.
 [[nodiscard]] nlohmann::ordered_json parse_ordered_json(std::string_view text,
                                                         std::string_view file);
 
-/// The same; a discarded value where that throws, as nlohmann's own parser gives.
+/// Parses like parse_ordered_json(), but returns nlohmann's discarded value instead of throwing.
 [[nodiscard]] nlohmann::ordered_json try_parse_ordered_json(std::string_view text);
 
 /// Throws fovea::Error, which begins with `file`, where nlohmann's parsers would not notice that
 /// `text` is no JSON: their lexer takes a zero byte for the end and skips a byte order mark.
 void check_json_text(std::string_view text, std::string_view file);
 
-/// The "bytes" and "modified_ns" of a line of an index, when it has both.
+/// Returns "bytes" and "modified_ns" from a line of an index, when it has both.
 [[nodiscard]] std::optional<FileStamp> read_stamp(const nlohmann::json& object);
 
 }  // namespace fovea::io

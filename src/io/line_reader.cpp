@@ -1,4 +1,4 @@
-// LineReader over read(2).
+// LineReader: implemented with read(2).
 #include "io/line_reader.hpp"
 
 #include <algorithm>
@@ -22,8 +22,8 @@ constexpr std::size_t kEncodingBytes = 4;  // that tell the encoding of a text
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // U+FEFF in UTF-8
 
-/// The encoding that the beginning of a text shows, with or without a byte order mark, when it is
-/// not UTF-8. Each has zero bytes, which lists of lines in UTF-8 have no use for.
+/// Returns "UTF-16" or "UTF-32" when a text begins like it, with or without a byte order mark. Both
+/// are detected by their zero bytes, which UTF-8 lists of lines do not contain.
 std::string_view wide_encoding(std::string_view text) {
   const auto zero = [&](std::size_t index) { return index < text.size() && text[index] == '\0'; };
   const auto letter = [&](std::size_t index) { return index < text.size() && text[index] != '\0'; };
@@ -59,7 +59,7 @@ LineReader::LineReader(const std::string& path, char delimiter, std::size_t most
 }
 
 bool LineReader::fill(StopFlag stop) {
-  // The writer of a pipe may keep its reader waiting for ever; a stopped job must not wait.
+  // The interval at which the stop flag is polled while a pipe has no data.
   constexpr int kStopIntervalMs = 50;
   buffer_.erase(0, position_);
   position_ = 0;

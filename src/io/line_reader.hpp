@@ -10,15 +10,15 @@
 
 namespace fovea::io {
 
-/// Reads a file, a pipe or the standard input up to each delimiter. A list of lines may come from
-/// Windows: a byte order mark before its UTF-8 and the carriage returns before its newlines are no
-/// part of its lines. What a zero byte delimits is taken as it is.
+/// Reads a file, a pipe or the standard input up to each delimiter. With newlines as delimiters, a
+/// UTF-8 byte order mark and carriage returns before newlines are dropped, since lists may come
+/// from Windows. With zero bytes, items are returned unchanged.
 class LineReader {
  public:
   static constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
 
-  /// `path` "-" is the standard input. next(), not this, waits for a pipe that has no writer yet.
-  /// Throws fovea::Error, without the path, when it cannot be opened.
+  /// Opens the list; `path` "-" is the standard input. Does not wait for the writer of a pipe,
+  /// which next() does. Throws fovea::Error, without the path, when it cannot be opened.
   LineReader(const std::string& path, char delimiter, std::size_t most_bytes = kMaxBytes);
 
   /// Sets `line` to the next line without its delimiter; false at the end. The last line may lack
@@ -27,7 +27,7 @@ class LineReader {
   /// set while it waits for more.
   bool next(std::string& line, StopFlag stop = {});
 
-  /// The number of the last line that next() gave, from 1.
+  /// Returns the number of the last line that next() returned, from 1.
   [[nodiscard]] std::uint64_t number() const { return number_; }
 
  private:

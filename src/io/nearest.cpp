@@ -1,4 +1,4 @@
-// The distance of two words is that of Damerau and Levenshtein, without overlapping swaps.
+// Finds similar words by the restricted Damerau-Levenshtein distance.
 #include "io/nearest.hpp"
 
 #include <algorithm>

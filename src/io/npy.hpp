@@ -19,11 +19,11 @@ namespace fovea::io {
 /// DType: kU8, kF16 or kF32. Format 1.0 (NEP 1).
 [[nodiscard]] std::string npy_header(DType dtype, const Shape& shape, int row_digits = 20);
 
-/// The same for elements that NumPy calls `descr` ("<i4").
+/// Returns a header for elements with the NumPy type string `descr` ("<i4").
 [[nodiscard]] std::string npy_header(std::string_view descr, const Shape& shape,
                                      int row_digits = 20);
 
-/// The header of an array of any elements, which it calls `descr`.
+/// The header of an array with elements of any type.
 struct NpyHead {
   std::string descr;
   Shape shape;
@@ -44,9 +44,8 @@ inline constexpr std::size_t kMaxNpyHeadBytes = std::size_t{64} << 10;
 /// for others. `head`: the file's first kMaxNpyHeadBytes bytes, or all of them.
 [[nodiscard]] NpyHead parse_npy_head(std::span<const std::byte> head, std::uint64_t file_bytes);
 
-/// The same. Accepts C-order arrays of |u1, <f2, <f4; throws
-/// fovea::Error with the reason for others, and when the file is not exactly as long as the header
-/// says.
+/// Parses the header of a C-order array of |u1, <f2 or <f4. Throws fovea::Error with the reason for
+/// others, and when the file's length does not match the header.
 [[nodiscard]] NpyInfo parse_npy(std::span<const std::byte> head, std::uint64_t file_bytes);
 
 /// An open .npy file.
@@ -60,7 +59,7 @@ class NpyFile {
   [[nodiscard]] const NpyInfo& info() const { return info_; }
   [[nodiscard]] const File& file() const { return file_; }
 
-  /// Reads `out.size()` elements, whose type T is dtype(), from the one numbered `first` on.
+  /// Reads `out.size()` elements from index `first` on. T must match dtype().
   /// Throws fovea::Error naming the path when the file has become shorter, or its disk fails.
   template <typename T>
   void read(std::uint64_t first, std::span<T> out) const {

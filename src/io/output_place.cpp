@@ -1,4 +1,4 @@
-// Follows links by hand, because the last one may lead to a file that is not there yet.
+// Resolves links itself, because the last one may lead to a file that does not exist yet.
 #include "io/output_place.hpp"
 
 #include <atomic>
@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMaxLinks = 40;  // as Linux follows
+constexpr int kMaxLinks = 40;  // Linux's limit
 
 std::atomic<const std::atomic<bool>*> stop_of_waits = nullptr;
 
@@ -46,7 +46,7 @@ bool is_writable(int fd) {
   return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY;
 }
 
-// The standard stream that already writes to this file, or -1.
+// Returns the standard stream that is open on this file, or -1.
 int standard_stream(const struct stat& info) {
   for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
     if (is_open_as(fd, info) && is_writable(fd)) {
@@ -56,15 +56,15 @@ int standard_stream(const struct stat& info) {
   return -1;
 }
 
-// The folder of a name, without links. In /proc, names are links that can be opened, but whose text
-// need not be a path.
+// Returns the parent folder of a path with all links resolved. It detects names in /proc, which are
+// links whose text need not be a path.
 fs::path real_folder_of(const fs::path& path) {
   std::error_code ignored;
   return fs::canonical(path.has_parent_path() ? path.parent_path() : ".", ignored);
 }
 
-/// The open file of this process that a name such as /proc/<process>/fd/3 stands for, or -1: it is
-/// no regular file, and can be opened anew.
+/// Returns the descriptor of this process for a name such as /proc/<process>/fd/3, or -1 for a file
+/// that is not regular and can be opened again.
 int named_stream(const fs::path& name, const struct stat& there) {
   const auto fd = parse_number<int>(name.filename().native());
   if (fd && is_open_as(*fd, there)) {
@@ -119,7 +119,7 @@ void stop_waiting_for_readers(const std::atomic<bool>* stop) {
 Descriptor open_directly(const OutputPlace& place) {
   constexpr std::chrono::milliseconds kBetweenTries{20};
   const std::atomic<bool>* const stop = stop_of_waits;
-  // A pipe without a reader: asked again, where a signal asks for the end and does not bring it.
+  // Opening a pipe without a reader is retried, so that the stop flag is polled.
   const bool asks =
       stop != nullptr && place.stream < 0 && place.there && S_ISFIFO(place.there->st_mode);
   Descriptor file;

@@ -1,4 +1,4 @@
-// PartialFile over pwrite(2), ftruncate(2), fdatasync(2), renameat(2).
+// PartialFile: implemented with pwrite(2), ftruncate(2), fdatasync(2) and renameat(2).
 #include "io/partial_file.hpp"
 
 #include <utility>
@@ -19,7 +19,8 @@ PartialFile::PartialFile(std::shared_ptr<const Folder> folder, std::string name,
       name_(std::move(name)),
       partial_(name_ + ".partial"),
       size_(keep) {
-  // After a kill between the rename and its record, the finished file is the partial one.
+  // A run killed after the rename, but before recording it, leaves a finished file to be renamed
+  // back.
   if (keep > 0 && left_as(*folder_, name_) == name_) {
     folder_->rename(name_, partial_);
   }
@@ -54,8 +55,8 @@ void PartialFile::write(std::string_view text) {
 void PartialFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
   synced_ = synced_ && bytes.empty();
   write_all_at(file_.get(), bytes, offset, shown());
-  // The disk begins now and not with the next sync(), which has less to wait for then. That it may
-  // not be possible is no failure: a sync() that does not do all is.
+  // Starts writeback now, so that the next sync() waits less. Failures are ignored here, and
+  // reported by sync().
   constexpr std::size_t kWorthIt = std::size_t{1} << 20;
   if (bytes.size() >= kWorthIt) {
     (void)::sync_file_range(file_.get(), static_cast<off_t>(offset),

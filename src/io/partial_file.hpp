@@ -13,9 +13,9 @@
 
 namespace fovea::io {
 
-/// The content is collected in `name` + ".partial". Unlike AtomicFile's, that file outlives the
-/// process, so that a later one can resume from a length that it knows to be good. Anything else in
-/// its place that is not an ordinary file is refused (see Folder::open_to_write). Every failed
+/// A file that is written as `name` + ".partial". Unlike AtomicFile's, that file outlives the
+/// process, so that a later one can resume from a length known to be valid. Anything in its place
+/// that is not an ordinary file is refused (see Folder::open_to_write). Every failed
 /// system call (a full disk included) throws fovea::Error with the path and the system's reason.
 class PartialFile {
  public:
@@ -24,7 +24,7 @@ class PartialFile {
   /// Throws when there are fewer than `keep` bytes.
   PartialFile(std::shared_ptr<const Folder> folder, std::string name, std::uint64_t keep);
 
-  /// The file with the bytes of an earlier run: the ".partial" file, or the file it was renamed to.
+  /// Returns the name of an earlier run's file: the ".partial" file, or its final name.
   [[nodiscard]] static std::string left_as(const Folder& folder, const std::string& name);
 
   [[nodiscard]] std::uint64_t size() const { return size_; }
@@ -32,10 +32,10 @@ class PartialFile {
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text);
 
-  /// Overwrites bytes already written, from byte `offset` on, for headers that are known last.
+  /// Overwrites written bytes from byte `offset` on, such as a header that is completed last.
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
 
-  /// Makes everything written so far survive a power cut.
+  /// Calls fdatasync(2), so that all written data survives a power failure.
   void sync();
 
   /// Calls sync(), then renames the file to its final name. The caller syncs the folder.

@@ -1,4 +1,4 @@
-// Failed system calls as fovea::Error.
+// Reports failed system calls as fovea::Error.
 #pragma once
 
 #include <filesystem>
@@ -13,10 +13,10 @@ namespace fovea::io {
 /// ResourceError when the process or the machine ran out of descriptors, memory or threads.
 [[noreturn]] void fail_with_errno(const std::filesystem::path& path, std::string_view action);
 
-/// The same without a path, for callers whose caller names it.
+/// Throws the error without a path, which a caller adds by with_path().
 [[noreturn]] void fail_with_errno(std::string_view action);
 
-/// Runs `work`, whose errors lack a path, and puts the path before them.
+/// Runs `work`, and prefixes the messages of its errors with the path.
 template <typename Work>
 auto with_path(const std::filesystem::path& path, const Work& work) {
   try {

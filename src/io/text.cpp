@@ -1,4 +1,4 @@
-// Reversible escapes, text for terminals, JSON string literals.
+// Escapes text for index files, terminals and JSON.
 #include "io/text.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace fovea::io {
 namespace {
 
-// The character of a well-formed sequence.
+// Decodes the code point of a well-formed UTF-8 sequence.
 char32_t decode(std::string_view sequence) {
   constexpr unsigned kPayload = 0x3f;
   const auto lead = static_cast<unsigned char>(sequence.front());
@@ -26,7 +26,7 @@ char32_t decode(std::string_view sequence) {
   return character;
 }
 
-// Whether a terminal would act on the character, or a reader could not see it where it stands.
+// Whether a terminal would interpret the character, or display it invisibly or out of order.
 bool is_deceptive(char32_t character) {
   const auto is_between = [&](char32_t first, char32_t last) {
     return character >= first && character <= last;

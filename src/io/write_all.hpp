@@ -1,4 +1,4 @@
-// Writes all bytes to a file descriptor, in as many calls as needed, and makes them last.
+// Writes all bytes to a file descriptor, and syncs files.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +17,10 @@ void write_all(int fd, std::span<const std::byte> bytes, const std::filesystem::
 void write_all_at(int fd, std::span<const std::byte> bytes, std::uint64_t offset,
                   const std::filesystem::path& path);
 
-/// Whether fsync(2) or fdatasync(2), which gave `result`, did what it can. Some network file
-/// systems cannot sync and say so (EINVAL, ENOTSUP); what was written stands all the same.
+/// Whether the `result` of fsync(2) or fdatasync(2) counts as success. Network file systems that do
+/// not support them fail with EINVAL or ENOTSUP, which is ignored.
 [[nodiscard]] bool is_synced(int result);
-/// Makes what was written to a file, or the names in a folder, survive a power cut. Throws
+/// Calls fsync(2), so that the content of a file or folder survives a power failure. Throws
 /// fovea::Error naming `path` when the disk fails.
 void sync_file(const Descriptor& file, const std::filesystem::path& path);
 

@@ -307,7 +307,7 @@ BOMBS: dict[str, tuple[Callable[[], bytes], str]] = {
     "jpeg-segments": (lambda: (lambda j: j[:2] + b"\xff\xe1\0\2" * 5_000_000 + j[2:])(jpeg(8, 8)), ""),
     "gif-extensions": (
         lambda: b"GIF89a" + struct.pack("<HHBBB", 4, 4, 0, 0, 0) + b"!\xfe\0" * 10_000_000 + b";",
-        "GIF: holds no image",
+        "GIF: there is no image",
     ),
     "webp-chunks": (lambda: webp_chunks(3_000_000), "WebP: more than 1000000 chunks"),
 }

@@ -24,7 +24,7 @@ def tool(tmp_path_factory):
     tool.close()
 
 
-NO_PREVIEW = "RAW: holds no JPEG preview; export it as JPEG or TIFF"
+NO_PREVIEW = "RAW: there is no JPEG preview; export it as JPEG or TIFF"
 
 
 def jpeg(size: tuple[int, int] = SIZE, **options) -> bytes:
