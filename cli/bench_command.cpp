@@ -60,7 +60,7 @@ nlohmann::ordered_json to_json(const BenchFigure& figure) {
           {"gflop_per_second", figure.gflop_per_second}};
 }
 
-/// The GPU that all figures are of; null when they are of another device.
+/// The GPU that is measured; null when another device is.
 std::unique_ptr<gpu::Device> gpu_of(const BenchOptions& options) {
   const std::optional<DeviceName> name = parse_device(options.device);
   if (!name || (name->kind != DeviceKind::kAuto && name->kind != DeviceKind::kCuda)) {
@@ -69,11 +69,12 @@ std::unique_ptr<gpu::Device> gpu_of(const BenchOptions& options) {
   try {
     return gpu::open_cuda_device(name->number);
   } catch (const Error&) {
-    return nullptr;  // the encoder's own search for a device says what it takes, and why
+    return nullptr;  // the encoder's own search for a device reports its choice and the reason
   }
 }
 
-/// How fast the GPU is by itself, for the gate of times: the encoder has no peer in this run.
+/// The peak rates of the GPU as JSON, with which the time gate compares, because this benchmark has
+/// no peer implementation.
 nlohmann::ordered_json ceilings_beside(gpu::Device& device) {
   const lab::Ceilings ceilings = ceilings_of(device);
   return {{"copy_bytes_per_second", ceilings.copy_bytes_per_second},
@@ -94,7 +95,8 @@ nlohmann::ordered_json to_json(const BenchReport& report) {
 
 int run_bench(BenchOptions& options, const std::string& against, const JsonOutput& json,
               const ProgressArguments& progress) {
-  // The encoder is to have the GPU to itself: of this device the name alone is kept.
+  // The device is closed before the encoder runs, which should have the GPU to itself: only its
+  // name is kept.
   const auto name_of = [](const std::unique_ptr<gpu::Device>& device) {
     return device == nullptr ? std::string() : device->info().name;
   };
@@ -170,14 +172,13 @@ void add_bench(CLI::App& app, Run& run) {
   add_against(*command, arguments->against);
   add_progress_options(*command, arguments->progress);
   arguments->json.add_to(*command);
-  explain(
-      *command,
-      {"Without --precision, it takes all that the device has; without --batch-size, sizes from "
-       "1 to what fills the device."},
-      {"fovea bench MODEL", "fovea bench MODEL --batch-size 1,32"});
+  explain(*command,
+          {"Default for --precision: all that the device supports; default for --batch-size: sizes "
+           "from 1 to one that fills the device."},
+          {"fovea bench MODEL", "fovea bench MODEL --batch-size 1,32"});
   command->callback([arguments, take_model, &run] {
     take_model();
-    std::erase(arguments->options.batch_sizes, 0);  // without any, the sizes are chosen
+    std::erase(arguments->options.batch_sizes, 0);  // an empty list: bench() chooses the sizes
     run = [arguments] {
       return run_bench(arguments->options, arguments->against, arguments->json,
                        arguments->progress);

@@ -74,7 +74,7 @@ void add_check(CLI::App& app, Run& run) {
   const auto json = std::make_shared<JsonOutput>();
   add_text(*command, "OUT", "", *output, "Output folder of `fovea embed`, finished or not")
       ->required();
-  // A variable that was forgotten in a shell must not cut anything.
+  // No FOVEA_REPAIR: a variable forgotten in a shell must not truncate outputs.
   without_variable(
       add_flag(*command, "--repair", *repair,
                "Go back to the last state that is proven, so that embed can resume from there"))

@@ -1,5 +1,5 @@
-// The subcommands of `fovea`. Each file cli/<name>_command.cpp declares the options of one and
-// what it runs; with what that takes of the other files.
+// The subcommands of `fovea`. Each file cli/<name>_command.cpp declares the options of one
+// subcommand and what it runs. Also includes the headers that every such file needs.
 #pragma once
 
 #include <functional>
@@ -19,12 +19,12 @@ enum ExitCode : int {
   kFailed = 1,
   kUsage = 2,
   kSomeInputsFailed = 3,
-  kNotJudged = 3,  // nothing failed, and a part of what was to be asked could not be
+  kNotJudged = 3,  // nothing failed, but a part could not be judged here
   kInterrupted = 130,
 };
 
-/// Does what the chosen subcommand is for; its result is the exit code. A fovea::Error thrown from
-/// it is printed by main() as "fovea: <message>" and exits with kFailed.
+/// Runs the chosen subcommand and returns the exit code. A fovea::Error thrown from it is printed
+/// by main() as "fovea: <message>" and exits with kFailed.
 using Run = std::function<int()>;
 
 // Each of these adds its subcommand to `app` and sets `run` when that subcommand is chosen.

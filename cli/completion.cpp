@@ -1,5 +1,5 @@
-// The completion scripts, and `fovea completion` for those who did not install them. Each knows the
-// commands, their options, and the words that options take; other values are names of files.
+// The completion scripts for bash, zsh and fish, and `fovea completion`, which prints them. Each
+// completes commands, options, and the choices of options; other values complete as file names.
 #include "cli/completion.hpp"
 
 #include <functional>
@@ -44,7 +44,7 @@ std::vector<std::string> names_of_options(const CommandText& command) {
   return names;
 }
 
-/// A case label of a shell for the paths of all commands below the program: 'a' | 'b'.
+/// A pattern for a shell's `case` that matches the paths of all subcommands: 'a' | 'b'.
 std::string paths(const CommandText& program, std::string_view separator) {
   std::vector<std::string> all;
   for_each_command(program, [&](const CommandText& command) {
@@ -67,7 +67,8 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
   return text;
 }
 
-/// Text within single quotes, where zsh's _arguments reads brackets and colons.
+/// Escapes text for single quotes in a spec of zsh's _arguments, where brackets and colons are
+/// syntax.
 std::string zsh_text(const std::string& text) {
   std::string safe = replaced(text, "'", "'\\''");
   safe = replaced(safe, "[", "\\[");
@@ -149,7 +150,7 @@ _fovea() {{
     {}) path+=" ${{COMP_WORDS[i]}}" ;;
     esac
   done
-  # Bash takes "--option=value" for three words.
+  # Bash splits "--option=value" into three words.
   [[ $before == '=' ]] && before=${{COMP_WORDS[COMP_CWORD - 2]}}
   [[ $word == '=' ]] && before=${{COMP_WORDS[COMP_CWORD - 1]}} && word=
   case "$path $before" in
@@ -161,7 +162,7 @@ _fovea() {{
     case $path in
 {}    esac
   fi
-  # The last word of a list is completed, behind those before it.
+  # In a list separated by commas, the last item is completed.
   [[ -n $list && $word == *,* ]] && list=${{word%,*}}, || list=
   [[ -z $words ]] || mapfile -t COMPREPLY < <(compgen -P "$list" -W "$words" -- "${{word#"$list"}}")
 }}

@@ -1,4 +1,4 @@
-// Reads CLI11's declarations.
+// Turns the CLI11 declarations of commands and options into CommandText and OptionText.
 #include "cli/describe.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace fovea::cli {
 namespace {
 
 constexpr std::size_t kLongestValue = 40;
-constexpr const char* kModelUsage = " {MODEL|-m MODEL}";  // needed unless FOVEA_MODEL names one
+constexpr const char* kModelUsage = " {MODEL|-m MODEL}";  // required unless FOVEA_MODEL is set
 constexpr std::string_view kExamples = "\nExamples:\n";
 
 OptionText describe_option(const CLI::Option& option) {
@@ -99,7 +99,7 @@ std::vector<std::string> OptionText::choices() const {
   if (value.find('|') != std::string::npos) {
     std::istringstream parts(value);
     for (std::string word; std::getline(parts, word, '|');) {
-      if (word.find(':') == std::string::npos) {  // cuda:N is no word
+      if (word.find(':') == std::string::npos) {  // cuda:N is a pattern, not a choice
         words.push_back(word);
       }
     }
@@ -161,7 +161,7 @@ CommandText describe(const CLI::App& command) {
     text.path = parent->get_name() + " " + text.path;
   }
   text.about = command.get_description();
-  // Positions first, --help last.
+  // Positionals come first, --help last.
   const auto place = [](const CLI::Option& option) {
     return option.get_positional() ? 0 : option.get_name() == "--help" ? 2 : 1;
   };

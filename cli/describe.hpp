@@ -10,23 +10,23 @@
 namespace fovea::cli {
 
 struct OptionText {
-  std::vector<std::string> names;  // "-m", "--model"; of a position one without dashes
+  std::vector<std::string> names;  // "-m", "--model"; one name without dashes for a positional
   std::string value;               // "MODEL", "auto|cpu|cuda"; "" for a switch and most positions
   std::string help;
   std::string range;     // "at least 1"
   std::string initial;   // the default, or ""
   std::string variable;  // "FOVEA_MODEL", or ""
   std::string group;
-  std::string output;  // what it writes ("page"), or ""; see cli/outputs.hpp
+  std::string output;  // the kind of output that it names ("page"), or ""; see cli/outputs.hpp
   bool is_position = false;
   bool required = false;
-  bool repeats = false;  // a position that may occur several times
-  bool is_list = false;  // of values with commas between them
+  bool repeats = false;  // a positional that takes several arguments
+  bool is_list = false;  // takes several values separated by commas
 
-  /// The words that the value may be; empty when they are not listed.
+  /// The allowed values; empty when any value is allowed.
   [[nodiscard]] std::vector<std::string> choices() const;
-  /// The value as heads and usages show it: NAME where it is a long list of words, which
-  /// full_help() has instead.
+  /// The value as head() and the usage line show it: NAME in place of a long list of choices, which
+  /// full_help() shows instead.
   [[nodiscard]] std::string shown_value() const;
   [[nodiscard]] std::string full_help() const;
   /// "-m, --model MODEL", "INPUT..."
@@ -46,21 +46,21 @@ struct CommandText {
 
   /// The groups of its options, in their order.
   [[nodiscard]] std::vector<std::string> groups() const;
-  /// The last word of the command line that calls it.
+  /// The last word of `path`: "check".
   [[nodiscard]] std::string name() const;
 };
 
-/// Describes a command and those below it that are not hidden.
+/// Describes a command and its subcommands, except hidden ones.
 [[nodiscard]] CommandText describe(const CLI::App& command);
 
-/// The same for programs, as `fovea manual --json` prints it.
+/// The description as JSON, as `fovea manual --json` prints it.
 [[nodiscard]] nlohmann::ordered_json to_json(const CommandText& command);
 
-/// Sets what describe() finds as notes (paragraphs) and examples (command lines).
+/// Sets the notes (paragraphs) and examples (command lines) that describe() returns.
 void explain(CLI::App& command, const std::vector<std::string>& notes,
              const std::vector<std::string>& examples);
 
-/// The paragraph about exit codes of commands that continue when an input fails.
+/// The note on exit codes for commands that continue when an input fails.
 inline constexpr const char* kJobExitCodes =
     "Exit codes: 0 done, 1 failed, 2 usage, 3 done but some inputs failed, 130 interrupted.";
 

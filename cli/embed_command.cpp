@@ -63,7 +63,7 @@ int run_embed_texts(Options& options) {
   return reporter.finish(embed_texts_job(job));
 }
 
-/// Options of photos, which texts would ignore.
+/// Refuses options that apply to photos alone.
 void check_text_options(const CLI::App& command, const Options& options) {
   if (!options.embed.input.inputs.empty() || options.embed.input.synthetic > 0) {
     throw CLI::ValidationError("--text", "embeds texts instead of photos: give no other inputs");
@@ -78,7 +78,7 @@ void check_text_options(const CLI::App& command, const Options& options) {
   }
 }
 
-/// Options of embeddings, which features would ignore.
+/// Refuses options that apply to embeddings alone.
 void check_feature_options(const CLI::App& command, const Options& options) {
   if (options.no_normalize) {
     throw CLI::ValidationError("--no-normalize",
@@ -126,7 +126,7 @@ void add_embed(CLI::App& app, Run& run) {
   add_choice(*command, "--format", {"npy", "jsonl"}, options->format,
              "Format of the embeddings files");
   add_optional_whole(*command, "--shard-rows", {1}, embed.shard_rows,
-                     "Rows per embeddings file (without it: 65536, or as many features of patches "
+                     "Rows per embeddings file (default: 65536, or as many features of patches "
                      "as 256 MiB hold)");
   CLI::Option* overwrite = command->get_option("--overwrite");
   CLI::Option* retry = add_flag(*command, "--retry-failed", embed.retry_failed,

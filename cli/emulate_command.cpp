@@ -1,4 +1,4 @@
-// `fovea emulate`: runs kernels of a PTX file on the CPU, and tells what is wrong with them.
+// `fovea emulate`: runs kernels of a PTX file on the CPU, and reports errors in them.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -78,7 +78,7 @@ std::vector<std::string> policy_words() {
   return words;
 }
 
-/// Lists what could be launched, for a command line without a launch.
+/// Lists the kernels and their parameters, for a command line without --launch.
 int list_kernels(const EmulateArguments& arguments) {
   const emulation::Module module(arguments.ptx, arguments.most_memory);
   auto json = nlohmann::ordered_json::array();
@@ -101,7 +101,7 @@ int list_kernels(const EmulateArguments& arguments) {
   return kDone;
 }
 
-// What to add to the command line to run this schedule alone.
+// The options that run this schedule alone.
 std::string replay_options(const EmulateArguments& arguments, std::uint64_t seed) {
   return fmt::format("--seed {}{}", seed,
                      arguments.policy == kAnyPolicy ? "" : " --policy " + arguments.policy);
@@ -120,7 +120,8 @@ void print_outcome(const EmulateArguments& arguments, const emulation::Outcome& 
   for (const emulation::Mismatch& mismatch : outcome.mismatches) {
     lines.push_back(mismatch.text());
   }
-  constexpr std::size_t kLongest = 4000;  // a deadlock tells who waits
+  constexpr std::size_t kLongest =
+      4000;  // bytes: the report of a deadlock names every waiting warp
   for (const std::string& line : lines) {
     std::cout << io::printable(line, kLongest) << '\n';
   }
@@ -195,12 +196,12 @@ int emulate(const EmulateArguments& arguments, int threads) {
   return report.found.empty() ? kDone : kFailed;
 }
 
-// Nothing of this program may take more of the machine's memory from now on. What is asked for is
-// counted where it is (MemoryBudget); what grows while a kernel runs ends here.
+// Limits the memory of this process from now on. MemoryBudget already counts requested memory; this
+// limit stops what grows while a kernel runs.
 void limit_memory(const EmulateArguments& arguments, int threads) {
   constexpr std::uint64_t kStackBytes = std::uint64_t{8} << 20U;  // of a thread
   constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 60U;
-  std::uint64_t pages = 0;  // of data that the program has so far: the sixth number
+  std::uint64_t pages = 0;  // of data in use, the sixth number of /proc/self/statm
   std::ifstream statm("/proc/self/statm");
   for (int i = 0; i < 6; ++i) {
     statm >> pages;
@@ -227,14 +228,14 @@ int run_emulate(const EmulateArguments& arguments) {
   } catch (const Error& error) {
     say_error(error.what(), "");
   }
-  return kUsage;  // kFailed is for kernels that are wrong
+  return kUsage;  // kFailed means that a kernel is wrong
 }
 
 void add_options(CLI::App& command, EmulateArguments& arguments) {
   add_text(command, "FILE", "FILE", arguments.ptx, "Kernels in PTX, as nvcc -ptx makes them")
       ->required();
   add_text(command, "--launch", "FILE", arguments.launch,
-           "What to launch, in JSON (without it: the kernels and their parameters are listed)");
+           "What to launch, in JSON (default: lists the kernels and their parameters)");
   add_text(command, "--kernel", "KERNEL", arguments.kernel,
            "The kernel of launches that name none, as in C++ or as in the PTX");
   CLI::Option* const schedules =

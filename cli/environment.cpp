@@ -1,4 +1,4 @@
-// Variables set options as the command line does, which has priority.
+// Environment variables that set options; the command line takes precedence over them.
 #include "cli/environment.hpp"
 
 #include <algorithm>
@@ -20,11 +20,12 @@ constexpr EngineVariable kEngineVariables[] = {
     {"FOVEA_CPU_ISA",
      "highest instruction set on CPUs: generic, avx2, avx2_vnni, avx512, avx512_vnni, avx512_bf16 "
      "or amx"},
-    {"FOVEA_FORCE_KERNEL", "level of kernels that operators take on GPUs, such as wgmma or mma"},
+    {"FOVEA_FORCE_KERNEL", "level of the kernels that operators run on GPUs, such as wgmma or mma"},
     {"FOVEA_FORCE_PTX", "1: compile kernels from PTX, as on GPUs that came after this program"},
-    {"FOVEA_GATE_RECORD", "record of gates that kernels are chosen by on GPUs (none: no record)"},
-    {"FOVEA_EMU_SEED", "in which order the emulator lets blocks and warps take turns (0)"},
-    {"FOVEA_GPU_SLICE", "images that go through the network together on GPUs (0: the default)"},
+    {"FOVEA_GATE_RECORD", "gate record by which kernels are chosen on GPUs (none: no record)"},
+    {"FOVEA_EMU_SEED",
+     "seed for the order in which the emulator schedules blocks and warps (default: 0)"},
+    {"FOVEA_GPU_SLICE", "images that GPUs compute together (0: the default)"},
     {"FOVEA_GPU_PROFILE", "1: time each operator on GPUs"},
     {"FOVEA_CUBLASLT", "path of NVIDIA's cuBLASLt library"},
     {"FOVEA_CUDNN", "path of NVIDIA's cuDNN library"},
@@ -34,7 +35,7 @@ constexpr EngineVariable kEngineVariables[] = {
     {"FOVEA_PYTHON", "Python with torch and Fovea's package, for `fovea kernel judge`"},
 };
 
-// Variables of the project's scripts and tests, which say nothing to the program.
+// Prefixes of variables that the project's scripts and tests use, and that the program ignores.
 constexpr std::string_view kOthers[] = {"FOVEA_BIN",        "FOVEA_ATTACK_", "FOVEA_STATE_",
                                         "FOVEA_TEST_",      "FOVEA_FUZZ_",   "FOVEA_ENCODE_TOOL",
                                         "FOVEA_PIXELS_TOOL"};
@@ -62,7 +63,7 @@ std::vector<std::string> taken_from_environment(const CLI::App& app) {
   return taken;
 }
 
-/// FOVEA_* of this process, but for those of scripts and tests.
+/// The names of the FOVEA_* variables of this process, except those for scripts and tests.
 std::vector<std::string> variables_of_the_program() {
   std::vector<std::string> set;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -86,8 +87,8 @@ void gather_options(const CLI::App& app, std::vector<const CLI::Option*>& option
 
 }  // namespace
 
-// Variables are named only when their command is chosen: CLI11 applies them to all options that
-// have one, those of other commands too, and refuses values that only those others do not take.
+// Options get their variables only when their command is chosen: CLI11 would otherwise apply them
+// to the options of all commands, and reject a value that another command does not accept.
 void take_environment_when_chosen(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands({})) {
     command->preparse_callback([command](std::size_t) { name_variables(*command); });

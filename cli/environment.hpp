@@ -1,4 +1,5 @@
-// FOVEA_* variables: those that set options, those of the engine, and those that are misspelt.
+// FOVEA_* environment variables: those that set options, those that the engine reads, and unknown
+// ones, about which the program warns.
 #pragma once
 
 #include <span>
@@ -10,25 +11,25 @@
 
 namespace fovea::cli {
 
-/// Lets the options of a command take their values from variables, once the command is chosen.
+/// Makes the options of a command read their environment variables, once the command is chosen.
 void take_environment_when_chosen(CLI::App& app);
 
-/// "from the environment: FOVEA_DEVICE=cuda", when options of the chosen command have their values
-/// from there; else "".
+/// Returns "from the environment: FOVEA_DEVICE=cuda" when variables have set options of the chosen
+/// command; else "".
 [[nodiscard]] std::string environment_note(const CLI::App& app);
 
-/// Removes the variables that set options, once they are taken: commands that run this program
-/// again tell it all that it needs.
+/// Unsets the variables that set options, once they are applied, so that child processes running
+/// this program take options from their command lines alone.
 void forget_option_variables();
 
-/// A variable that the engine reads itself, and what it does.
+/// A variable that the engine reads, and its description.
 struct EngineVariable {
   std::string_view name;
   std::string_view help;
 };
 [[nodiscard]] std::span<const EngineVariable> engine_variables();
 
-/// A sentence for each FOVEA_* variable of this process that nothing reads.
+/// Returns a warning for each FOVEA_* variable of this process that nothing reads.
 [[nodiscard]] std::vector<std::string> unknown_variables(const CLI::App& app);
 
 }  // namespace fovea::cli

@@ -1,4 +1,4 @@
-// `fovea heat`: shows where in a photo words are.
+// `fovea heat`: shows where in a photo a text applies.
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -19,7 +19,7 @@ namespace fovea::cli {
 namespace {
 
 struct HeatArguments {
-  std::vector<std::string> inputs;  // the model, where -m does not name it, the words, the photo
+  std::vector<std::string> inputs;  // the model unless -m is given, the text, the photo
   std::string model;
   EncoderOptions encoder;
   std::string clean = "auto";

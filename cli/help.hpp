@@ -10,14 +10,14 @@
 
 namespace fovea::cli {
 
-/// What `fovea COMMAND --help` prints.
+/// The text that `fovea COMMAND --help` prints.
 [[nodiscard]] std::string help_text(const CommandText& command);
 
-/// The command that `words` name from `app` on ("kernel", "check"). Throws CLI::ParseError that
-/// says which words may have been meant.
+/// Finds the subcommand of `app` that `words` name ("kernel", "check"). Throws CLI::ParseError with
+/// similar names when there is none.
 [[nodiscard]] const CLI::App* find_command(const CLI::App* app, std::span<const std::string> words);
 
-/// What is wrong and what to type instead, as lines.
+/// Describes an error of the command line and suggests what to type instead, in lines.
 [[nodiscard]] std::string usage_message(const CLI::App& app, const CLI::ParseError& error);
 
 }  // namespace fovea::cli

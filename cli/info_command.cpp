@@ -88,7 +88,7 @@ void list(std::string_view name, const std::vector<std::string>& entries) {
   }
 }
 
-// Small test models take hundredths of a GFLOP.
+// Small test models need less than 0.1 GFLOP, so MFLOP are shown below 1 GFLOP.
 std::string compute(double gflop) {
   return gflop < 1 ? fmt::format("{:.1f} MFLOP per image", gflop * 1e3)
                    : fmt::format("{:.1f} GFLOP per image", gflop);

@@ -1,4 +1,4 @@
-// The inputs of a job, and what it does when one fails.
+// Options for the inputs of a job and for how it treats failed ones.
 #include "cli/job_options.hpp"
 
 #include <charconv>
@@ -28,7 +28,7 @@ bool parse_shard(const std::string& text, InputOptions& input) {
          input.shard_index < input.shard_count;
 }
 
-// A bracket that is never closed would match nothing but itself.
+// Rejects a pattern with an unclosed bracket, which would match only a literal '['.
 std::string check_brackets(const std::string& pattern) {
   for (std::size_t position = 0; position < pattern.size(); ++position) {
     if (pattern[position] == '\\') {
@@ -60,7 +60,7 @@ void add_job_options(CLI::App& command, InputOptions& input, JobArguments& argum
   add_flag(command, "-0,--null", input.null_separated,
            "Names in lists end with NUL instead of a newline");
   add_text(command, "--image-key", "ENDINGS", input.image_key,
-           "Archive members to take, by the name after its first dot: \"jpg;png\" (without it: all "
+           "Archive members to take, by the name after its first dot: \"jpg;png\" (default: all "
            "members whose names end like an image's)");
   add_flag(command, "--hidden", input.hidden,
            "Also read hidden files, and folders of thumbnails and deleted files");

@@ -12,7 +12,7 @@
 
 namespace fovea::cli {
 
-/// Options as text, which become numbers or enumerations later.
+/// Options that are kept as text until apply_job_arguments() parses them.
 struct JobArguments : ProgressArguments {
   std::string shard = "0/1";
   bool strict = false;
@@ -27,11 +27,11 @@ void add_job_options(CLI::App& command, InputOptions& input, JobArguments& argum
 /// Adds --update, --checksum and --max-drop; returns the first.
 CLI::Option* add_update(CLI::App& command, EmbedOptions& embed);
 
-/// Reads what add_job_options left as text.
+/// Parses the options that add_job_options() keeps as text.
 void apply_job_arguments(const JobArguments& arguments, InputOptions& input,
                          std::optional<std::uint64_t>& max_errors);
 
-/// fovea::check_output_name, whose error is one of usage here. Throws CLI::ValidationError.
+/// fovea::check_output_name(), with its error turned into a CLI::ValidationError.
 void check_output_option(const std::string& output, bool only_array);
 
 }  // namespace fovea::cli

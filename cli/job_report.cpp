@@ -41,7 +41,7 @@ int percent(double share) {
   return static_cast<int>(std::lround(share * 100));
 }
 
-// The width of the summary: a log has it on one line.
+// Columns available for the summary of left-out files: those of the terminal; unlimited in a log.
 int summary_columns() {
   return stderr_is_terminal() ? terminal_columns() : INT_MAX;
 }
@@ -247,7 +247,7 @@ std::string JobReporter::summary(const JobReport& report) const {
                               report.resumed ? fmt::format(", {} in total", report.rows) : "",
                               failed_inputs(report)));
   add_notes(report, parts);
-  // Before the threads have worked for a while, the shares say nothing of the machine.
+  // The shares of a short run are mostly start-up, and say little about the machine.
   constexpr double kMinSeconds = 1;
   if (report.new_rows > 0 && report.seconds >= kMinSeconds) {
     const std::pair<double, std::string_view> stages[] = {

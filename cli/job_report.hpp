@@ -1,4 +1,5 @@
-// What `fovea embed` and `fovea preprocess` share: input options, progress on stderr, signals.
+// Shared by `fovea embed`, `fovea preprocess` and others: progress and summaries on stderr,
+// signals.
 #pragma once
 
 #include <atomic>
@@ -13,8 +14,8 @@
 
 namespace fovea::cli {
 
-/// While it lives, the first SIGINT or SIGTERM asks for a soft end and says so; the second kills
-/// the program.
+/// While an object of this class exists, the first SIGINT or SIGTERM requests an orderly end and
+/// prints a message; the second kills the program.
 class Interruption {
  public:
   Interruption();
@@ -22,10 +23,11 @@ class Interruption {
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
 
-  /// Afterwards no more is said; what a signal asked for before has been.
+  /// Ends the printing of messages about signals; the message about an earlier signal has been
+  /// printed when this returns.
   void end();
 
-  /// The flag that JobControl::stop is to be.
+  /// The flag to pass as JobControl::stop.
   [[nodiscard]] static const std::atomic<bool>* flag();
 
  private:
@@ -36,8 +38,8 @@ class Interruption {
 /// Progress, failed inputs and the summary of one job, on stderr.
 class JobReporter {
  public:
-  /// A job that writes no files has neither of the two names; all of its failures are shown.
-  /// `noun`: what a row is of.
+  /// For a job that writes no files both names are empty, and every failure is shown. `noun`: what
+  /// a row stands for.
   JobReporter(const JobArguments& arguments, std::string output, std::string errors_file,
               std::string noun = "image");
 
@@ -50,7 +52,7 @@ class JobReporter {
   void show(const JobProgress& progress);
   void show(const JobFailure& failure);
   [[nodiscard]] std::string summary(const JobReport& report) const;
-  /// ", 3 failed (see OUT/errors.jsonl)" or nothing.
+  /// Returns ", 3 failed (see OUT/errors.jsonl)", or "" when none failed.
   [[nodiscard]] std::string failed_inputs(const JobReport& report) const;
   [[nodiscard]] bool writes_one_file() const { return output_.ends_with(".npy"); }
 

@@ -29,7 +29,7 @@ bool is_one_of(std::span<const std::string_view> words, std::string_view word) {
   return std::ranges::find(words, word) != words.end();
 }
 
-/// The words of a command without the program's: "kernel.check".
+/// The words of a command without the program's name, joined by dots: "kernel.check".
 std::string words_of(const CLI::App& command) {
   const CLI::App* const parent = command.get_parent();
   const bool is_first = parent == nullptr || parent->get_parent() == nullptr;
@@ -85,7 +85,7 @@ void JsonOutput::write(const nlohmann::ordered_json& body, std::string_view kind
   if (to_stdout()) {
     std::cout << text << std::flush;
   } else {
-    std::cout << std::flush;  // which the file may be, too
+    std::cout << std::flush;  // the file may be the standard output as well
     io::write_file_atomically(file(), text);
   }
 }

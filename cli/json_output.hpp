@@ -10,7 +10,7 @@
 
 namespace fovea::cli {
 
-/// What the "kind" of every document begins with.
+/// The prefix of the "kind" of every JSON document.
 inline constexpr std::string_view kKindPrefix = "fovea.";
 
 /// Where a command's JSON goes: nowhere, to the standard output instead of text, or to a file, with
@@ -48,7 +48,7 @@ class JsonOutput {
 /// throws for `--json=`, too.
 void refuse_separate_json_file(const std::vector<std::string>& words);
 
-/// The value, or null where it is not known.
+/// Returns the value as JSON, or null when `known` is false.
 [[nodiscard]] nlohmann::ordered_json or_null(bool known, const nlohmann::ordered_json& value);
 
 /// The shortest decimal number that reads back as `value`: 0.1 for 0.1F.

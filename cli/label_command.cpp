@@ -36,7 +36,7 @@ struct LabelArguments {
   int top = 5;
 };
 
-/// Prints what is found of each photo, the best labels first.
+/// Prints the labels for each photo, the best first.
 class LabelReport {
  public:
   explicit LabelReport(const LabelArguments& arguments) : arguments_(arguments) {
@@ -103,7 +103,7 @@ class LabelReport {
 
   const LabelArguments& arguments_;
   std::optional<io::AtomicFile> file_;
-  bool is_first_ = true;  // image to be shown
+  bool is_first_ = true;  // no image has been shown yet
   nlohmann::ordered_json photos_ = nlohmann::ordered_json::array();
 };
 
@@ -142,7 +142,7 @@ void add_label(CLI::App& app, Run& run) {
       ->required();
   add_repeated(*command, "--template", "SENTENCE", arguments->templates,
                "Sentence that stands for a label, with {} in its place; repeat it to use the mean "
-               "of several (without it: \"This is a photo of {}.\")");
+               "of several (default: \"This is a photo of {}.\")");
   add_text_clean(*command, arguments->clean);
   without_variable(
       add_output_text(

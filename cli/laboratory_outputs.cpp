@@ -1,4 +1,4 @@
-// Outputs of the laboratory's commands that only the laboratory recognises.
+// Recognises outputs of the laboratory's commands whose formats only the laboratory can parse.
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -27,7 +27,8 @@ bool are_captures(const fs::path& file) {
   }
 }
 
-// What is in a folder, or whose names begin like the value, and ends as profiles do.
+// The files of a profile: those in the folder, or whose names begin with the value, that have a
+// profile's extension.
 std::vector<fs::path> profile_files(const std::string& value) {
   std::error_code absent;
   const bool in_folder = fs::is_directory(value, absent);

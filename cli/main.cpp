@@ -71,7 +71,7 @@ int parse(CLI::App& app, int argc, char** argv) {
   return kParsed;
 }
 
-// "fovea 0.1.0" on a line of its own for scripts, then what the program is made of.
+// "fovea 0.1.0" on a line of its own for scripts, then details of the build.
 std::string version_text() {
   const BuildInfo info = build_info();
   std::set<int> architectures;
@@ -97,7 +97,8 @@ std::string version_text() {
       fmt::join(libraries, "\n           "));
 }
 
-// Parses and runs. `environment` becomes the note to print when running fails.
+// Parses the command line and runs the command. `environment` gets the note to print when that
+// fails.
 int run_command(int argc, char** argv, std::string& environment) {
   CLI::App app("Fovea turns images into SigLIP 2 embeddings", "fovea");
   app.set_version_flag("-V,--version", [] { return version_text(); }, "Print the version and exit");
@@ -131,7 +132,7 @@ int run_command(int argc, char** argv, std::string& environment) {
   return run();
 }
 
-// Describes the exception being handled; `code` is errno as it was thrown.
+// Describes the exception being handled; `code` is the value of errno when it was thrown.
 std::string failure_message(int code) {
   try {
     throw;
@@ -145,7 +146,7 @@ std::string failure_message(int code) {
 int run_program(int argc, char** argv) {
   std::string environment;
   try {
-    // A command fails when its results cannot be written, those in the buffer included.
+    // Flushes, so that the command fails when buffered results cannot be written.
     std::cout.exceptions(std::ios::badbit);
     const int code = run_command(argc, argv, environment);
     std::cout.flush();

@@ -1,5 +1,5 @@
-// `fovea manual`: the documents that are made from the definitions of the options. Man pages and
-// completion for the shell, Markdown for the web.
+// `fovea manual`: generates documents from the definitions of the options: man pages, completion
+// scripts, and Markdown for docs/cli.md.
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -21,13 +21,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Text of which man(7) reads nothing as a command.
+/// Escapes text for man(7).
 std::string roff(std::string_view text) {
   std::string safe = text.starts_with('.') ? "\\&" : "";
   for (const char letter : text) {
     safe += letter == '\\'   ? "\\e"
             : letter == '-'  ? "\\-"
-            : letter == '\'' ? "\\(aq"  // man prints curved quotes for these two
+            : letter == '\'' ? "\\(aq"  // man would print curved quotes
             : letter == '`'  ? "\\(ga"
                              : std::string(1, letter);
   }
@@ -47,7 +47,7 @@ std::string upper_case(std::string text) {
   return text;
 }
 
-/// Text in which Markdown reads nothing but `code`.
+/// Escapes text for Markdown, except `code`.
 std::string cell(std::string_view text) {
   std::string safe;
   bool is_code = false;

@@ -24,7 +24,7 @@ std::string summary(const MergeReport& report, const MergeOptions& options) {
                                  report.already_done ? "already merged" : "merged",
                                  options.outputs.size(), report.rows, report.failed);
   if (report.left_out > 0) {
-    text += fmt::format(", {} left out because an earlier output has them", report.left_out);
+    text += fmt::format(", {} left out, because an earlier output has them", report.left_out);
   }
   if (!report.missing.empty()) {
     text += fmt::format("; PARTIAL: {}", report.missing);
@@ -53,7 +53,7 @@ void add_merge(CLI::App& app, Run& run) {
                             "manifest.json, check and search say which ones"));
   const auto shard_rows = std::make_shared<std::optional<std::uint64_t>>();
   add_optional_whole(*command, "--shard-rows", {1}, *shard_rows,
-                     "Rows per embeddings file (without it: as in the first output)")
+                     "Rows per embeddings file (default: that of the first OUT)")
       ->group(kOutputGroup);
   json->add_to(*command);
   add_progress_options(*command, *progress);

@@ -1,4 +1,4 @@
-// One rule for the model of every command.
+// How every command finds its model: -m, the first argument, or FOVEA_MODEL.
 #include "cli/model_option.hpp"
 
 #include <filesystem>
@@ -27,7 +27,7 @@ bool is_model_folder(const std::string& path) {
   return fs::is_regular_file(fs::path(path) / "config.json", ignored);
 }
 
-// A position that cannot be a model is an input before which -m was forgotten.
+// Refuses a first argument that cannot be a model: it is an input, and -m was forgotten.
 void check_position(const std::string& position) {
   std::error_code ignored;
   if (fs::is_directory(position, ignored) && !is_model_folder(position)) {
@@ -47,8 +47,10 @@ void check_position(const std::string& position) {
 }
 
 [[noreturn]] void refuse_without_model() {
-  refuse_model(fmt::format("no model was given; name it first or with -m, {}, or set FOVEA_MODEL",
-                           kExample));
+  refuse_model(
+      fmt::format("no model was given; give it as the first argument or with "
+                  "-m, {}, or set FOVEA_MODEL",
+                  kExample));
 }
 
 CLI::Option* add_model_option(CLI::App& command, std::string& model, const char* help) {

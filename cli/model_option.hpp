@@ -1,4 +1,4 @@
-// The model of a command: -m, FOVEA_MODEL, or the first position.
+// The model of a command: -m, FOVEA_MODEL, or the first argument.
 #pragma once
 
 #include <functional>
@@ -9,14 +9,14 @@
 
 namespace fovea::cli {
 
-/// Adds -m to a command that takes a model and nothing else: its position is the model, too.
-/// The result is to be called in the command's callback: it decides, and throws
-/// CLI::ValidationError when no model was named or two were.
+/// Adds -m and a positional MODEL to a command without other inputs. Call the returned function in
+/// the command's callback: it sets `model`, and throws CLI::ValidationError when no model or two
+/// were given.
 [[nodiscard]] std::function<void()> add_model(CLI::App& command, std::string& model);
 
-/// The same for a command whose positions are `inputs`, which must be declared by the caller. With
-/// -m, all positions are inputs; without it, the first position is the model where FOVEA_MODEL
-/// names none, or where it is a model folder.
+/// The same for a command whose positionals are `inputs`, which the caller must declare. With -m,
+/// all of them are inputs; without it, the first is the model when FOVEA_MODEL is not set or when
+/// it is a model folder.
 [[nodiscard]] std::function<void()> add_model(CLI::App& command, std::string& model,
                                               std::vector<std::string>& inputs);
 
@@ -24,12 +24,12 @@ namespace fovea::cli {
 void require_inputs(const std::string& model, const std::vector<std::string>& inputs,
                     const char* example = "a folder of photos");
 
-/// The rule, for the notes of commands with inputs.
+/// How the model is found, for the help of commands with inputs.
 inline constexpr const char* kModelRule =
     "The first argument is the model where neither -m nor FOVEA_MODEL names one, and where it is a "
     "model folder, whatever FOVEA_MODEL says; with -m, all arguments are inputs.";
 
-/// Adds -m to a command that can do without.
+/// Adds -m to a command that does not require a model.
 CLI::Option* add_optional_model(CLI::App& command, std::string& model, const char* help);
 
 }  // namespace fovea::cli

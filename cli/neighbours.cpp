@@ -1,4 +1,4 @@
-// Matches are told in lines, in JSON and on the page in one walk over them.
+// Reports matches as lines, as JSON and on the page, in one pass over them.
 #include "cli/neighbours.hpp"
 
 #include <iostream>
@@ -22,7 +22,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-/// Shows how far a search is on the line, which then makes room for results.
+/// Shows the progress of a search on the line, and clears it before results are printed.
 SearchProgress progress_on(ProgressLine& line) {
   return [&line](std::int64_t done, std::int64_t total) {
     if (done < total) {
@@ -54,7 +54,7 @@ CLI::Option* add_report_options(CLI::App& command, NeighbourOptions& options) {
                       "Write a self-contained page of pictures (instead of the table)")
           ->group(kReportGroup);
   add_text(command, "--root", "FOLDER", options.root,
-           "Folder in which relative names of photos in OUT start (without it: where `fovea embed` "
+           "Folder in which relative names of photos in OUT start (default: where `fovea embed` "
            "ran)")
       ->group(kInputGroup);
   add_max_pixels(command, options.max_pixels);
@@ -78,7 +78,7 @@ NeighbourSearch::NeighbourSearch(const NeighbourOptions& options, const std::str
                    .on_note = say}),
       report_(collection_.outputs()) {
   for (const std::string& sentence : collection_.missing_shards()) {
-    say(sentence + "; searching what is there");
+    say(sentence + "; searching the rest");
   }
   if (!collection_.is_finished()) {
     say(fmt::format(
@@ -168,7 +168,7 @@ std::string NeighbourSearch::where_searched() const {
   if (collection_.model().empty()) {
     return where;
   }
-  // The name of a folder, without where it lies on this machine; hub names as they are.
+  // Only the last part of a folder's path; hub names in full.
   const fs::path path = collection_.model();
   const std::string title =
       path.is_absolute() ? (path.has_filename() ? path : path.parent_path()).filename().string()

@@ -19,12 +19,12 @@
 
 namespace fovea::cli {
 
-/// What neighbours are searched of: a photo or a vector, whose row is -1 when it has none; or
-/// words, which have no picture.
+/// A query for neighbours: a photo; a vector, with row -1 when it is not from the collection; or a
+/// text, which has no picture.
 struct Query {
   Photo photo;
   bool is_text = false;
-  /// Set for texts alone: their matches also have logits and probabilities.
+  /// Set for texts only, whose matches also have logits and probabilities.
   std::optional<LogitScale> scale = std::nullopt;
 };
 
@@ -42,26 +42,26 @@ struct NeighbourOptions {
   int threads = 0;
   ProgressArguments progress;
 };
-/// --in, --neighbours and --model.
+/// Adds --in, --neighbours and --model.
 void add_collection_options(CLI::App& command, NeighbourOptions& options, const char* model_help);
-/// --json, --html, which is returned, --root, and how to compute and to tell of it.
+/// Adds --json, --html, --root and the options for computing and progress. Returns --html.
 CLI::Option* add_report_options(CLI::App& command, NeighbourOptions& options);
 
-/// What both commands search with.
+/// The base class of both commands: the open collection, its encoder and the report.
 class NeighbourSearch {
  protected:
-  /// `device`: where vectors are compared. Tells of an output that a job still writes.
+  /// `device`: where vectors are compared. Prints a note when an output is unfinished.
   NeighbourSearch(const NeighbourOptions& options, const std::string& device);
 
   [[nodiscard]] const std::string& model() const {
     return neighbour_options_.model.empty() ? collection_.model() : neighbour_options_.model;
   }
-  /// The row of a photo that the collection knows by this name or by this path.
+  /// The row of the photo with this name or path.
   [[nodiscard]] std::optional<std::int64_t> find_row(const std::string& name) const;
-  /// Throws fovea::Error: the name is neither of a photo nor of a file.
+  /// Throws a fovea::Error saying that `name` is neither a photo of the collection nor a file.
   [[noreturn]] void refuse_name(const std::string& name) const;
-  /// How queries are embedded: on the GPU that was asked for; else in fp32 on the CPU, because a
-  /// GPU would take longer to start than to compute a few of them.
+  /// The options of the encoder for queries: the GPU when one was asked for; else fp32 on the CPU,
+  /// because starting a GPU would take longer than embedding a few queries.
   [[nodiscard]] EncoderOptions encoder_options(Tower first) const;
   [[nodiscard]] bool prints_table() const {
     return neighbour_options_.json.leaves_text() && !neighbour_options_.print0 &&
@@ -72,10 +72,10 @@ class NeighbourSearch {
   /// [...]}]}.
   void report_neighbours(std::span<const Query> queries,
                          std::span<const std::vector<Match>> results, Page& page) const;
-  /// Throws fovea::Error when vectors of `dimension` numbers, which are of `what`, cannot be
-  /// compared with the collection.
+  /// Throws fovea::Error when `dimension` is not that of the collection's vectors; `what` names the
+  /// source of the vectors in the message.
   void check_dimension(std::int64_t dimension, const std::string& what) const;
-  /// " in OUT, embedded by base".
+  /// Returns " in OUT, embedded by base".
   [[nodiscard]] std::string where_searched() const;
 
   const NeighbourOptions& neighbour_options_;
@@ -90,14 +90,14 @@ void print_file0(const Photo& photo);
 /// The names of outputs, separated by commas.
 [[nodiscard]] std::string names_of(const std::vector<std::filesystem::path>& outputs);
 
-/// What the writing of a page takes, beside the page.
+/// Arguments of with_page() that become known while the page is made.
 struct PageNotes {
   std::string hint;            // ends the sentence about pictures that could not be read
   Encoder* encoder = nullptr;  // see write_page
 };
-/// Makes the results, and writes the page for --html FILE, unless that is "". The page is written
-/// last, after all the work, so its place is tried first. Says what was written. Throws
-/// fovea::Error.
+/// Calls `make`, and writes the page that it returns to the file `html`, unless that is "". Because
+/// the work may take long, checks first that the file can be written. Prints what was written.
+/// Throws fovea::Error.
 void with_page(const std::string& html, int threads,
                const std::function<Page(PageNotes& notes)>& make);
 

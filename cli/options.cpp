@@ -1,4 +1,4 @@
-// The shared options, and the checks of their values.
+// Definitions of the shared options, with validators for their values.
 #include "cli/options.hpp"
 
 #include <algorithm>
@@ -26,9 +26,10 @@ constexpr std::int64_t kLargestBatch = 65536;
 constexpr const char* kBatchSizeHelp = "Images computed together (0: chosen for the device)";
 constexpr std::size_t kListedWords = 8;
 constexpr char kRangeMark = '\x1f';
-constexpr char kWordMark = '\0';  // which neither arguments nor variables can hold
+constexpr char kWordMark = '\0';  // cannot occur in arguments or environment variables
 
-// A check that may also change the value. CLI11 appends its description to the name of the type.
+// Adds a validator that may also rewrite the value. CLI11 appends the description of a validator to
+// the type name of the option.
 CLI::Option* checked(CLI::Option* option, const std::string& range,
                      std::function<std::string(std::string&)> check) {
   return option->transform(
@@ -54,7 +55,7 @@ CLI::Option* check_whole(CLI::Option* option, Whole range) {
     if (error != std::errc{} || number < range.least || number > range.greatest) {
       return fmt::format("must be {}, not {}", range_in_words(range), text);
     }
-    text = std::to_string(number);  // CLI11 would read 010 as 8
+    text = std::to_string(number);  // decimal: CLI11 would read 010 as octal
     return "";
   });
 }
@@ -104,7 +105,7 @@ std::string check_size(std::string& text) {
   return "";
 }
 
-// Validators that are added last see the value first.
+// CLI11 runs the validator that was added last first.
 void take_marks_off(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     if (option->get_items_expected_max() > 0) {
@@ -121,7 +122,7 @@ void take_marks_off(CLI::App& app) {
   }
 }
 
-// A list is one argument, so that a position can follow.
+// A list is a single argument, so that a positional can follow it.
 CLI::Option* as_list(CLI::Option* option) {
   return option->delimiter(',')->allow_extra_args(false);
 }
@@ -236,8 +237,8 @@ CLI::Option* add_trace(CLI::App& command, std::string& file) {
       ->group(kReportGroup);
 }
 
-// The emulator's names are taken as well (docs/emulator.md), and offered where kernels are the
-// subject.
+// Also accepts the names of emulators (docs/emulator.md), which help lists only for commands of
+// `fovea kernel`.
 CLI::Option* add_device(CLI::App& command, std::string& device, const char* help) {
   return checked(add_text(command, "--device", "auto|cpu|cuda|cuda:N", device, help), "",
                  check_device)

@@ -25,33 +25,33 @@ inline constexpr const char* kComputeGroup = "Compute";
 inline constexpr const char* kOptionsGroup = "Options";
 inline constexpr const char* kReportGroup = "Report";
 
-/// Puts what is declared from here on into the group: options that name no other, of the command
-/// and of those that are added to it. Options of several commands name theirs.
+/// Makes `group` the default group for options that are added to the command, or to its
+/// subcommands, from now on. The shared options below set their own groups.
 void begin_group(CLI::App& command, const char* group);
 
-/// Upper limit of options that are numbers of threads: a larger number is a typing error.
+/// Maximum for options that are numbers of threads: a larger number is surely a typing error.
 inline constexpr std::int64_t kMaxThreads = 1024;
 
-/// The range of a whole number; without a largest one by default.
+/// The range of an integer option; by default without a maximum.
 struct Whole {
   static constexpr std::int64_t kNoLimit = INT64_MAX;
   std::int64_t least = 0;
   std::int64_t greatest = kNoLimit;
 };
 
-// Kinds of options. CLI11's templates are compiled for them once, in options.cpp. `names` is as
-// CLI11 takes it ("-k,--neighbours"); a name without dashes is a position. `value` is what help
-// calls the value ("FILE", "COSINE"). Values that are lists are separated by commas.
+// Functions that add options by type. They keep the instantiation of CLI11's templates in
+// options.cpp. `names` is as for CLI11 ("-k,--neighbours"); a name without dashes is a positional.
+// `value` is the placeholder in help ("FILE", "COSINE"). Items of lists are separated by commas.
 CLI::Option* add_flag(CLI::App& command, const char* names, bool& variable, const char* help);
 CLI::Option* add_text(CLI::App& command, const char* names, const char* value,
                       std::string& variable, const char* help);
-/// A position that may be repeated, or an option of several values.
+/// A positional that may be repeated, or an option with several values.
 CLI::Option* add_texts(CLI::App& command, const char* name, std::vector<std::string>& variable,
                        const char* help);
-/// An option that takes one value each time.
+/// An option that may be repeated, with one value each time.
 CLI::Option* add_repeated(CLI::App& command, const char* name, const char* value,
                           std::vector<std::string>& variable, const char* help);
-/// One of these words, in any case; help shows them all.
+/// One of `words`, case-insensitive; help lists them all.
 CLI::Option* add_choice(CLI::App& command, const char* names, const std::vector<std::string>& words,
                         std::string& variable, const char* help);
 CLI::Option* add_choices(CLI::App& command, const char* names,
@@ -79,28 +79,29 @@ struct Real {
 CLI::Option* add_real(CLI::App& command, const char* names, const char* value, Real range,
                       double& variable, const char* help);
 
-/// A text that names an output of that kind.
+/// A text option that names an output of the given kind.
 CLI::Option* add_output_text(CLI::App& command, const char* names, const char* value,
                              std::string& variable, OutputKind kind, const char* help);
 
-// Options of several commands.
+// Options that several commands share.
 CLI::Option* add_output(CLI::App& command, std::string& output, OutputKind kind, const char* value,
                         const char* help);
-/// --trace, of a command that runs a schedule on the emulator.
+/// --trace, for commands that run a schedule on the emulator.
 CLI::Option* add_trace(CLI::App& command, std::string& file);
 CLI::Option* add_device(CLI::App& command, std::string& device,
                         const char* help = "Where to compute; auto takes a GPU where there is one");
-/// 0 is automatic.
+/// --batch-size; 0: chosen for the device.
 CLI::Option* add_batch_size(CLI::App& command, int& images);
-/// One or several; without a variable.
+/// --batch-size with one or several values; no FOVEA_ variable sets it.
 CLI::Option* add_batch_sizes(CLI::App& command, std::vector<std::int64_t>& images);
 CLI::Option* add_precision(CLI::App& command, Precision& precision);
-/// Several of `words`; without a variable, because it says what a run is about.
+/// --precision with several of `words`. No FOVEA_ variable sets it, because it is the subject of
+/// the run.
 CLI::Option* add_precisions(CLI::App& command, const std::vector<std::string>& words,
                             std::vector<Precision>& precisions);
-/// "int8 and fp8": the precisions that are calibrated.
+/// The names of the precisions that need calibration: "int8 and fp8".
 [[nodiscard]] std::string calibrated_words(std::string_view conjunction);
-/// The folder of the model's calibrations, for those precisions.
+/// --calibration: the folder with the model's calibrations for those precisions.
 CLI::Option* add_calibration(CLI::App& command, std::filesystem::path& folder);
 CLI::Option* add_calibration(CLI::App& command, std::filesystem::path& folder,
                              const std::string& help);
@@ -113,23 +114,23 @@ CLI::Option* add_max_pixels(CLI::App& command, std::int64_t& pixels);
 CLI::Option* add_limit(CLI::App& command, std::int64_t& limit);
 CLI::Option* add_seed(CLI::App& command, std::uint64_t& seed);
 
-/// CLI11 takes a word "[a,b]" for a list, but photos may lie in a folder of that name. Parses such
-/// words behind a mark, which options take off their values before anything reads them.
+/// Parses the command line. CLI11 would read a word "[a,b]" as a list, but it may be the name of a
+/// file; so such words are parsed with a mark in front, which validators remove from the values.
 void parse_as_typed(CLI::App& app, const std::vector<std::string>& words);
-/// Takes the mark off a word that no option took.
+/// Removes that mark from a word that no option consumed.
 [[nodiscard]] std::string without_mark(const std::string& word);
 
-/// Whether the command line has the option; a variable may have set those that it does not have.
+/// Whether the option was given on the command line, and not by a FOVEA_ variable.
 [[nodiscard]] bool is_typed(const CLI::App& command, const CLI::Option& option);
-/// Throws CLI::ValidationError, "--limit <reason>", when the command line has one of the options.
-/// One from the environment is ignored where it does not apply.
+/// Throws CLI::ValidationError, "--limit <reason>", when one of the options was given on the
+/// command line. Options set by variables are ignored instead where they do not apply.
 void refuse_typed(const CLI::App& command, std::initializer_list<const char*> names,
                   std::string_view reason);
-/// No FOVEA_ variable sets this option.
+/// Keeps FOVEA_ variables from setting the option.
 CLI::Option* without_variable(CLI::Option* option);
-/// The variable that sets an option: FOVEA_ and its long name; "" where there is none.
+/// The variable that sets an option, FOVEA_ and its long name in capitals; "" when there is none.
 [[nodiscard]] std::string variable_of(const CLI::Option& option);
-/// What help calls the option's value ("N", "auto|cpu"), and its range in words, or "".
+/// The placeholder for the option's value in help ("N", "auto|cpu"), and its range in words, or "".
 [[nodiscard]] std::pair<std::string, std::string> value_and_range(const CLI::Option& option);
 
 }  // namespace fovea::cli

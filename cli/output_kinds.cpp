@@ -1,4 +1,5 @@
-// The table of outputs. What Fovea writes is known by its first bytes, or by what lies beside it.
+// The table of output kinds, and the functions that recognise them by a file's first bytes or by
+// the files beside it.
 #include "cli/output_kinds.hpp"
 
 #include <algorithm>
@@ -23,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using Files = std::vector<fs::path>;
 
-/// The beginning of a file; "" of one that cannot be read.
+/// Returns the first bytes of a file; "" when it cannot be read.
 std::string head_of(const fs::path& file, std::size_t bytes = 65536) {
   try {
     const io::OpenedFile opened = io::open_regular_file(file);
@@ -40,7 +41,7 @@ bool begins_with(const fs::path& file, std::string_view text) {
   return head_of(file, text.size()) == text;
 }
 
-/// The "kind" of a JSON document, which is its first field where Fovea wrote it.
+/// Returns the "kind" of a JSON document, which is the first field in those that Fovea writes.
 std::string json_kind(const fs::path& file) {
   std::string head = head_of(file, 256);
   std::erase_if(head, [](unsigned char c) { return std::isspace(c) != 0; });
@@ -54,7 +55,7 @@ bool is_document(const fs::path& file) {
   return json_kind(file).starts_with(kKindPrefix);
 }
 
-/// A report of `kernel bench`, or of scripts that begin theirs with the machine.
+/// Whether the file is a report of `kernel bench` or of a script; the latter begin with "machine".
 bool is_bench_report(const fs::path& file) {
   std::string head = head_of(file, 256);
   std::erase_if(head, [](unsigned char c) { return std::isspace(c) != 0; });
@@ -84,7 +85,7 @@ bool are_labels(const fs::path& file) {
 }
 
 bool is_machine_code(const fs::path& file) {
-  constexpr std::size_t kMachine = 18;  // of an ELF header, 16 bits
+  constexpr std::size_t kMachine = 18;  // offset of e_machine in the ELF header, 16 bits
   constexpr char kCuda = '\xbe';        // EM_CUDA, 190
   const std::string head = head_of(file, 20);
   return head.size() == 20 &&
@@ -236,7 +237,7 @@ std::span<const KindOfOutput> output_kinds() {
       {kFolder, "folder", "a folder", {}, nullptr, no_files, true},
       {kSanitizers,
        "sanitizers",
-       "what sanitizers said",
+       "reports of sanitizers",
        {},
        is_sanitizer_file,
        sanitizer_files,

@@ -1,5 +1,5 @@
-// The rule of outputs. cli/output_kinds.cpp knows the kinds. Inputs are the values of all options
-// that name no output; files are compared by device and inode number.
+// Decides what an output may replace. cli/output_kinds.cpp defines the kinds. Inputs are the values
+// of all options that name no output; files are compared by device and inode number.
 #include "cli/outputs.hpp"
 
 #include <algorithm>
@@ -36,7 +36,8 @@ constexpr const char* kImageStays =
     "{}: is an image, and no output replaces one; choose another output";
 constexpr const char* kSharedPlace = "{}: is also the output of {}; give each a file of its own";
 
-/// The last kind of the table: that of `kernel bench --json` is declared over that of all --json.
+/// The kind of output that the option names, or null. Where an option has two kinds, the later one
+/// of output_kinds() counts: `kernel bench` adds kBenchReport to the kJson that every --json has.
 const KindOfOutput* kind_of_option(const CLI::Option& option) {
   for (const KindOfOutput& kind : std::views::reverse(output_kinds())) {
     try {
@@ -49,14 +50,15 @@ const KindOfOutput* kind_of_option(const CLI::Option& option) {
   return nullptr;
 }
 
-/// Why no output of this kind, `what`, has that name: it ends as something else does.
+/// Returns why an output of this kind must not have that name: its ending means something else.
+/// `what` names the output in the message. "" when the name is allowed.
 std::string what_name_says(const KindOfOutput& kind, std::string_view what, const fs::path& path) {
   const std::string_view says = kind_by_name(path.filename().native());
   if (says == "other" || kind.allows(path.extension().native())) {
     return "";
   }
   return fmt::format(
-      "writes {}, but the name {} ends as {} does{}", what, printable_name(path.native()),
+      "writes {}, but the name {} has the ending of {}{}", what, printable_name(path.native()),
       in_words(says),
       kind.endings.empty() ? "" : fmt::format("; let it end in {}", kind.endings.front()));
 }
@@ -89,7 +91,7 @@ bool is_same_file(const fs::path& path, const struct stat& file) {
          info.st_ino == file.st_ino;
 }
 
-/// The first value of an option that reads which `matches`.
+/// Returns the first value of an input option for which `matches` is true.
 std::optional<std::string> find_value(const CLI::App& command,
                                       const std::function<bool(const std::string&)>& matches) {
   for (const CLI::Option* const option : command.get_options()) {
@@ -109,7 +111,8 @@ std::string without_at(const std::string& value) {
   return value.starts_with('@') ? value.substr(1) : value;
 }
 
-/// A model or an output of embed is read whole, of other folders the photos.
+/// Whether a command that is given `folder` reads the file: any file of a model or of an output of
+/// embed; only images of other folders.
 bool is_read_from(const fs::path& folder, const io::OutputPlace& place) {
   std::error_code absent;
   const bool whole =
@@ -122,14 +125,14 @@ bool is_read_from(const fs::path& folder, const io::OutputPlace& place) {
   if (!outer.empty() && std::ranges::mismatch(outer, inner).in1 == outer.end()) {
     return true;
   }
-  // A model of the hub's cache is a folder of links.
+  // A model in the hub's cache is a folder of symbolic links.
   const fs::directory_iterator entries(folder, absent);
   return std::ranges::any_of(begin(entries), end(entries), [&](const fs::directory_entry& entry) {
     return is_same_file(entry.path(), *place.there);
   });
 }
 
-/// Whether a list names the file: a line of it, or a string in JSON.
+/// Whether the list names the file, in a line or in a JSON string.
 bool is_listed(const std::string& value, const io::OutputPlace& place) {
   constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
   const fs::path list = without_at(value);
@@ -155,7 +158,7 @@ bool is_listed(const std::string& value, const io::OutputPlace& place) {
   return false;
 }
 
-/// Where the hub's cache has a model of that name.
+/// Returns the folder of a model in the hub's cache.
 std::optional<fs::path> model_folder(const std::string& value) {
   try {
     return std::ranges::count(value, '/') == 1 ? std::optional(find_model(value)) : std::nullopt;
@@ -164,16 +167,16 @@ std::optional<fs::path> model_folder(const std::string& value) {
   }
 }
 
-/// The value of the option that names this very file, or a list of its name (@FILE), be it through
-/// links; nothing when there is none.
+/// Returns the value of an input option that names this very file, or a list (@FILE) at its place,
+/// also through links.
 std::optional<std::string> named_input(const CLI::App& command, const struct stat& file) {
   return find_value(command, [&](const std::string& value) {
     return is_same_file(value, file) || is_same_file(without_at(value), file);
   });
 }
 
-/// The value under which a file is read that no option names: a model, an output or a folder of
-/// photos that holds it, or a list that names it.
+/// Returns the value of an input option through which the file is read without being named itself:
+/// a model, an output or a folder of photos that contains it, or a list that names it.
 std::optional<std::string> input_among_others(const CLI::App& command,
                                               const io::OutputPlace& place) {
   return find_value(command, [&](const std::string& value) {
@@ -186,7 +189,7 @@ std::optional<std::string> input_among_others(const CLI::App& command,
   });
 }
 
-/// Why `file` must not be written; "" when it may.
+/// Returns why `file` must not be written; "" when it may be.
 std::string objection(const CLI::App& command, const KindOfOutput& kind, const fs::path& file) {
   const std::string shown = printable_name(file.native());
   const io::OutputPlace place = io::output_place(file);
@@ -225,14 +228,14 @@ std::string objection(const CLI::App& command, const KindOfOutput& kind, const f
                    shown, kind.what);
 }
 
-/// A file that an option's output goes to.
+/// A file to which an option writes its output.
 struct Destination {
   const CLI::Option* option;
   const KindOfOutput* kind;
   fs::path file;
 };
 
-/// Whether two outputs would be one file; what is written to as it is may be shared.
+/// Whether two outputs would be the same file. Pipes and devices may be shared.
 bool is_same_place(const fs::path& a, const fs::path& b) {
   const io::OutputPlace place = io::output_place(a);
   const io::OutputPlace other = io::output_place(b);
@@ -245,7 +248,7 @@ bool is_same_place(const fs::path& a, const fs::path& b) {
          fs::equivalent(place.path, other.path, unknown);
 }
 
-/// Where all outputs of a command go.
+/// Returns the files of all outputs of a command.
 std::vector<Destination> destinations(const CLI::App& command) {
   std::vector<Destination> all;
   for (const CLI::Option* const option : command.get_options()) {
@@ -262,7 +265,7 @@ std::vector<Destination> destinations(const CLI::App& command) {
   return all;
 }
 
-/// The option whose output would be the same file, so that one replaced the other; "" for none.
+/// Returns the name of another option whose output would be the same file; "" for none.
 std::string output_in_place(const Destination& output, std::span<const Destination> others) {
   const auto found = std::ranges::find_if(others, [&](const Destination& other) {
     return other.option != output.option && is_same_place(output.file, other.file);
@@ -270,7 +273,7 @@ std::string output_in_place(const Destination& output, std::span<const Destinati
   return found == others.end() ? "" : found->option->get_name();
 }
 
-/// Why the output must not be written, or cannot be looked at; "" when it may.
+/// Returns why the output must not be written or cannot be examined; "" when it may be written.
 std::string objection_to(const CLI::App& command, const Destination& output) {
   try {
     return objection(command, *output.kind, output.file);
@@ -286,7 +289,7 @@ CLI::Option* names_output(CLI::App& command, CLI::Option* option, OutputKind whi
   option->check(CLI::Validator([&kind](std::string& value) { return check_name(kind, value); }, "",
                                std::string(kind.name)));
   if (command.get_option_no_throw(kOverwrite) == nullptr) {
-    // A variable that was forgotten in a shell must not delete anything.
+    // No FOVEA_OVERWRITE: a variable forgotten in a shell must not delete anything.
     without_variable(command.add_flag(kOverwrite))
         ->description(
             "Replace what is at the output's place: start a folder again, or replace a "

@@ -1,9 +1,9 @@
-// Options that name an output: what they may replace, and what not, in one place.
+// Options that name an output, and the rule for what they may replace.
 //
-// An output never replaces an input of the same command. A file that exists and that Fovea did not
-// write, as far as its content tells, is replaced with --overwrite alone, and a name whose ending
-// says that it is something else is refused. All is told before anything is computed.
-// docs/output.md says so to users.
+// An output never replaces an input of the same command. An existing file that Fovea did not write,
+// judging by its content, is replaced only with --overwrite, and a name whose ending means
+// something else is refused. All of this is checked before anything is computed. docs/output.md
+// documents the rule for users.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace fovea::cli {
 
-/// What is written.
+/// What an output contains.
 enum class OutputKind : std::uint8_t {
   kJson,
   kBenchReport,  // JSON that keeps the other measurements of its file
@@ -38,21 +38,20 @@ enum class OutputKind : std::uint8_t {
   kShare,         // a folder
 };
 
-/// Declares that an option of the command names an output of that kind, and gives the command
-/// --overwrite.
+/// Declares that the option names an output of the given kind, and adds --overwrite to the command.
 CLI::Option* names_output(CLI::App& command, CLI::Option* option, OutputKind kind);
 
-/// What the option writes, in a word, as `fovea manual --json` has it; "" when it is no output.
+/// The name of the option's output kind, as in `fovea manual --json`; "" when it names no output.
 [[nodiscard]] std::string_view output_of(const CLI::Option& option);
 
 /// Whether --overwrite was given.
 [[nodiscard]] bool overwrites(const CLI::App& command);
 
-/// Throws CLI::ValidationError when the chosen command would replace what it must not.
+/// Throws CLI::ValidationError when an output of the chosen command would replace a file that it
+/// must not replace.
 void check_outputs(const CLI::App& app);
 
-/// The same for an array that the command writes to a file which no option names; throws
-/// fovea::Error.
+/// The same for an array whose file is not named by an option; throws fovea::Error.
 void check_array_output(const CLI::App& command, const std::filesystem::path& file);
 
 }  // namespace fovea::cli

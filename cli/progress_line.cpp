@@ -1,4 +1,4 @@
-// What a progress line says, and when.
+// The text of the progress line, and when it is updated.
 #include "cli/progress_line.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace fovea::cli {
 namespace {
 
-// The terminal shows "^C" behind the line, which must not wrap it, and the cursor.
+// Columns left free at the end of the line for the cursor and for the "^C" that a terminal echoes.
 constexpr int kSpareColumns = 3;
 
 void tell_device_of(std::string_view stage, std::string_view device) {
@@ -80,7 +80,7 @@ ProgressLine::ProgressLine(const ProgressArguments& arguments)
              : arguments.progress == "json"                  ? Style::kJson
              : stderr_is_terminal()                          ? Style::kTerminal
                                                              : Style::kLines),
-      // Where lines stay, short commands have none.
+      // Where lines are not rewritten, short commands print none.
       due_((Clock::now() + (style_ == Style::kLines ? interval() : std::chrono::milliseconds(0)))
                .time_since_epoch()
                .count()) {}
@@ -95,7 +95,7 @@ bool ProgressLine::take_turn() {
   const Clock::rep now = Clock::now().time_since_epoch().count();
   Clock::rep due = due_.load(std::memory_order_relaxed);
   const Clock::duration step =
-      interval() * 9 / 10;  // a caller's clock of this interval may be early
+      interval() * 9 / 10;  // a caller's timer with the same interval may be slightly early
   return style_ != Style::kNone && now >= due &&
          due_.compare_exchange_strong(due, now + step.count());
 }

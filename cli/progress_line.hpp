@@ -1,8 +1,8 @@
-// ProgressLine: how far a command is, on stderr, for every command that takes long.
+// ProgressLine: shows the progress of a long command on stderr.
 //
-// On a terminal it is one line that is rewritten and never wraps: it is cut to the width that the
-// window has at that moment. Elsewhere it is a line every 5 seconds, with --progress json an object
-// every second. Messages (say(), print_event()) take the line's place, and it comes back with its
+// On a terminal it is one line that is rewritten and never wraps: it is cut to the current width of
+// the window. Elsewhere it prints a line every 5 seconds; with --progress json, an object every
+// second. Messages (say(), print_event()) take the line's place, and it comes back with its
 // next update.
 //
 //   ProgressArguments arguments;                  // of the command
@@ -45,8 +45,8 @@ struct ProgressArguments {
 /// Adds --progress and --quiet.
 void add_progress_options(CLI::App& command, ProgressArguments& arguments);
 
-/// Makes the messages of the program text, JSON or none, as those options of the chosen command
-/// say.
+/// Applies --progress and --quiet of the chosen command to the program's messages: text, JSON or
+/// none.
 void set_messages_of(const CLI::App& app);
 
 /// "0:07", "1:02:03".
@@ -54,17 +54,17 @@ void set_messages_of(const CLI::App& app);
 
 /// Prints "fovea: computing on cpu (...)", or the event "device".
 void tell_device(std::string_view device);
-/// The same of a search, which compares there.
+/// The same for a search: "fovea: comparing on ...".
 void tell_search_device(std::string_view device);
 
-/// A part of a line. Where the line is too long, those of the highest rank are left out first, and
-/// those of rank 0 are cut.
+/// A part of a line. When the line is too long, parts with the highest rank are omitted first;
+/// parts of rank 0 are truncated.
 struct ProgressPart {
-  std::string text;  // with what separates it from the part before
+  std::string text;  // including the separator in front of it
   int rank = 0;
 };
 
-/// The parts that fit into so many columns, as one text.
+/// Joins the parts that fit into `columns`.
 [[nodiscard]] std::string fitted(const std::vector<ProgressPart>& parts, int columns);
 
 class ProgressLine {
@@ -84,9 +84,9 @@ class ProgressLine {
   void show(const std::function<std::vector<ProgressPart>()>& parts,
             const std::function<nlohmann::ordered_json()>& event);
 
-  /// False when nothing is ever shown.
+  /// False when progress is never shown.
   [[nodiscard]] bool is_shown() const { return style_ != Style::kNone; }
-  /// The time between two states that are shown.
+  /// The minimum time between two updates that are shown.
   [[nodiscard]] std::chrono::milliseconds interval() const;
   static void clear();
 
@@ -94,7 +94,7 @@ class ProgressLine {
   using Clock = Rate::Clock;
   enum class Style : std::uint8_t { kTerminal, kLines, kJson, kNone };
 
-  /// Whether a state is due; if so, the next one is due an interval later.
+  /// Whether it is time to show a state; if so, the next is due an interval later.
   bool take_turn();
 
   Style style_;

@@ -71,7 +71,7 @@ class Search : private NeighbourSearch {
   }
 
  private:
-  /// Each photo once, the best of the first text first.
+  /// Each photo once, in the order of the texts and then of the scores.
   void print_names(std::span<const std::vector<Match>> results) const {
     std::unordered_set<std::int64_t> printed;
     std::int64_t members = 0;
@@ -93,8 +93,9 @@ class Search : private NeighbourSearch {
     }
   }
 
-  /// Float [texts, dimension]: each text's unit vector, and with it those of the photos and the
-  /// words to avoid, with their weights.
+  /// Returns float [texts, dimension]: the unit vector of each text plus the weighted unit vectors
+  /// of
+  /// --photo, minus those of --not.
   std::vector<float> query_vectors() {
     std::vector<std::string> all = texts_;
     all.insert(all.end(), options_.without.begin(), options_.without.end());
@@ -160,7 +161,7 @@ class Search : private NeighbourSearch {
   const SearchOptions& options_;
   std::vector<std::string> texts_;
   std::vector<Query> queries_;
-  std::vector<std::vector<float>> text_vectors_;  // of each text by itself
+  std::vector<std::vector<float>> text_vectors_;  // one per text, without --photo and --not
 };
 
 }  // namespace
@@ -172,7 +173,7 @@ void add_search(CLI::App& app, Run& run) {
             "What to look for, such as \"a red bicycle in the snow\", or lists: @FILE, -")
       ->required();
   add_collection_options(*command, *options,
-                         "Model for the texts (without it: the model that made OUT)");
+                         "Model for the texts (default: the model that made OUT)");
   without_variable(
       add_repeated(*command, "--photo", "PHOTO", options->photos,
                    "A photo that the results should be like as well: a name in OUT or a file; may "
@@ -214,7 +215,7 @@ void add_search(CLI::App& app, Run& run) {
       options->json = {};
     }
     run = [options] {
-      std::optional<Search> search;  // the page is written with its encoder
+      std::optional<Search> search;  // outlives with_page(), which uses its encoder
       with_page(options->html, options->threads, [&](PageNotes& notes) {
         search.emplace(*options);
         return search->run(notes);

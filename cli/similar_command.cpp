@@ -37,7 +37,7 @@ struct SimilarOptions : NeighbourOptions {
   std::vector<std::string> prefer;
   std::int64_t limit = 100;
 
-  // The classes that --only names; all without it.
+  // Whether --only allows the class; all are shown without --only.
   [[nodiscard]] bool shows(Likeness likeness) const {
     return only.empty() || std::ranges::find(only, class_name(likeness)) != only.end();
   }
@@ -149,7 +149,7 @@ class Similar : private NeighbourSearch {
     }
   }
 
-  // Names as the file system knows them, each with a NUL after it.
+  // Prints unescaped file names, each followed by a NUL.
   static void print_names(const DuplicateGroup& group) {
     for (const Duplicate& member : group.members) {
       if (member.obstacle.empty()) {
@@ -194,7 +194,8 @@ class Similar : private NeighbourSearch {
 
   [[nodiscard]] std::string outputs() const { return names_of(collection_.outputs()); }
 
-  // Takes rows when no query is given, else each query as a name in OUT, a .npy file, or a photo.
+  // Makes queries of rows when none is given; otherwise each argument is a name in OUT, a .npy file
+  // or a photo.
   void gather_queries() {
     if (options_.queries.empty()) {
       const std::int64_t count =
@@ -209,9 +210,10 @@ class Similar : private NeighbourSearch {
       return;
     }
     for (const std::string& query : options_.queries) {
-      std::error_code ignored;  // opening it reports the error
+      std::error_code ignored;  // the error is reported when the file is opened
       const bool exists = fs::status(query, ignored).type() != fs::file_type::not_found;
-      // Rows have names of photos; whole indexes would be read to find that none has this one.
+      // A .npy file is not looked up among the names of photos, which would read all index files in
+      // vain.
       if (fs::path(query).extension() == ".npy" && exists) {
         add_vectors(query);
       } else if (const auto row = find_row(query)) {
@@ -279,7 +281,7 @@ class Similar : private NeighbourSearch {
   std::vector<float> vectors_;  // [queries, dimension]
 };
 
-// Options that would be ignored are refused.
+// Refuses options that would have no effect.
 void check_options(const CLI::App& command, SimilarOptions& options) {
   if (options.duplicates) {
     refuse_typed(command, {"QUERY", "--neighbours", "--limit", "--model", "--max-pixels"},
@@ -314,10 +316,9 @@ void add_similar(CLI::App& app, Run& run) {
       "similar", "Find the most similar photos, or duplicates, in the output of `embed`");
   add_texts(
       *command, "QUERY", options->queries,
-      "Photos (names in OUT, or files to embed) or .npy vectors (without any: every photo in OUT)");
-  add_collection_options(
-      *command, *options,
-      "Model for photos that are not in OUT (without it: the model that made OUT)");
+      "Photos (names in OUT, or files to embed) or .npy vectors (default: every photo in OUT)");
+  add_collection_options(*command, *options,
+                         "Model for photos that are not in OUT (default: the model that made OUT)");
   begin_group(*command, kOptionsGroup);
   add_flag(*command, "--duplicates", options->duplicates,
            "Group duplicates instead: one photo of each group is kept, and the others are like it");
@@ -326,7 +327,7 @@ void add_similar(CLI::App& app, Run& run) {
   add_choices(*command, "--only",
               {class_name(Likeness::kIdenticalFile), class_name(Likeness::kIdenticalPixels),
                class_name(Likeness::kSimilar)},
-              options->only, "Classes of duplicates to show (without it: all)");
+              options->only, "Classes of duplicates to show (default: all)");
   without_variable(add_repeated(*command, "--prefer", "FOLDER", options->prefer,
                                 "Of duplicates with equally many pixels keep the one below this "
                                 "folder; may be repeated, and the first one counts most"));

@@ -1,4 +1,4 @@
-// Dates are shown by the local clock, and given to programs in UTC.
+// Formats photos as lines, JSON and parts of pages. Dates are local in text, UTC in JSON.
 #include "cli/similar_report.hpp"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ std::string formatted(std::int64_t seconds, bool utc, const char* format) {
   return {text.data(), std::strftime(text.data(), text.size(), format, &parts)};
 }
 
-// Date and time, to the minute, at which the photo was taken, or else its file was written.
+// Date and time, to the minute, when the photo was taken or, if unknown, its file was written.
 std::string date_of(const Photo& photo) {
   constexpr std::size_t kToTheMinute = 16;
   if (!photo.captured.empty()) {

@@ -1,4 +1,4 @@
-// Standard descriptors, messages and JSON.
+// Implements messages, the progress line and the standard descriptors.
 #include "cli/terminal.hpp"
 
 #include <algorithm>
@@ -28,11 +28,11 @@ Stderr& standard_error() {
   return state;
 }
 
-// "\033[K" clears the rest of a longer line.
+// "\033[K" erases the rest of the line.
 constexpr std::string_view kClear = "\r\033[K";
 
-// One call per line, so that programs that write to the same terminal do not cut it. Nothing can be
-// done about a failed write.
+// Writes each line in one call, so that output of other programs does not split it. Failures are
+// ignored: there is no other place to report them.
 void write_all(std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
@@ -49,7 +49,7 @@ void write_line(Stderr& state, std::string_view text) {
   write_all(out.append(text).append("\n"));
 }
 
-// Ranges of characters that take two columns, and those between them of which some do.
+// Ranges of characters that take two columns, or of which some do.
 constexpr std::pair<std::uint32_t, std::uint32_t> kWide[] = {
     {0x1100, 0x115F},   {0x231A, 0x23FF},   {0x25FD, 0x27BF},   {0x2B00, 0x2BFF},
     {0x2E80, 0xA4CF},   {0xA960, 0xA97F},   {0xAC00, 0xD7FF},   {0xF900, 0xFAFF},
@@ -60,7 +60,7 @@ bool continues_character(char byte) {
   return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
 }
 
-// Size of the first character of `text`, which is UTF-8 and not empty.
+// Bytes of the first character of `text`, which is UTF-8 and not empty.
 struct Character {
   std::size_t bytes = 1;
   int columns = 1;
@@ -90,10 +90,10 @@ void reserve_standard_descriptors() {
     if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) {
       continue;
     }
-    // The system gives out the lowest free number, which is this one. With O_PATH, the folder can
-    // be neither read nor written.
+    // open() returns the lowest free descriptor, which is this one. O_PATH allows neither reading
+    // nor writing.
     if (::open("/", O_PATH) != fd) {
-      std::_Exit(EXIT_FAILURE);  // no descriptor is left for a message
+      std::_Exit(EXIT_FAILURE);  // there is no descriptor for a message
     }
   }
 }

@@ -16,14 +16,15 @@
 namespace fovea::cli {
 namespace {
 
-// What all lists may take in memory; each text takes some, however short it is.
+// Maximum memory for all lists, including a fixed cost per text.
 constexpr std::size_t kMaxListBytes = std::size_t{1} << 30;
-// A text has at most as many bytes, and a JSON string takes up to six characters for each of them.
+// The longest line: a JSON string takes up to six characters for each byte of a text.
 constexpr std::size_t kMaxTextBytes = io::LineReader::kMaxBytes;
 constexpr std::size_t kMaxStringBytes = 6 * kMaxTextBytes;
 
 std::string parse_string(std::string_view line) {
-  // Nothing else is parsed, because a line of brackets would take a hundred times its memory.
+  // Other JSON is not parsed, because a line of brackets would need a hundred times its size in
+  // memory.
   if (const std::size_t begin = line.find_first_not_of(" \t\r");
       begin != std::string_view::npos && line[begin] == '"') {
     if (const nlohmann::json parsed = nlohmann::json::parse(line, nullptr, false);

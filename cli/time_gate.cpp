@@ -1,4 +1,4 @@
-// Which earlier results a run is compared with, and the table of what became slower.
+// Finds the earlier results to compare a run with, and prints what became slower.
 #include "cli/time_gate.hpp"
 
 #include <algorithm>
@@ -58,8 +58,8 @@ CLI::Option* add_against(CLI::App& command, std::string& against) {
   return add_text(
              command, "--against", "FILE|FOLDER|none", against,
              "Earlier results of the same GPU: exit with 1 when a time is more than 5% longer, "
-             "while that of its peer moved by less than 2%; of a FOLDER the newest (without "
-             "it: bench/results of the sources that this program was built in)")
+             "while that of its peer moved by less than 2%; of a FOLDER the newest (default: "
+             "bench/results of the sources that this program was built in)")
       ->group(kInputGroup);
 }
 

@@ -12,19 +12,20 @@
 
 namespace fovea::cli {
 
-/// How fast the GPU is by itself. Says what of it could not be measured.
+/// Measures the peak rates of the GPU. Prints a note for each that could not be measured.
 [[nodiscard]] lab::Ceilings ceilings_of(gpu::Device& device);
 
 CLI::Option* add_against(CLI::App& command, std::string& against);
 
-/// The earlier figures that --against names, of this GPU; without it the committed results of the
-/// sources that this program was built in. Where those have none it says so. None without a GPU
-/// ("" is its name). Throws fovea::Error when what is named has none, or is compared with no GPU.
+/// Loads the earlier figures for this GPU that --against names; by default, those committed in the
+/// source tree of this build, or none, with a note, when it has none. `gpu` is "" without a GPU;
+/// then there are none. Throws fovea::Error when --against names a place without figures, or there
+/// is no GPU.
 [[nodiscard]] lab::EarlierFigures earlier_figures_of(const std::string& against,
                                                      const std::string& gpu);
 
-/// What changed, as a table when `prints`, and whether the gate is passed: nothing is slower, and
-/// where --against was typed at least one figure could be judged.
+/// Returns whether the gate is passed: nothing is slower and, with --against, at least one figure
+/// could be judged. Prints the changes as a table when `prints`.
 [[nodiscard]] bool pass_time_gate(std::span<const lab::TimeChange> changes,
                                   const std::string& against, bool prints);
 

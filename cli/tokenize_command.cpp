@@ -25,7 +25,7 @@ struct TokenizeArguments {
   JsonOutput json;
 };
 
-// The text, its pieces and its ids; repeated padding as a number.
+// Formats a text with its pieces and ids; repeated padding is shown as a count.
 void print(const std::string& text, const TokenizedText& tokens) {
   const auto used = static_cast<std::size_t>(
       std::min(tokens.tokens + 1, static_cast<std::int64_t>(tokens.ids.size())));

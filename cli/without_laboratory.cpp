@@ -1,4 +1,4 @@
-// The commands of the laboratory in a program that was built without it: they say how to build it.
+// Stubs of the laboratory's commands for builds without it: they say how to build it.
 #include <filesystem>
 #include <string>
 #include <vector>

@@ -22,7 +22,7 @@ struct BenchOptions : CardOptions {
   int gpu = 0;
   lab::BenchOptions bench;
   bool gate = false;
-  std::string against;  // earlier results, which times are compared with; empty: committed ones
+  std::string against;  // earlier results to compare with; empty: the committed ones
 };
 
 std::string share(double value, double whole) {
@@ -84,7 +84,7 @@ int run_bench(const BenchOptions& options) {
   }
   const std::string file = options.json.file();
   if (!file.empty()) {
-    lab::check_json_file(file);  // now, not after minutes
+    lab::check_json_file(file);  // fails now rather than after minutes
   }
   const bool prints = options.json.leaves_text();
   const std::unique_ptr<gpu::Device> device = open_gpu(options.gpu);

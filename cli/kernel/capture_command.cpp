@@ -1,4 +1,4 @@
-// `fovea kernel capture`: keeps what a GPU computes of the cases that `check` emulates.
+// `fovea kernel capture`: saves the outputs of a GPU for the cases that `check` emulates.
 #include <iostream>
 #include <memory>
 #include <string>
@@ -18,9 +18,9 @@ namespace {
 
 struct CaptureOptions : CardOptions {
   int gpu = 0;
-  std::string emulator;  // in the place of a GPU; empty: a GPU
+  std::string emulator;  // to run on; empty: a GPU
   lab::EmulatedCheckOptions check;
-  int words = 0;  // of each output; 0: as many as is usual
+  int words = 0;  // per output; 0: the default
   std::string output;
 };
 

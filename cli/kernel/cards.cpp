@@ -1,4 +1,4 @@
-// Finds what commands are asked about before anything takes long.
+// Finds the cards, GPUs and sources that a command names, so that mistakes show before long work.
 #include "cli/kernel/cards.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace fovea::cli::kernel {
 
-// The device's own message advises an option that these commands do not have.
+// Replaces the device's own advice, which names an option that these commands do not have.
 std::unique_ptr<gpu::Device> open_gpu(int index, const OpenGpu& open) {
   try {
     return open(index);

@@ -16,7 +16,7 @@ namespace fovea::cli::kernel {
 
 using OpenGpu = std::function<std::unique_ptr<gpu::Device>(int index)>;
 
-/// Throws fovea::Error that names the commands which need no GPU, where there is none.
+/// Opens a GPU. Without one, throws a fovea::Error that names the commands that need none.
 [[nodiscard]] std::unique_ptr<gpu::Device> open_gpu(
     int index, const OpenGpu& open = [](int gpu) { return gpu::open_cuda_device(gpu); });
 
@@ -41,10 +41,10 @@ using OpenGpu = std::function<std::unique_ptr<gpu::Device>(int index)>;
 /// The sources of the folder, or the program's own.
 [[nodiscard]] lab::KernelSources kernel_sources_of(const std::string& folder);
 
-/// The file of this program, for children that run it.
+/// The path of this program, for child processes that run it.
 [[nodiscard]] std::string own_program();
 
-/// A line of `check`.
+/// Prints a line of `fovea kernel check`.
 void print_check(const lab::CheckResult& result);
 
 }  // namespace fovea::cli::kernel

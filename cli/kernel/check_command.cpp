@@ -1,4 +1,4 @@
-// `fovea kernel check`: kernels beside float64, on a GPU or on the emulator.
+// `fovea kernel check`: compares kernels with float64, on a GPU or on the emulator.
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -22,14 +22,14 @@ namespace {
 
 struct CheckOptions : CardOptions {
   int gpu = 0;
-  std::string emulator;  // in the place of a GPU; empty: a GPU
+  std::string emulator;  // to run on; empty: a GPU
   int schedules = lab::EmulatedCheckOptions{}.schedules;
-  std::string captures;  // the file of what a GPU computed; empty: none
+  std::string captures;  // file with the captured outputs of a GPU; empty: none
   bool largest_only = false;
   lab::CheckOptions check;
 };
 
-/// A line for each card: its largest errors over all seeds.
+/// Prints a line for each card with its largest errors over all seeds.
 void print_largest(const std::vector<lab::CheckResult>& results) {
   for (auto first = results.begin(); first != results.end(); ++first) {
     const auto same_card = [&](const lab::CheckResult& other) { return other.card == first->card; };
@@ -49,8 +49,8 @@ void print_largest(const std::vector<lab::CheckResult>& results) {
   }
 }
 
-/// A line for each card: how far the emulator is from what the GPU computed. Throws fovea::Error
-/// when there was nothing to compare.
+/// Prints a line for each card with the differences between the emulator and the captures of a GPU.
+/// Throws fovea::Error when there was nothing to compare.
 void print_figures(const lab::CaseComparer& comparer, bool is_text, nlohmann::ordered_json& json) {
   int compared = 0;
   int differing = 0;

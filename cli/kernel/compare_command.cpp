@@ -1,4 +1,4 @@
-// `fovea kernel compare`: two sides in turns on one GPU, or two saved files.
+// `fovea kernel compare`: compares two kernels in turns on one GPU, or two saved files.
 #include <algorithm>
 #include <iostream>
 #include <optional>
@@ -39,7 +39,7 @@ struct CompareOptions : CardOptions {
   std::string with_sources;
   std::optional<Parameters> with_parameters;
   bool profile = false;
-  double threshold_percent = 0.0;  // 0: the usual one
+  double threshold_percent = 0.0;  // 0: the default
   int most_pairs = lab::PairsWanted{}.limit;
   std::string csv;
   bool gate = false;
@@ -50,7 +50,7 @@ struct CompareOptions : CardOptions {
   }
 };
 
-/// One side: the program and what it is told to run.
+/// One side of a comparison: a program and the options that choose the launch.
 struct Side {
   std::string letter;
   std::string program;
@@ -80,7 +80,7 @@ Side side_of(const CompareOptions& options, bool is_b) {
   if (!launch.case_name.empty()) {
     side.selection.insert(side.selection.end(), {"--case", launch.case_name});
   }
-  // B's own level or plan takes the place of what chooses A's.
+  // A level or plan of B replaces both the level and the plan of A.
   const bool other_level = is_b && !options.with_level.empty();
   const bool other_plan = is_b && !options.with_plan.empty();
   add("--level", other_plan ? options.with_level : chosen(launch.level, options.with_level));
@@ -100,7 +100,7 @@ std::vector<std::string> command_of(const Side& side, const std::string& command
   return all;
 }
 
-/// The side's own program profiles it.
+/// Profiles a side with its own program.
 std::string profile_of(const Side& side) {
   const lab::ProcessResult result =
       lab::run_process(command_of(side, "profile", {"--json"}),
@@ -113,7 +113,7 @@ std::string profile_of(const Side& side) {
   return result.output;
 }
 
-/// "+12.5%"; where a figure was nothing before, there is no such number.
+/// Returns "+12.5%", or "new" when the figure was 0 before.
 std::string change_of(const lab::MovedFigure& figure) {
   return figure.a == 0 ? "new" : fmt::format("{:+.1f}%", 100 * (figure.b / figure.a - 1));
 }
@@ -159,7 +159,7 @@ void print_figures(const std::vector<lab::MovedFigure>& figures) {
   }
 }
 
-/// Rows of name, A, B, B over A and verdict.
+/// A CSV table with rows of name, A, B, B over A and verdict.
 class Csv {
  public:
   void add(const std::string& name, double a, double b, const std::string& verdict) {
@@ -243,7 +243,7 @@ int compare_files(const CompareOptions& options) {
                {"unmatched", result.unmatched}};
   int code = exit_code(options, result.speed);
   if (options.gate && !result.is_profile) {
-    // Peers are in the reports, and say whether the machine was the same.
+    // Files of bench reports also have times of peers, which show whether the machine was the same.
     const std::vector<lab::TimeChange> changes = lab::compare_times(
         lab::timed_figures(of_b, b), lab::earlier_figures(a, lab::gpu_of_result(of_b, b)));
     json["changes"] = Json::parse(lab::to_json(changes));
@@ -317,7 +317,7 @@ int compare_sides(const CompareOptions& options) {
       }
       csv.add(moved.figures);
       json["counters"] = to_json(moved.figures);
-    } catch (const Error& error) {  // the verdict is written nevertheless
+    } catch (const Error& error) {  // the verdict is still written
       rethrow_unless_finding(error);
       say_error(error.what(), "");
       json["counters_missing"] = error.what();
@@ -359,7 +359,7 @@ int run_compare(const CompareOptions& options) {
 
 void add_sides(CLI::App& command, CompareOptions& options) {
   add_text(command, "--program", "PROGRAM", options.program,
-           "The program that runs A (without it: this one)");
+           "The program that runs A (default: this program)");
   add_text(command, "--with-program", "PROGRAM", options.with_program, "The program that runs B");
   add_text(command, "--with-level", "LEVEL", options.with_level, "B's level");
   add_text(command, "--with-plan", "PLAN", options.with_plan, "B's plan");

@@ -1,6 +1,6 @@
-// Commands over the compiled kernels. `fovea kernel resources`: what they take, beside the limits
-// of their cards. `fovea kernel sass`: their machine code, against what the cards demand of it; or
-// one kernel's, to a file.
+// Commands on the compiled kernels. `fovea kernel resources` compares their resources with the
+// limits of their cards. `fovea kernel sass` compares their machine code with what the cards
+// require, or writes that of one kernel to a file.
 #include <algorithm>
 #include <cstddef>
 #include <iostream>
@@ -37,9 +37,9 @@ struct SassOptions : CardOptions {
   std::string cubin;  // the file for its machine code
 };
 
-/// The kernels that the named cards cover, or all kernels without names; of them the one that is
-/// called `kernel`, unless that is empty, and those for `arch`, unless that is 0. Throws
-/// fovea::Error when there are none.
+/// Returns the kernels of the named cards, or all kernels when no card is named, filtered by the
+/// name `kernel` unless it is empty and by `arch` unless it is 0. Throws fovea::Error when there
+/// are none.
 std::vector<gpu::KernelImage> images_of(std::span<const std::string> cards_named,
                                         const std::string& kernel = {}, int arch = 0) {
   const auto cards = lab::find_cards(cards_named);
@@ -77,7 +77,7 @@ std::vector<gpu::KernelImage> images_of(std::span<const std::string> cards_named
   return images;
 }
 
-/// Faults of a kernel, on a line of their own.
+/// Formats the exceeded limits of a kernel as a line; "" when there are none.
 std::string over_limits(const std::vector<std::string>& faults) {
   return faults.empty() ? "" : fmt::format("    OVER: {}\n", fmt::join(faults, "; "));
 }
@@ -108,7 +108,7 @@ int run_resources(const CardOptions& options) {
   return over == 0 ? kDone : kFailed;
 }
 
-/// The one kernel of --cfg and --cubin.
+/// Returns the single kernel for --cfg and --cubin, or throws when several are selected.
 const gpu::KernelImage& only(const std::vector<gpu::KernelImage>& images) {
   if (images.size() != 1) {
     throw Error(fmt::format(

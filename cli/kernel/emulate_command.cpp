@@ -1,4 +1,4 @@
-// `fovea kernel emulate`: one schedule of a case on the emulator, as `check` runs it.
+// `fovea kernel emulate`: runs one schedule of a case on the emulator, as `check` does.
 #include <optional>
 #include <string>
 
@@ -16,7 +16,7 @@ namespace {
 struct EmulateOptions : CardOptions {
   std::string emulator;
   lab::ReplayOptions replay;
-  std::string trace;  // the file for what ran; empty: none
+  std::string trace;  // file for the trace; empty: none
 };
 
 int run_emulate(const EmulateOptions& options) {

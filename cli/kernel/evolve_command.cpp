@@ -1,4 +1,4 @@
-// `fovea kernel evolve`: candidates over generations, until nothing better is found.
+// `fovea kernel evolve`: tries candidates over generations, until nothing better is found.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -64,7 +64,7 @@ lab::PopulationKind population_of(const std::string& word) {
   return lab::PopulationKind::kBest;
 }
 
-/// Candidate 0: the kernel's own values, but for those of --start.
+/// Returns candidate 0: the kernel's own values, replaced by those of --start.
 lab::Variant start_of(const EvolveOptions& options, const std::vector<lab::TuningSpace>& spaces) {
   const lab::TuningSpace& space =
       options.kernel.empty() ? spaces.front() : lab::space_of(spaces, options.kernel);
@@ -83,7 +83,7 @@ lab::Variant start_of(const EvolveOptions& options, const std::vector<lab::Tunin
   return start;
 }
 
-/// What `try` and `profile` are asked about: the card, and options of the case, level and GPU.
+/// Arguments for `try` and `profile`: the card, and options for the case, level and GPU.
 std::vector<std::string> question_of(const EvolveOptions& options, const std::string& case_name) {
   const char* const option = lab::ProblemFields::are(case_name) ? "--problem" : "--case";
   std::vector<std::string> question = {options.cards.front(), option, case_name, "--gpu",
@@ -94,7 +94,7 @@ std::vector<std::string> question_of(const EvolveOptions& options, const std::st
   return question;
 }
 
-/// The command that tries a candidate again.
+/// Returns the command line that tries a candidate again.
 std::string command_of(const lab::Variant& variant, const std::vector<std::string>& question,
                        const lab::KernelSources& sources, const std::string& folder) {
   Json changes = Json::object();
@@ -157,7 +157,7 @@ void print_report(const lab::EvolveReport& report, const std::string& command) {
       holds ? "" : ", which does not pay", command);
 }
 
-/// What the candidates are candidates for, and where they run.
+/// The kernel that is to be improved, and the GPU that candidates run on.
 struct Subject {
   lab::CandidateSetting setting;
   lab::Case timed;
@@ -183,7 +183,7 @@ Subject subject_of(const EvolveOptions& options) {
                   .info = lab::assumed_device(),
                   .spaces = {},
                   .workload = nullptr};
-  // The device is closed at once: only children launch kernels.
+  // The device is closed at once, because only child processes launch kernels.
   if (const std::unique_ptr<gpu::Device> device = open_gpu_if_any(options.gpu)) {
     subject.has_gpu = true;
     subject.info = device->info();
@@ -196,7 +196,7 @@ Subject subject_of(const EvolveOptions& options) {
   return subject;
 }
 
-/// The ledger's first line.
+/// Returns the first line of the ledger.
 Json header_of(const EvolveOptions& options, const Subject& subject, const lab::Variant& start) {
   const lab::TuningSpace& baseline = subject.spaces.front();
   Json header = {
@@ -315,7 +315,7 @@ int run_evolve(const EvolveOptions& options) {
   return report.why == "interrupted" ? kInterrupted : kDone;
 }
 
-/// "20m" is a time, "200" a number of candidates.
+/// Adds --budget: "20m" is a time, "200" a number of candidates.
 void add_budget(CLI::App& command, EvolveOptions& options) {
   command
       .add_option_function<std::string>(
@@ -355,14 +355,14 @@ void add_evolution(CLI::App& command, EvolveOptions& options) {
       "own, as JSON",
       [&options](Parameters values) { options.start = std::move(values); });
   add_choice(command, "--population", {"best", "insight", "elites"}, options.population,
-             "Who has children: the best candidate; the best, with the parameter that its "
-             "profile names changed; or the best three, and two of them together");
+             "Which candidates are parents: the best; the best, with a change to the parameter "
+             "that its profile names; or the best three, also combined in pairs");
   add_budget(command, options);
   add_whole(command, "--patience", {0, 1000000}, options.patience,
             "How many generations of 4 candidates may pass without one that is kept (0: any "
             "number)");
   add_texts(command, "--proposer", options.proposer,
-            "A program and its arguments, which proposes candidates in lines of JSON (without it: "
+            "A program and its arguments, which proposes candidates in lines of JSON (default: "
             "they are drawn from the table of tuning parameters)")
       ->type_name("PROGRAM");
   add_real(command, "--candidate-seconds", "SECONDS", {1, 3600}, options.candidate_seconds,

@@ -1,4 +1,4 @@
-// `fovea kernel export`: a case as a task for kernels of others.
+// `fovea kernel export`: writes a case as a task for third-party kernels.
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -31,7 +31,7 @@ int run_export(const ExportOptions& options) {
 
 void add_export(CLI::App& kernel, Run& run) {
   const auto [command, options] = add_card_command(
-      kernel, run, "export", "Write a case as a task for kernels of others", run_export);
+      kernel, run, "export", "Write a case as a task for third-party kernels", run_export);
   add_case(command, options.case_name);
   add_flag(command, "--kernelbench", options.kernelbench,
            "In KernelBench's form: a Python file with Model, get_inputs and get_init_inputs")

@@ -1,5 +1,5 @@
-// `fovea kernel judge`: kernels of others through our gate, which is the Python package's
-// (fovea.lab.judge).
+// `fovea kernel judge`: judges a third-party kernel by running fovea.lab.judge of the Python
+// package.
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
@@ -32,10 +32,11 @@ struct JudgeOptions {
   bool compile = true;
 };
 
-/// Python runs it in isolated mode, so that no module in the working folder takes the place of one
-/// that the judge imports; the user's packages and the folders of PYTHONPATH are added behind
-/// Python's own. An answer that is wrong ends with 1: what keeps the judge from working must not.
-/// Any Python can read this, even one that cannot read the package.
+/// The program that starts the judge. Python runs it in isolated mode, so that no module in the
+/// working folder shadows one that the judge imports; the user's packages and PYTHONPATH are
+/// appended after Python's own. Exit code 1 means a wrong answer, so other failures must use
+/// another code. The syntax is valid in every Python version, including those too old for the
+/// package.
 constexpr const char* kProgram = R"(import os, site, sys
 if sys.prefix == sys.base_prefix:
     site.addsitedir(site.getusersitepackages())
@@ -61,7 +62,7 @@ std::string python() {
   return found;
 }
 
-/// Becomes the judge. Throws fovea::Error when it cannot.
+/// Replaces this process by the judge. Throws fovea::Error when it cannot be started.
 [[noreturn]] void become_judge(const JudgeOptions& options) {
   std::vector<std::string> words = {python(),
                                     "-I",
@@ -81,7 +82,7 @@ std::string python() {
   }
   if (options.json.is_wanted()) {
     words.push_back("--json=" + (options.json.to_stdout() ? "-" : options.json.file()));
-    words.emplace_back("--overwrite");  // what it may replace was judged here, before it began
+    words.emplace_back("--overwrite");  // whether it may be replaced has been checked here
   }
   std::vector<char*> raw;
   std::ranges::transform(words, std::back_inserter(raw),
@@ -97,7 +98,7 @@ int run_judge(const JudgeOptions& options) {
     become_judge(options);
   } catch (const Error& error) {
     say_error(error.what(), "");
-    return kUsage;  // kFailed is for answers that are wrong
+    return kUsage;  // kFailed means that an answer is wrong
   }
 }
 
@@ -105,7 +106,7 @@ int run_judge(const JudgeOptions& options) {
 
 void add_judge(CLI::App& kernel, Run& run) {
   const auto [command, options] = add_command(
-      kernel, run, "judge", "Judge a kernel of others: right or wrong, and how fast", run_judge);
+      kernel, run, "judge", "Judge a third-party kernel: right or wrong, and how fast", run_judge);
   add_text(command, "TASK", "TASK", options.task, "A task in KernelBench's form, a Python file")
       ->required();
   add_text(command, "ANSWER", "ANSWER", options.answer, "A Python file with the class ModelNew")

@@ -1,4 +1,4 @@
-// `fovea kernel list`: the cards, and what is known of them.
+// `fovea kernel list`: lists the cards and their cases.
 #include <iostream>
 #include <memory>
 

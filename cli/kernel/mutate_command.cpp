@@ -1,4 +1,4 @@
-// `fovea kernel mutate`: mutants of the kernels' PTX, and which of them the emulator notices.
+// `fovea kernel mutate`: mutates the kernels' PTX, and reports which mutants the emulator detects.
 #include <iostream>
 #include <string>
 #include <vector>
@@ -17,9 +17,9 @@ namespace fovea::cli::kernel {
 namespace {
 
 struct MutateOptions : CardOptions {
-  std::string emulator;  // whose PTX
+  std::string emulator;  // the architecture of the PTX: "emu:sm_90a"
   mutation::ScoreOptions score;
-  double least_percent = 0.0;  // caught, or the exit code is 1
+  double least_percent = 0.0;  // exit with 1 when fewer mutants are caught
   bool prints_caught = false;
 };
 
@@ -77,9 +77,9 @@ void add_mutate(CLI::App& kernel, Run& run) {
   add_case(command, score.only_case);
   add_seed(command, score.seed);
   without_variable(
-      add_choice(command, "--device", emulator_names(), options.emulator,
-                 fmt::format("Whose PTX (without it: that of {})", emulator_name(gpu::kDefaultArch))
-                     .c_str()))
+      add_choice(
+          command, "--device", emulator_names(), options.emulator,
+          fmt::format("Whose PTX (default: that of {})", emulator_name(gpu::kDefaultArch)).c_str()))
       ->group(kComputeGroup);
   add_only_kernel(command, score.only_kernel);
   add_whole(command, "--line", {1, 1'000'000'000}, score.only_line,

@@ -15,7 +15,7 @@ namespace fovea::cli::kernel {
 
 void add_cards(CLI::App& command, CardOptions& options) {
   add_texts(command, "CARD", options.cards,
-            "Cards, as `fovea kernel list` names them (without any: all)");
+            "Cards, as `fovea kernel list` names them (default: all)");
   options.json.add_to(command);
 }
 
@@ -46,9 +46,9 @@ void add_schedules(CLI::App& command, int& schedules) {
 void add_case(CLI::App& command, std::string& name) {
   CLI::Option* const listed =
       add_text(command, "--case", "CASE", name,
-               "Only this case (without it: all that the command is for, or the timed one)")
+               "Only this case (default: every case that the command takes, or the timed one)")
           ->group(kInputGroup);
-  // The name of a case that is not listed: it is made from its fields.
+  // --problem sets the name of a case that no card lists, which is made from its fields.
   add_text(command, "--problem", "FIELDS", name,
            "The timed case with other sizes, which no card has to list, as m=4099,n=1728,k=1152 "
            "(attention: batch, heads, kv_heads, length or queries and keys, width, causal, type)")
@@ -61,13 +61,13 @@ void add_case(CLI::App& command, std::string& name) {
 
 void add_level(CLI::App& command, std::string& level) {
   add_text(command, "--level", "LEVEL", level,
-           "The level to launch (without it: the launcher's choice)")
+           "The level to launch (default: the launcher's choice)")
       ->group(kInputGroup);
 }
 
 void add_plan(CLI::App& command, std::string& plan) {
   add_text(command, "--plan", "PLAN", plan,
-           "The plan to launch, as `fovea kernel bench --plans` names it (without it: the "
+           "The plan to launch, as `fovea kernel bench --plans` names it (default: the "
            "launcher's choice)")
       ->group(kInputGroup);
 }
@@ -91,7 +91,7 @@ void add_only_kernel(CLI::App& command, std::string& name) {
 
 void add_first_kernel(CLI::App& command, std::string& name) {
   add_text(command, "--kernel", "KERNEL", name,
-           "The kernel to start from (without it: the launcher's choice, or the level's)")
+           "The kernel to start from (default: the launcher's choice, or the level's)")
       ->group(kInputGroup);
 }
 

@@ -1,5 +1,5 @@
-// The commands of `fovea kernel`, the options that several of them take, defined once, and how a
-// command is declared. Each file cli/kernel/<name>_command.cpp declares the options of one and what
+// The commands of `fovea kernel`, the options that several of them share, and helpers to declare a
+// command. Each file cli/kernel/<name>_command.cpp declares the options of one and what
 // it runs; compiled_commands.cpp has `resources` and `sass`.
 #pragma once
 
@@ -19,14 +19,14 @@
 
 namespace fovea::cli::kernel {
 
-/// What every command over cards takes.
+/// Options of every command on cards.
 struct CardOptions {
   std::vector<std::string> cards;  // their names; none: all
   JsonOutput json;
 };
 void add_cards(CLI::App& command, CardOptions& options);
 
-/// A command that is being declared, and the options that `action` will be given.
+/// A command being declared, and the options that its action receives.
 template <typename Options>
 struct Declared {
   CLI::App& command;
@@ -43,7 +43,7 @@ Declared<Options> add_command(CLI::App& kernel, Run& run, const char* name, cons
   return {command, *options};
 }
 
-/// A command over cards: its options are CardOptions and more.
+/// Adds a command on cards, whose options derive from CardOptions.
 template <typename Options>
 Declared<Options> add_card_command(CLI::App& kernel, Run& run, const char* name, const char* help,
                                    int (*action)(const Options&)) {
@@ -53,7 +53,7 @@ Declared<Options> add_card_command(CLI::App& kernel, Run& run, const char* name,
 }
 
 void add_gpu(CLI::App& command, int& index);
-/// Another place than a GPU: "emu:sm_80".
+/// --device: an emulator to run on instead of a GPU, "emu:sm_80".
 CLI::Option* add_emulator(CLI::App& command, std::string& emulator);
 void add_schedules(CLI::App& command, int& schedules);
 /// --case, and --problem for one that no card lists.
@@ -61,11 +61,11 @@ void add_case(CLI::App& command, std::string& name);
 void add_level(CLI::App& command, std::string& level);
 void add_plan(CLI::App& command, std::string& plan);
 void add_sources(CLI::App& command, std::string& folder);
-/// --gpu and what chooses a kernel on it: --case, --problem and --level.
+/// Adds --gpu and the options that choose a kernel on it: --case, --problem and --level.
 void add_level_on_gpu(CLI::App& command, int& gpu, std::string& case_name, std::string& level);
-/// --kernel of commands that look at several kernels.
+/// --kernel, for commands on several kernels.
 void add_only_kernel(CLI::App& command, std::string& name);
-/// --kernel of commands that change one.
+/// --kernel, for commands that change one kernel.
 void add_first_kernel(CLI::App& command, std::string& name);
 
 /// Values of tuning parameters by name.
@@ -73,7 +73,8 @@ using Parameters = std::map<std::string, int>;
 /// Parameters of a JSON object; nullopt unless it is one of whole numbers.
 [[nodiscard]] std::optional<Parameters> parameters_in(const nlohmann::json& json);
 void add_parameters_option(CLI::App& command, Parameters& parameters);
-/// What chooses a launch: those of add_level_on_gpu(), --plan, --sources and --parameters.
+/// Adds the options that choose a launch: those of add_level_on_gpu(), --plan, --sources and
+/// --parameters.
 void add_launch(CLI::App& command, int& gpu, lab::CaseSpec& launch);
 /// An option that takes tuning parameters as JSON.
 void add_json_parameters(CLI::App& command, const char* name, const char* help,

@@ -1,4 +1,4 @@
-// `fovea kernel predict`: how long kernels should take on a GPU that need not be there.
+// `fovea kernel predict`: predicts the time of kernels on a GPU, which need not be present.
 #include <cstddef>
 #include <iostream>
 #include <memory>
@@ -22,7 +22,7 @@ struct PredictOptions : CardOptions {
   std::string gpu = "h200";
   std::string case_name;
   std::string kernel;
-  bool counts = false;  // of the units, counted anew, in the place of times
+  bool counts = false;  // recount instructions instead of predicting times
 };
 
 constexpr std::size_t kShown = 5;  // resources
@@ -115,13 +115,13 @@ int run_predict(const PredictOptions& options) {
 
 void add_predict(CLI::App& kernel, Run& run) {
   const auto [command, options] = add_card_command(
-      kernel, run, "predict", "Say how long kernels should take on a GPU that need not be there",
+      kernel, run, "predict", "Predict the time of kernels on a GPU, which need not be present",
       run_predict);
   without_variable(
       add_choice(command, "--gpu", lab::gpu_rate_names(), options.gpu, "The GPU to predict for"))
       ->group(kComputeGroup);
   add_text(command, "--kernel", "KERNEL", options.kernel,
-           "The kernel that is to run the case (without it: the launcher's choice)");
+           "The kernel that is to run the case (default: the launcher's choice)");
   add_flag(command, "--counts", options.counts,
            "With --json, count the instructions of a unit of work anew, on the emulator: what "
            "scripts/count-instructions keeps")

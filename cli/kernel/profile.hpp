@@ -13,12 +13,12 @@ namespace fovea::cli::kernel {
 struct ProfileOptions : CardOptions {
   int gpu = 0;
   lab::CaseSpec launch;
-  std::string output;  // the name of the files to write, without the end; with `gate` their folder
+  std::string output;  // file name without extension; with `gate`, the folder
   bool gate = false;
-  std::string record;  // the file that the gates' record goes to; empty: none
+  std::string record;  // file for the gate record; empty: none
 };
 
-/// What --gate is for: what kernels reach against the limits of their cards.
+/// Runs `profile --gate`: compares kernels under the profiler with the limits of their cards.
 int profile_gates(const ProfileOptions& options);
 
 /// STEM.json, or STEM-1.json, STEM-2.json, ... of several launches; nothing without a stem.

@@ -1,4 +1,4 @@
-// `fovea kernel profile`: why a case takes as long as it does.
+// `fovea kernel profile`: profiles the launches of a case and says what bounds them.
 #include <filesystem>
 #include <iostream>
 #include <string>
@@ -23,7 +23,7 @@ void write_profiles(const std::vector<lab::Profile>& profiles, const std::string
 
 namespace {
 
-/// Now, not after minutes.
+/// Checks that the output can be written, so that a mistake shows before minutes of profiling.
 void require_folder_of(const std::string& file, const char* what) {
   const auto folder = std::filesystem::path(file).parent_path();
   if (!folder.empty() && !std::filesystem::is_directory(folder)) {

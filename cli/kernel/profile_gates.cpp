@@ -1,5 +1,5 @@
-// `fovea kernel profile --gate`: what kernels reach under the profiler against the limits of their
-// cards, and the record of it.
+// `fovea kernel profile --gate`: compares the kernels' profiles with the limits of their cards, and
+// records the result.
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
@@ -33,7 +33,7 @@ namespace {
 
 using CardGate = std::pair<const lab::Card*, const lab::ProfileGate*>;
 
-/// Gates of the named cards, of --level and of --case.
+/// Returns the gates of the named cards that match --level and --case.
 std::vector<CardGate> gates_asked_for(const ProfileOptions& options) {
   std::vector<CardGate> gates;
   std::vector<std::string> known;
@@ -58,7 +58,7 @@ std::vector<CardGate> gates_asked_for(const ProfileOptions& options) {
   return gates;
 }
 
-/// What the cases are measured with, and what has been measured.
+/// Measures cases, and collects the results.
 class GateRun {
  public:
   GateRun(const ProfileOptions& options, const gpu::DeviceInfo& device)
@@ -88,7 +88,7 @@ class GateRun {
   [[nodiscard]] const std::string& record() const { return record_; }
 
  private:
-  /// Says why not.
+  /// Prints why a case was not measured.
   [[nodiscard]] bool can_run(const lab::Card& card, const lab::ProfileGate& gate,
                              const lab::Workload& workload) const {
     std::string why = workload.can_run(device_).why;
@@ -119,7 +119,8 @@ class GateRun {
     }
   }
 
-  /// Measures the levels without gates on this case; gates measure the others.
+  /// Measures those levels on this case that have no gate; the others are measured with their
+  /// gates.
   void measure_other_levels(const lab::Card& card, const lab::ProfileGate& gate,
                             const lab::Workload& workload, std::size_t first) {
     for (const lab::ProfileGate& other : lab::levels_without_gates(card, gate)) {
@@ -158,7 +159,9 @@ class GateRun {
     reports_.push_back(lab::judge_gates(card, gate, limits, profile));
     record_ = lab::to_json(device_, ceilings, reports_);
     if (!options_.record.empty()) {
-      io::write_file_atomically(options_.record, record_ + '\n');  // kept when it is stopped
+      io::write_file_atomically(
+          options_.record,
+          record_ + '\n');  // saved after each case, in case the program is stopped
     }
     if (options_.json.leaves_text()) {
       std::cout << (has_limits && plan.empty() ? "" : "instead: ") << lab::to_text(reports_.back())
@@ -166,7 +169,7 @@ class GateRun {
     }
   }
 
-  /// Stem of the names of the files of --output; empty without it.
+  /// Stem of the file names for --output; empty without --output.
   [[nodiscard]] std::string stem_of(const lab::Card& card, const lab::ProfileGate& gate,
                                     const std::string& plan) const {
     if (options_.output.empty()) {
@@ -184,7 +187,7 @@ class GateRun {
   const ProfileOptions& options_;
   const gpu::DeviceInfo& device_;
   const std::string self_ = own_program();
-  std::optional<lab::Ceilings> ceilings_;  // once a gate needs them, and the profiler works
+  std::optional<lab::Ceilings> ceilings_;  // set when a gate first needs them
   std::vector<lab::GateReport> reports_;
   std::string record_;
   int cases_ = 0;
@@ -195,7 +198,7 @@ class GateRun {
 
 int profile_gates(const ProfileOptions& options) {
   const std::vector<CardGate> gates = gates_asked_for(options);
-  // What is on record of a kernel must not keep it from being measured again.
+  // A recorded gate must not exclude its kernel from being measured again.
   setenv("FOVEA_GATE_RECORD", "none", 1);  // NOLINT(concurrency-mt-unsafe): there is one thread
   const Interruption interruption;
   const gpu::DeviceInfo device = open_gpu(options.gpu)->info();

@@ -1,4 +1,4 @@
-// `fovea kernel sanitize`: compute-sanitizer's tools on the cards.
+// `fovea kernel sanitize`: runs compute-sanitizer's tools on the cards' cases.
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
@@ -25,7 +25,7 @@ namespace {
 
 struct SanitizeOptions : CardOptions {
   lab::SanitizeOptions sanitize;
-  std::string output;  // the folder for the tools' words; empty: none
+  std::string output;  // folder for the tools' logs; empty: none
 };
 
 int run_sanitize(const SanitizeOptions& options) {
@@ -83,14 +83,14 @@ void add_sanitize(CLI::App& kernel, Run& run) {
                        "Run compute-sanitizer's tools on the cards' small cases", run_sanitize);
   add_gpu(command, options.sanitize.device);
   add_text(command, "--tool", "TOOL", options.sanitize.only_tool,
-           "Only synccheck, racecheck, memcheck or initcheck (without it: all, in this order)");
+           "Only synccheck, racecheck, memcheck or initcheck (default: all, in this order)");
   add_whole(command, "--most-seconds", {1, 100000}, options.sanitize.most_seconds,
             "Limit of one tool on one card");
   add_whole(command, "--jobs", {1, 256}, options.sanitize.jobs,
-            "How many run at once (without it: as many as the machine has CPUs, at most 12)")
+            "Number of runs at once (default: one per CPU, at most 12)")
       ->group(kComputeGroup);
   add_output_text(command, "-o,--output", "FOLDER", options.output, OutputKind::kSanitizers,
-                  "A folder for the tools' words, a file each, and sanitizers.json")
+                  "Folder for the log of each run, and for sanitizers.json")
       ->group(kOutputGroup);
   explain(
       command,

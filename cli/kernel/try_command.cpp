@@ -1,4 +1,5 @@
-// `fovea kernel try`: one candidate with other tuning parameters or sources, or many, one a line.
+// `fovea kernel try`: tries a candidate with other tuning parameters or sources, or many, one per
+// line.
 #include <cstddef>
 #include <exception>
 #include <functional>
@@ -33,7 +34,7 @@ struct TryOptions : CardOptions {
   Parameters parameters;  // that differ from the kernel's own
   std::string sources;    // the folder with the kernels' sources; empty: the program's own
   std::string unit;       // the file that replaces the kernel's own; empty: none
-  bool batch = false;     // candidates come one a line
+  bool batch = false;     // read candidates from the standard input, one per line
   int most_seconds = 0;   // 0: any time
 };
 
@@ -43,7 +44,7 @@ lab::CandidateSpec spec_of(const TryOptions& options) {
           .source = options.unit.empty() ? std::string() : lab::read_source(options.unit)};
 }
 
-/// Reason as it is to be printed: a compiler may have said several lines.
+/// Formats a reason for printing; a compiler's message may have several lines.
 std::string lines_of(const std::string& reason) {
   std::istringstream lines(reason);
   std::string text;
@@ -97,7 +98,7 @@ void print(const lab::CandidateResult& result) {
   }
 }
 
-/// A line of a batch, prepared.
+/// A parsed line of a batch.
 struct Prepared {
   bool any = false;
   std::shared_ptr<lab::CandidateTrials::Prepared> candidate;  // null: the line is wrong
@@ -120,7 +121,7 @@ Prepared prepare_line(const lab::CandidateTrials& trials, const TryOptions& opti
       } else if (key == "parameters") {
         auto changes = parameters_in(value);
         if (!changes.has_value()) {
-          throw Error("\"parameters\" is no JSON object of whole numbers");
+          throw Error("\"parameters\" must be a JSON object of whole numbers");
         }
         spec.changes = std::move(*changes);
       } else {
@@ -135,8 +136,8 @@ Prepared prepare_line(const lab::CandidateTrials& trials, const TryOptions& opti
   return next;
 }
 
-/// One line of JSON for each line of the input, in its order. While a candidate is on the GPU the
-/// next one is compiled.
+/// Prints one line of JSON for each line of the input, in order. The next candidate is compiled
+/// while one runs on the GPU.
 int run_batch(lab::CandidateTrials& trials, const TryOptions& options) {
   const auto prepare = [&] {
     return std::async(std::launch::async, prepare_line, std::cref(trials), std::cref(options));
@@ -157,7 +158,7 @@ int run_batch(lab::CandidateTrials& trials, const TryOptions& options) {
 
 int run_try(const TryOptions& options) {
   if (options.most_seconds > 0) {
-    ::alarm(static_cast<unsigned>(options.most_seconds));  // a kernel may never end
+    ::alarm(static_cast<unsigned>(options.most_seconds));  // in case a kernel never ends
   }
   lab::CandidateSetting setting = options.setting;
   setting.card = &only_card(options.cards);
@@ -194,7 +195,7 @@ void add_try(CLI::App& kernel, Run& run) {
       "Take one candidate a line from standard input, such as {\"parameters\": {\"stages\": 3}}, "
       "and write each result as one line of JSON");
   add_whole(command, "--most-seconds", {0, 86400}, options.most_seconds,
-            "Be killed after this time, because a kernel may never end (0: never)");
+            "Seconds after which the program is killed, because a kernel may never end (0: never)");
   explain(command,
           {"The gates are asked in order, the cheap ones first: legal, compile, resources, small "
            "cases, mutants, the case itself, time. Without a GPU those of the compiler are asked.",

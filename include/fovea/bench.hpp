@@ -27,8 +27,8 @@ struct BenchOptions {
   double seconds = 3.0;
   /// Called with the device before its first figure is measured.
   std::function<void(std::string_view)> on_device;
-  /// Called with the numbers of figures that are measured and of all, and with what is measured
-  /// next: "int8, batch 32".
+  /// Called with what is measured next ("int8, batch 32"), the number of figures done, and that of
+  /// all figures.
   std::function<void(std::string_view next, std::int64_t done, std::int64_t total)> on_progress;
 };
 
@@ -44,7 +44,7 @@ struct BenchFigure {
   double p10_seconds = 0;
   double p90_seconds = 0;
   double images_per_second = 0;
-  /// Images per second of the GPU's own time, with the pixels in its memory; 0 on a CPU.
+  /// Images per second of GPU time, with the pixels already in GPU memory; 0 on a CPU.
   double device_images_per_second = 0;
   double gflop_per_second = 0;
 };
@@ -53,7 +53,7 @@ struct BenchReport {
   std::string model;
   double gflop_per_image = 0;
   std::vector<BenchFigure> figures;
-  /// Precisions not measured, each with the device's reason.
+  /// Precisions that were not measured, each with the reason.
   std::vector<std::string> refused;
 };
 

@@ -15,22 +15,22 @@ namespace [[gnu::visibility("default")]] fovea {
 
 struct CalibrateOptions {
   std::string model;  ///< as for Encoder
-  /// The folder to write into, of this model alone; it is made when it does not exist. Empty: that
-  /// of the variable FOVEA_CALIBRATION, else the model's; but where that cannot be written or
+  /// The folder to write into, of this model alone; it is made when it does not exist. Empty: the
+  /// environment variable FOVEA_CALIBRATION, else the model's; but where that cannot be written or
   /// belongs to the Hugging Face cache, $XDG_CACHE_HOME/fovea/calibrations, in a folder of these
   /// weights. Encoders look there, too.
   std::filesystem::path calibration = {};
   /// Photos of all the kinds that will be embedded.
   InputOptions input;
-  /// How many of them to use, from the first on. 32 are enough where they are of all kinds.
+  /// Number of photos to use, from the first on. 32 suffice when they are diverse.
   int images = 32;
-  /// When there are any, the text tower is calibrated as well, with these texts: a few hundred of
-  /// the kinds that will be embedded.
+  /// If not empty, also calibrates the text tower, with these texts: a few hundred of the kinds
+  /// that will be embedded.
   std::vector<std::string> texts;
-  /// Calibrated ones (kPrecisions): the photos are looked at once.
+  /// Precisions that need calibration (see kPrecisions). The photos are read once for all of them.
   std::vector<Precision> precisions = {Precision::kInt8};
-  /// How many of the first layers for images are computed in bf16: rounding the activations there
-  /// costs most of the accuracy that 8 bits cost. Each makes the model slower.
+  /// Number of the first layers of the image tower that are computed in bf16, because rounding
+  /// their activations causes most of the loss of 8 bits. Each makes the model slower.
   int bf16_layers = 0;
   /// Compute threads; 0: one per CPU that this process may use. The file does not depend on it.
   int threads = 0;
@@ -38,8 +38,8 @@ struct CalibrateOptions {
   std::function<void(const JobFailure&)> on_failure;
   /// Called with the device, before anything is computed.
   std::function<void(std::string_view)> on_device;
-  /// Called with each step of the work ("looking", "rounding for int8"), what it counts ("photos",
-  /// "texts", "layers") and how far it is, from any thread.
+  /// Called from any thread with the step of the work ("looking", "rounding for int8"), its unit
+  /// ("photos", "texts", "layers"), the number done and the total.
   std::function<void(std::string_view step, std::string_view unit, std::uint64_t done,
                      std::uint64_t total)>
       on_progress;
@@ -53,7 +53,7 @@ struct CalibrateReport {
   double seconds = 0;
 };
 
-/// Runs the model in fp32 on the CPU over the photos and records what every layer reads. Writes
+/// Runs the model in fp32 on the CPU over the photos and records the inputs of every layer. Writes
 /// 8-bit weights, rounded so that the layers' outputs change least, with the scales of activations,
 /// as calibration-<precision>.safetensors, and for the text tower
 /// calibration-<precision>-text.safetensors. Throws fovea::Error when the precision

@@ -21,7 +21,7 @@
 
 namespace [[gnu::visibility("default")]] fovea {
 
-/// The two halves of a model.
+/// The two towers of a model.
 enum class Tower : std::uint8_t { kImages, kTexts };
 
 struct EncoderOptions {
@@ -35,15 +35,15 @@ struct EncoderOptions {
   Precision precision = Precision::kAuto;
   /// Compute threads; 0: one per CPU that this process may use.
   int threads = 0;
-  /// The folder with the model's calibrations. Empty: that of the variable
-  /// FOVEA_CALIBRATION, else the places where calibrate() writes them.
+  /// The folder with the model's calibrations. Empty: the environment variable FOVEA_CALIBRATION,
+  /// else the places where calibrate() writes them.
   std::filesystem::path calibration = {};
-  /// What the constructor loads; the other tower is loaded when it is first needed.
+  /// The tower that the constructor loads; the other one is loaded when it is first needed.
   Tower first = Tower::kImages;
 };
 
-/// How a model turns the cosine of an image and a text into a logit and a probability: SigLIP's are
-/// sigmoids, one for each pair, and do not add up to 1 over texts.
+/// How a model turns the cosine of an image and a text into a logit and a probability. SigLIP's
+/// probabilities are sigmoids, one for each pair, so they do not add up to 1 over texts.
 struct LogitScale {
   double factor = 1;  ///< exp(logit_scale)
   double bias = 0;    ///< logit_bias
@@ -59,7 +59,7 @@ struct LogitScale {
 struct EmbedTextsOptions {
   TextClean clean = TextClean::kAuto;
   bool normalize = true;  ///< scale every embedding to length 1
-  /// Set to true to end within two seconds: the call then throws Error.
+  /// When set to true, the call throws Error within two seconds.
   const std::atomic<bool>* stop = nullptr;
   /// Called from any thread, never from two at once, with the number of texts done.
   std::function<void(std::size_t done)> on_progress;
@@ -74,8 +74,8 @@ struct FeaturesOptions;  // fovea/features.hpp
 class Features;          // likewise
 struct HeatMap;          // fovea/heat.hpp
 
-/// A loaded model, which embeds any number of images and texts. Methods may be called from several
-/// threads; calls take turns.
+/// A loaded model, which embeds any number of images and texts. Methods are thread-safe; concurrent
+/// calls run one after the other.
 class Encoder {
  public:
   /// `model`: a folder in Hugging Face layout (config.json, preprocessor_config.json,
@@ -87,38 +87,38 @@ class Encoder {
   Encoder(Encoder&&) noexcept;
   Encoder& operator=(Encoder&&) noexcept;
 
-  /// Numbers in one embedding.
+  /// Dimension of the embeddings.
   [[nodiscard]] std::int64_t dimension() const;
-  /// Patches of an image, the tokens of its features; of a NaFlex model the most.
+  /// Patches of an image, which are the tokens of its features; for a NaFlex model, the maximum.
   [[nodiscard]] std::int64_t patches() const;
   [[nodiscard]] const Preprocessing& preprocessing() const;
   /// A description of the device for people: "cpu (avx512_bf16), bf16, 8 threads".
   [[nodiscard]] std::string device() const;
   [[nodiscard]] Precision precision() const;
-  /// Loads the tower of texts, which the first call of embed_texts or logit_scale does otherwise.
+  /// Loads the text tower, which otherwise the first call of embed_texts or logit_scale does.
   /// Throws fovea::Error when the model has none, or no tokenizer.
   void load_texts();
-  /// Throws as load_texts().
+  /// Throws fovea::Error as load_texts() does.
   [[nodiscard]] LogitScale logit_scale();
 
   /// Embeds texts: UTF-8, of any length, of which the model reads the first 64 tokens or so.
-  /// Returns float [texts, dimension()], which cosines compare with those of images. A text's row
-  /// has the same bits whatever others come with it. Throws fovea::Error as load_texts(), for what
-  /// is not UTF-8, and when the device fails.
+  /// Returns float [texts, dimension()]; cosines compare these rows with those of images. The row
+  /// of a text does not depend, to the last bit, on the other texts. Throws fovea::Error as
+  /// load_texts(), for what is not UTF-8, and when the device fails.
   [[nodiscard]] std::vector<float> embed_texts(std::span<const std::string> texts,
                                                const EmbedTextsOptions& options = {});
 
-  /// The unit vectors of labels: float [labels, dimension()]. Each of `templates` has one {}, in
-  /// whose place the label goes; with several, a label's vector is the direction of the mean of
-  /// its sentences' unit vectors, and of length 1 whatever `options` say. Throws fovea::Error when
+  /// The unit vectors of labels: float [labels, dimension()]. Each of `templates` has one {},
+  /// which stands for the label; with several, a label's vector is the normalised mean of its
+  /// sentences' unit vectors. It has length 1 whatever `options` say. Throws fovea::Error when
   /// there is no label or a template has not exactly one {}, and as embed_texts.
   [[nodiscard]] std::vector<float> embed_labels(std::span<const std::string> labels,
                                                 std::span<const std::string> templates,
                                                 const EmbedTextsOptions& options = {});
 
-  /// Compares every input with labels, and tells of each in the order of the inputs, from one
-  /// thread. An input that fails is told to JobControl::on_failure and left out. Throws
-  /// fovea::Error as embed_labels and embed_job.
+  /// Compares every input with labels, and reports each in input order, from one thread. An input
+  /// that fails is reported to JobControl::on_failure and left out. Throws fovea::Error as
+  /// embed_labels and embed_job.
   JobReport label(const LabelOptions& options,
                   const std::function<void(const LabelledImage&)>& on_image);
 
@@ -162,9 +162,9 @@ class Encoder {
   /// Computes features of images (fovea/features.hpp), which stay in the memory of the device;
   /// beside the result, memory does not grow with the number of images. `failure` gets the first
   /// image that cannot be read, which ends the call; the result is then empty. An image's features
-  /// have the same bits whatever others come with it. Throws fovea::Error when the model does not
-  /// give these features, when they do not fit into the memory of the device, or when the device
-  /// fails; Interrupted, an Error, when `stop` was set.
+  /// do not depend, to the last bit, on the other images. Throws fovea::Error when the model does
+  /// not give these features, when they do not fit into the memory of the device, or when the
+  /// device fails; Interrupted, an Error, when `stop` was set.
   [[nodiscard]] Features features(std::span<const ImageInput> images,
                                   const FeaturesOptions& options,
                                   std::optional<ImageFailure>& failure);
@@ -172,15 +172,15 @@ class Encoder {
   [[nodiscard]] Features features(std::span<const ImageInput> images,
                                   const FeaturesOptions& options);
 
-  /// Says where in an image vectors are, such as those of texts: `vectors` is float [n,
-  /// dimension()]. A map has for each patch the cosine of the vector and of the embedding that the
+  /// Computes a heat map of an image for each of `vectors`, float [n, dimension()], such as those
+  /// of texts. A map holds, for each patch, the cosine of the vector and the embedding that the
   /// image would have if the pooling head attended to that patch alone (docs/architecture.md).
   /// Throws fovea::Error when `vectors` are not whole vectors or one is zero or not finite, when
   /// the image cannot be read, when the model has no pooling head, or when the device fails.
   /// `max_pixels`: a larger image is refused; see InputOptions.
   [[nodiscard]] std::vector<HeatMap> heat(std::span<const float> vectors, const ImageInput& image,
                                           std::int64_t max_pixels = 0);
-  /// The same of one text. Throws fovea::Error as embed_texts, too.
+  /// The same for one text. Also throws fovea::Error as embed_texts does.
   [[nodiscard]] HeatMap heat(const std::string& text, const ImageInput& image,
                              TextClean clean = TextClean::kAuto, std::int64_t max_pixels = 0);
 

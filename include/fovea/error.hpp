@@ -1,4 +1,4 @@
-// The one exception type that crosses Fovea's public API.
+// The only exception type that the public API throws.
 #pragma once
 
 #include <stdexcept>
@@ -6,8 +6,8 @@
 
 namespace [[gnu::visibility("default")]] fovea {
 
-/// Thrown by every public function that cannot do what was asked. `what()` says what was wrong,
-/// where (file, tensor name, shape, byte offset), and what to do about it.
+/// Thrown by every public function that cannot do what was asked. `what()` describes the error,
+/// where it occurred (file, tensor name, shape, byte offset), and what to do about it.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

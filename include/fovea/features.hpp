@@ -1,5 +1,5 @@
-// Features: what a model's vision tower gives beside embeddings, of each patch of an image or of
-// its whole.
+// Features: hidden states of a model's vision tower for each patch of an image, or its pooled
+// output.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,7 @@ class FeatureLayer {
     kPooled,  ///< pooler_output, [hidden]: the embedding before it is scaled
   };
 
-  /// The last ones.
+  /// Constructs the features of the last layer.
   constexpr FeatureLayer() = default;
   /// hidden_states[index]: 0 is what goes into the first layer, 1 what comes out of it. Negative
   /// numbers count from the end: -1 is what comes out of the last layer, without the norm that
@@ -45,7 +45,7 @@ class FeatureLayer {
   }
 
   [[nodiscard]] constexpr Kind kind() const { return kind_; }
-  [[nodiscard]] constexpr int index() const { return index_; }  ///< of kHidden
+  [[nodiscard]] constexpr int index() const { return index_; }  ///< for kHidden
 
   friend bool operator==(const FeatureLayer&, const FeatureLayer&) = default;
 
@@ -61,16 +61,16 @@ class FeatureLayer {
 
 struct FeaturesOptions {
   FeatureLayer layer;
-  /// What kF16 does not hold, beyond 65504, becomes infinite.
+  /// Numbers beyond 65504 become infinite with kF16.
   OutputDType dtype = OutputDType::kF16;
   int batch_size = 0;      ///< images computed together; 0: Encoder::preferred_batch()
   int decode_threads = 0;  ///< 0: one per CPU that this process may use
   /// Bytes that the images being read and decoded may take together; see EmbedOptions.
   std::uint64_t decode_memory = 0;
   std::int64_t max_pixels = 0;  ///< larger images fail; see InputOptions
-  /// Set to true to end within two seconds: the call then throws Error.
+  /// When set to true, the call throws Error within two seconds.
   const std::atomic<bool>* stop = nullptr;
-  /// Called from a thread of the call, with the number of images done.
+  /// Called from one of the call's threads, with the number of images done.
   std::function<void(std::size_t done)> on_progress;
   /// Called with notes for the user, for example that the memory of the device ran short.
   std::function<void(std::string_view)> on_note;
@@ -88,17 +88,18 @@ class Features {
   Features& operator=(const Features&);
   Features& operator=(Features&&) noexcept;
 
-  /// [images, tokens, hidden], or [images, hidden] of the pooled ones.
+  /// [images, tokens, hidden], or [images, hidden] for pooled features.
   [[nodiscard]] const std::vector<std::int64_t>& shape() const;
   [[nodiscard]] OutputDType dtype() const;
   /// Numbers one after the other, row-major.
   [[nodiscard]] std::size_t bytes() const;
-  /// The number of the CUDA device that has them; none: the host.
+  /// The CUDA device whose memory holds them; nullopt: the host.
   [[nodiscard]] std::optional<int> cuda_device() const;
-  /// Where they are, in the memory of that device. All work on them is done: a reader need not
-  /// wait. The memory is given back when the last copy goes, after all work on the device is done.
+  /// Their address in the memory of that device. They are complete, so readers need not
+  /// synchronise. The memory is freed with the last copy of this object, after all work on the
+  /// device is done.
   [[nodiscard]] void* data() const;
-  /// Copies them to the host, `host` being bytes() long. Throws fovea::Error when the device fails.
+  /// Copies them to `host`, which is bytes() long. Throws fovea::Error when the device fails.
   void copy_to(std::span<std::byte> host) const;
 
  private:

@@ -13,16 +13,16 @@ struct PullOptions {
   std::string id;
   /// Branch, tag or commit.
   std::string revision = "main";
-  /// How often a request is tried again when the connection is cut or the server is overloaded;
+  /// How many times a request is retried when the connection is cut or the server is overloaded;
   /// every attempt that brings new data resets the count.
   int retries = 5;
 };
 
-/// The progress of a pull, told at least every second while it waits. Sizes are in bytes.
+/// The progress of a pull, reported at least every second.
 struct PullProgress {
   /// The file being fetched, e.g. "model.safetensors".
   std::string file;
-  std::uint64_t bytes = 0;  ///< bytes of all files that are here by now
+  std::uint64_t bytes = 0;  ///< bytes of all files that are present so far
   std::uint64_t total = 0;  ///< bytes of all files
   /// Bytes that this pull received over the network.
   std::uint64_t received = 0;

@@ -1,4 +1,4 @@
-// What Encoder::embed_images takes: many images from memory or files, and options.
+// The images and options for Encoder::embed_images: many images from memory or files.
 #pragma once
 
 #include <atomic>
@@ -19,10 +19,10 @@ struct ImageInput {
     kPixels,   ///< uint8 [height, width, 3] in `data`: RGB, top row first, rows without padding
   };
   Kind kind = Kind::kFile;
-  std::string path{};  ///< of kFile, as the bytes that the system takes
+  std::string path{};  ///< for kFile: the path as the operating system takes it
   std::span<const std::byte> data{};
-  int width = 0;   ///< of kPixels, at least 1
-  int height = 0;  ///< of kPixels, at least 1
+  int width = 0;   ///< for kPixels, at least 1
+  int height = 0;  ///< for kPixels, at least 1
 };
 
 /// An image without an embedding.
@@ -42,8 +42,8 @@ struct EmbedImagesOptions {
   bool stop_at_failure = false;
   /// Set to true to end within two seconds, without the batch being computed.
   const std::atomic<bool>* stop = nullptr;
-  /// Called after each batch, from a thread of the call, with the number of images done, failed
-  /// ones included.
+  /// Called after each batch, from one of the call's threads, with the number of images done,
+  /// including failed ones.
   std::function<void(std::size_t done)> on_progress;
   /// Called with notes for the user, for example that the memory of the device ran short.
   std::function<void(std::string_view)> on_note;

@@ -18,7 +18,7 @@
 
 namespace [[gnu::visibility("default")]] fovea {
 
-/// Which images a job works on, in which order.
+/// The images that a job works on, in order.
 struct InputOptions {
   /// Each is one of: an image file; a folder (the files below it that end like images, in byte-wise
   /// order of their paths); a webdataset archive (`.tar`, or compressed: `.tar.gz`, `.tgz`,
@@ -34,20 +34,20 @@ struct InputOptions {
   /// Archive members to take: extensions after the first dot of the name, separated by ';', such
   /// as "jpg;png". Empty: every member whose last extension is that of an image.
   std::string image_key = {};
-  /// Also read below folders and in archives: what has a name that begins with a dot, and folders
-  /// in which systems keep thumbnails or deleted files (docs/output.md lists them).
+  /// Also read, below folders and in archives, names that begin with a dot, and folders in which
+  /// systems keep thumbnails or deleted files (docs/output.md lists them).
   bool hidden = false;
-  /// Patterns of what is left out below folders and in archives, and of what alone is taken; what
-  /// matches both is left out. `*`, `?` and `[a-z]` match within a name, whatever the case of its
-  /// letters; `{a,b}` expands. A pattern without a slash matches names at any depth. One with a
-  /// slash matches paths relative to the folder that was given, where `**` stands for any number of
-  /// folders; one that ends in a slash matches folders only. A folder that matches stands for all
-  /// that is in it. An input that is itself named is always read.
+  /// Patterns of names to leave out below folders and in archives, and of the only names to take;
+  /// names that match both are left out. `*`, `?` and `[a-z]` match within a name, whatever the
+  /// case of its letters; `{a,b}` expands. A pattern without a slash matches names at any depth.
+  /// One with a slash matches paths relative to the folder that was given, where `**` stands for
+  /// any number of folders; one that ends in a slash matches folders only. A folder that matches
+  /// stands for all its files. An input that is itself in `inputs` is always read.
   std::vector<std::string> exclude = {};
   std::vector<std::string> include = {};
   /// Larger images fail before memory is taken for them; 0: Pillow's limit, 178,956,970.
   std::int64_t max_pixels = 0;
-  /// Only inputs number i with i % shard_count == shard_index are used.
+  /// Only the inputs i with i % shard_count == shard_index are used, counted from 0.
   std::uint64_t shard_index = 0;
   std::uint64_t shard_count = 1;
   /// When not 0: this many generated images, which need no decoding, instead of `inputs`.
@@ -67,12 +67,13 @@ struct JobProgress {
   /// Images done, including those of earlier runs on this output, and those of the batch that is
   /// being computed, which a later interruption drops.
   std::uint64_t rows = 0;
-  std::uint64_t failed = 0;    ///< inputs that failed, including those of earlier runs
+  std::uint64_t failed = 0;    ///< failed inputs, including those of earlier runs
   std::uint64_t new_rows = 0;  ///< images done by this run
-  std::optional<std::uint64_t> total_inputs;  ///< once they are counted, where that is possible
-  double seconds = 0;                         ///< since the start of this run
-  double images_per_second = 0;               ///< the rate of the last seconds
-  std::optional<double> seconds_left;         ///< an estimate, when `total_inputs` is known
+  std::optional<std::uint64_t>
+      total_inputs;                    ///< known once they are counted; never for some inputs
+  double seconds = 0;                  ///< since the start of this run
+  double images_per_second = 0;        ///< the rate of the last seconds
+  std::optional<double> seconds_left;  ///< an estimate, when `total_inputs` is known
   /// Shares of this run's time, in [0, 1], that went into waiting for decoded images, computing,
   /// and waiting for the writer. They add up to about 1, except at the start.
   double decode_share = 0;
@@ -82,13 +83,13 @@ struct JobProgress {
 
 /// An input that could not be used.
 struct JobFailure {
-  std::string source;  ///< its name as in errors.jsonl (UTF-8, escaped)
+  std::string source;  ///< its name, as in errors.jsonl (UTF-8, escaped)
   std::string error;
 };
 
-/// How a job reports to its caller, and how it is stopped. All members are optional.
+/// Callbacks of a job, and the flag that stops it. All members are optional.
 struct JobControl {
-  /// Called every `progress_interval` from a thread of the job.
+  /// Called every `progress_interval`, from a thread of the job.
   std::function<void(const JobProgress&)> on_progress;
   std::chrono::milliseconds progress_interval{500};
   /// Called once per failed input, in input order, from a thread of the job.
@@ -118,14 +119,14 @@ struct EmbedOptions {
   /// quarter of it is for encoded files. An image that needs more than all of it fails.
   std::uint64_t decode_memory = 0;
   bool normalize = true;  ///< scale every embedding to length 1
-  /// Writes these features instead of embeddings: rows [tokens, hidden], or [hidden] of the pooled
-  /// ones, which are not scaled. Not of text (OutputFormat), and not of the tokens of a NaFlex
-  /// model, whose images have different numbers of them.
+  /// Writes these features instead of embeddings, unscaled, in rows [tokens, hidden], or [hidden]
+  /// for pooled features. Not possible in the format kJsonl, nor for tokens of a NaFlex model,
+  /// whose images have different numbers of them.
   std::optional<FeatureLayer> features;
   OutputDType dtype = OutputDType::kF32;
   OutputFormat format = OutputFormat::kNpy;
-  /// Rows per embeddings file. Without a number it is 65536, or of features of tokens as many as
-  /// 256 MiB hold.
+  /// Rows per embeddings file. Nullopt: 65536 or, for features of tokens, as many as fit into
+  /// 256 MiB.
   std::optional<std::uint64_t> shard_rows;
   std::optional<std::uint64_t> max_errors;  ///< more failed inputs end the job with an Error
   /// Discard what the folder OUT holds and start again; replace a file that Fovea did not write.
@@ -133,8 +134,8 @@ struct EmbedOptions {
   bool retry_failed = false;  ///< try the inputs in OUT/errors.jsonl again
   /// Brings what OUT holds up to date with the inputs: rows of photos that are new are added, those
   /// of changed photos are computed again, those of photos that are gone are dropped, and all
-  /// others keep their bytes (docs/output.md). Without an output to update it is as if this were
-  /// not set.
+  /// others keep their bytes (docs/output.md). Has no effect when there is no output
+  /// yet.
   bool update = false;
   /// Writes the SHA-256 of every image's file into the index; with `update`, photos are compared by
   /// it, and not by their sizes and dates.
@@ -167,11 +168,11 @@ struct PreprocessOptions {
   JobControl control;
 };
 
-/// What an update did with rows. All but `dropped` add up to the rows of the output.
+/// The rows that an update changed. All but `dropped` add up to the rows of the output.
 struct UpdateCounts {
-  std::uint64_t added = 0;       ///< of photos that had none
-  std::uint64_t reembedded = 0;  ///< of photos that had changed
-  std::uint64_t dropped = 0;     ///< of photos that are gone, or cannot be read any more
+  std::uint64_t added = 0;       ///< new photos
+  std::uint64_t reembedded = 0;  ///< photos that had changed
+  std::uint64_t dropped = 0;     ///< photos that are gone, or can no longer be read
   std::uint64_t unchanged = 0;
   /// Added or re-embedded rows that were copied from a row of the same content
   /// (EmbedOptions::checksum), as of a photo that was renamed.
@@ -184,16 +185,16 @@ struct JobReport {
   std::uint64_t rows = 0;      ///< rows in the output
   std::uint64_t new_rows = 0;  ///< rows added by this run
   std::uint64_t failed = 0;    ///< inputs listed as failed
-  /// Inputs among `failed` that did not fail before an update, or for another reason. The others
-  /// are not told to JobControl::on_failure.
+  /// Inputs among `failed` that did not fail before the update, or failed for another reason. The
+  /// others are not reported to JobControl::on_failure.
   std::uint64_t newly_failed = 0;
-  /// What the folders and archives among the inputs hold beside inputs, whichever shard or part of
-  /// the inputs this run was for. Empty when it was interrupted.
+  /// The other files that the folders and archives among the inputs hold, for all shards and parts
+  /// of the inputs. Empty when the run was interrupted.
   FileCounts left_out;
-  /// Rows whose image lost a part of its range of values, because it had more than 8 bits per
-  /// channel in a form that is clipped (docs/images.md).
+  /// Rows of images whose values were clipped, because they had more than 8 bits per channel in
+  /// certain formats (docs/images.md).
   std::uint64_t images_with_lost_range = 0;
-  /// When the output was updated, and that was not interrupted.
+  /// Set when the output was updated without interruption.
   std::optional<UpdateCounts> update = {};
   bool resumed = false;       ///< an earlier run had begun this output
   bool already_done = false;  ///< an earlier run had finished it, so nothing was computed
@@ -210,10 +211,10 @@ struct JobReport {
 /// one file ending in .npy; or only the latter. The jobs below check it, too.
 void check_output_name(const std::string& output, bool only_array);
 
-/// What the ending of a file's name says that it holds, in a word of manifest.json's "left_out":
-/// "image", "video", "json"; "other" when it says nothing that is known.
+/// Returns the kind of a file by the ending of its name, as in "left_out" of manifest.json:
+/// "image", "video", "json"; "other" when the ending is unknown.
 [[nodiscard]] std::string_view kind_by_name(std::string_view name);
-/// Whether a file that begins with these bytes is taken for an image that can be embedded.
+/// Whether these are the first bytes of a supported image format.
 [[nodiscard]] bool begins_as_image(std::span<const std::byte> head);
 
 /// Embeds every input and writes the files of docs/output.md. An input that fails is listed and has

@@ -1,4 +1,4 @@
-// What Encoder::label takes and gives: how well each of several texts fits an image.
+// Options and results of Encoder::label: how well each of several texts fits an image.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ struct LabelOptions {
 struct LabelledImage {
   std::string source;           ///< as in index files: UTF-8, escaped
   std::vector<double> cosines;  ///< one per label, in their order
-  LogitScale scale;             ///< makes logits and probabilities of them
+  LogitScale scale;             ///< converts them to logits and probabilities
 };
 
 }  // namespace fovea

@@ -12,17 +12,17 @@
 
 namespace [[gnu::visibility("default")]] fovea {
 
-/// What inspect_model finds in a model folder.
+/// The result of inspect_model().
 struct ModelInfo {
   std::filesystem::path folder;
-  std::int64_t hidden = 0;  // numbers in one embedding
+  std::int64_t hidden = 0;  // dimension of the embeddings
   std::int64_t mlp = 0;
   std::int64_t layers = 0;
   std::int64_t heads = 0;
   std::int64_t head_dim = 0;
   std::int64_t image_size = 0;  // pixels; 0 for a NaFlex model
   std::int64_t patch = 0;       // pixels
-  std::int64_t patches = 0;     // tokens per image; of a NaFlex model, of its largest
+  std::int64_t patches = 0;     // tokens per image; for a NaFlex model, the maximum
   double layer_norm_eps = 0.0;
   std::int64_t parameters = 0;  // of the vision tower
   /// 10^9 floating-point operations per image: twice the multiply-accumulates of the network's
@@ -61,11 +61,11 @@ enum class WeightType : std::uint8_t { kF32, kBF16, kF16 };
 
 struct InitOptions {
   std::string preset = "base-patch16-224";
-  std::filesystem::path folder{};  // is made when it does not exist
+  std::filesystem::path folder{};  // created when it does not exist
   std::uint64_t seed = 0;
   std::int64_t layers = 0;  // of each tower; 0: as many as the preset has
   WeightType dtype = WeightType::kF32;
-  /// Also write the text tower, and a small tokenizer of our own for it.
+  /// Also write the text tower, with a small tokenizer.
   bool texts = true;
   /// Rows of the text tower's token table; 0: as many as the tokenizer has pieces. The published
   /// models have 256,000.

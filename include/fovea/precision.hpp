@@ -1,5 +1,5 @@
-// Precision: the types that an encoder computes in. Each is a row of kPrecisions, from which names,
-// help, messages and the backends' types come.
+// Precision: the number formats in which an encoder computes. Each is a row of kPrecisions, from
+// which names, help, messages and the backends' types are derived.
 #pragma once
 
 #include <array>
@@ -14,15 +14,16 @@ enum class Precision : std::uint8_t { kAuto, kFp32, kBf16, kInt8, kFp8, kMxfp8 }
 struct PrecisionInfo {
   Precision precision;
   std::string_view name;  ///< as on the command line, in manifests and in messages
-  /// The types of the numbers that matrix products multiply: "i8", say, with a scale for each row.
-  /// Products behind a norm have the first, those behind the activation of an MLP the second.
+  /// The types of the operands of matrix products, such as "i8" with a scale for each row: the
+  /// first for products that follow a norm, the second for those that follow the activation of an
+  /// MLP.
   std::string_view normed{};
   std::string_view inner{};
-  bool on_cpus = false;     ///< where their instructions suffice
-  bool on_gpus = false;     ///< where their tensor cores suffice
+  bool on_cpus = false;     ///< supported on CPUs that have the instructions
+  bool on_gpus = false;     ///< supported on GPUs that have the tensor cores
   bool calibrated = false;  ///< needs calibrate() with it, once per model
-  bool compared = false;    ///< `verify` and `bench` take it when no precision is named
-  std::string_view gpus{};  ///< the GPUs that alone have tensor cores for it, where they are few
+  bool compared = false;    ///< default of `verify` and `bench`
+  std::string_view gpus{};  ///< the GPUs with tensor cores for it, when few have them
 };
 
 /// Rows in the order of Precision.
@@ -69,7 +70,7 @@ inline constexpr std::array<PrecisionInfo, 6> kPrecisions = {{
   return kPrecisions.at(static_cast<std::size_t>(precision));
 }
 
-/// "bf16".
+/// Returns the name: "bf16".
 [[nodiscard]] constexpr std::string_view to_string(Precision precision) {
   const auto index = static_cast<std::size_t>(precision);
   return index < kPrecisions.size() ? kPrecisions[index].name : "?";

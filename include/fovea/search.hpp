@@ -23,18 +23,18 @@ struct Match {
   friend bool operator==(const Match&, const Match&) = default;
 };
 
-/// A photo: what the index says of it, and what its file says now.
+/// A photo: its index entry, and the current state of its file.
 struct Photo {
-  std::int64_t row = -1;   ///< -1 when it is not of the collection
+  std::int64_t row = -1;   ///< -1 when it is not in the collection
   std::string source;      ///< the name in the index: UTF-8, other bytes as \xHH
-  std::size_t output = 0;  ///< which of the outputs searched it is of
+  std::size_t output = 0;  ///< index of its output among those searched
   int width = 0;           ///< in pixels when it was embedded; 0 when unknown
   int height = 0;
   /// Where it is, as a path from the working directory or an absolute one. A member of an archive
   /// has the name "x.tar#key.jpg".
   std::filesystem::path file;
-  bool is_member = false;                ///< of an archive
-  std::optional<std::int64_t> bytes;     ///< nothing for what cannot be read, and for members
+  bool is_member = false;             ///< of an archive
+  std::optional<std::int64_t> bytes;  ///< nullopt for unreadable files and for members of archives
   std::optional<std::int64_t> modified;  ///< seconds since 1970, UTC; the archive's for members
   std::string captured;                  ///< "2024-05-01 12:30:00" by the camera's clock, or ""
   /// The file, or the archive, may not be what was embedded: its size or date differs from the
@@ -53,12 +53,12 @@ enum class Likeness {
 /// "identical file", "identical pixels", "similar".
 [[nodiscard]] const char* to_string(Likeness likeness);
 
-/// A photo that goes with a kept one.
+/// A duplicate of a kept photo.
 struct Duplicate {
   Photo photo;
   double score = 0;  ///< cosine to the kept photo
   Likeness likeness = Likeness::kSimilar;
-  std::int64_t same_as = -1;  ///< unless kSimilar: the row of which it is a copy
+  std::int64_t same_as = -1;  ///< the row that it is a copy of; -1 for kSimilar
   std::string obstacle;       ///< why it should not be deleted; "" when it may go
 };
 
@@ -70,7 +70,7 @@ struct DuplicateGroup {
 
 struct DuplicateOptions {
   double threshold = 0.98;  ///< in (0, 1]; the lowest cosine to the kept photo
-  /// The photos to show. Groups are those of the widest of these ways.
+  /// The classes of photos to show; groups are formed by the widest of them.
   bool identical_files = true;
   bool identical_pixels = true;
   bool similar = true;
@@ -80,7 +80,7 @@ struct DuplicateOptions {
 };
 
 struct Duplicates {
-  std::vector<DuplicateGroup> groups;  ///< by the rows of the kept photos
+  std::vector<DuplicateGroup> groups;  ///< in the order of the kept photos' rows
   std::int64_t other_names = 0;        ///< rows left out because another row has the same file
   std::int64_t not_compared = 0;       ///< photos whose files could not be read or decoded
 };
@@ -88,9 +88,8 @@ struct Duplicates {
 /// Called while a search runs, from any of its threads, but never from two at once.
 using SearchProgress = std::function<void(std::int64_t done, std::int64_t total)>;
 
-/// Whether a Collection keeps a copy of its rows in memory, in 8 bits a number, by which searches
-/// rule out almost all rows: they read half as many bytes, and no file but for the rest. Results
-/// are the same with and without.
+/// Whether a Collection keeps a copy of its rows in memory, in 8 bits a number. Searches use it to
+/// rule out almost all rows and read only the rest from files. Results are the same either way.
 enum class RowsInMemory {
   kAuto,   ///< from the second search on, when the copy takes at most half of the memory
   kNever,  ///< rows are read for every search
@@ -109,8 +108,8 @@ struct CollectionOptions {
   /// `auto` takes a GPU from the second search on, where there is one that has room for them.
   /// Results are the same, to the last bit.
   std::string device = "cpu";
-  /// Called with where nearest() compares, "cpu (avx2), 2 threads", before the first search and
-  /// whenever it is elsewhere than before.
+  /// Called with the device on which nearest() compares, "cpu (avx2), 2 threads", before the first
+  /// search and whenever it changes.
   std::function<void(std::string_view)> on_device = {};
   /// Called with notes for the user, such as why `auto` leaves a GPU alone.
   std::function<void(std::string_view)> on_note = {};
@@ -136,24 +135,24 @@ class Collection {
   Collection& operator=(Collection&&) noexcept;
 
   [[nodiscard]] std::int64_t rows() const;
-  /// Numbers in one embedding.
+  /// Dimension of the embeddings.
   [[nodiscard]] std::int64_t dimension() const;
   /// The model named in the first manifest.json, or "" without one. A relative path that leads to a
   /// folder from where `fovea embed` ran is made absolute.
   [[nodiscard]] const std::string& model() const;
-  /// False when the job that writes an output has not finished, so that its last rows are absent.
+  /// False when an output is unfinished, so that its last rows are absent.
   [[nodiscard]] bool is_finished() const;
-  /// "OUT: shard 3/8 is missing" of each output that was merged from some of a job's shards.
+  /// "OUT: shard 3/8 is missing" for each output that was merged from only some of a job's shards.
   [[nodiscard]] std::vector<std::string> missing_shards() const;
   [[nodiscard]] const std::vector<std::filesystem::path>& outputs() const;
 
   /// The name of the photo of `row`. Throws fovea::Error when the index line is malformed.
   [[nodiscard]] std::string source(std::int64_t row) const;
-  /// Photo::file of `row`; whether there is one is not looked at. Throws as source() does.
+  /// Photo::file of `row`, without checking that the file exists. Throws as source() does.
   [[nodiscard]] std::filesystem::path file(std::int64_t row) const;
-  /// The photo of `row`, and what its file says now. Throws as source() does.
+  /// The photo of `row`, with the current state of its file. Throws as source() does.
   [[nodiscard]] Photo photo(std::int64_t row) const;
-  /// The first row with that name, given as bytes or as in the index, if there is one.
+  /// The first row with that name, given as raw bytes or in the index's form; nullopt if none.
   [[nodiscard]] std::optional<std::int64_t> find(const std::string& name) const;
   /// The first row whose photo is that file; symbolic links are followed. Only names are compared
   /// that end like the path, or like the path after its links are followed.
@@ -194,40 +193,40 @@ class Collection {
   std::unique_ptr<Impl> impl_;
 };
 
-/// A vector that all queries of a search take along: of a photo, or of words to avoid.
+/// A vector that is added to all queries of a search: of a photo, or of a text to avoid.
 struct QueryTerm {
   std::span<const float> vector;  ///< [dimension], of any length but 0
   double weight = 1;              ///< negative for what is to be avoided
 };
 
-/// What Collection::nearest() looks for when texts come with photos and without other words: float
-/// [n, dimension], each query divided by its length, plus each term divided by its length and
-/// multiplied by its weight. `queries`: float [n, dimension]. Sums are made in double precision.
-/// Throws fovea::Error naming the query or the term, counted from 0, when it has another dimension,
-/// holds NaN or infinity, or is all zeros, when a weight is not finite, and when a query and the
-/// terms add up to zeros or to more than a float holds.
+/// Returns combined queries for Collection::nearest(), float [n, dimension]: each query divided by
+/// its length, plus each term divided by its length and multiplied by its weight. `queries`: float
+/// [n, dimension]. Sums are computed in double precision. Throws fovea::Error naming the query or
+/// the term, counted from 0, when it has another dimension, holds NaN or infinity, or is all zeros,
+/// when a weight is not finite, and when a query and the terms add up to zeros or to more than a
+/// float holds.
 [[nodiscard]] std::vector<float> combine_queries(std::span<const float> queries,
                                                  std::int64_t dimension,
                                                  std::span<const QueryTerm> terms);
 
-/// The form that index files give a name: UTF-8, other bytes as \xHH, a backslash doubled.
+/// Encodes a name as index files do: UTF-8, other bytes as \xHH, a backslash doubled.
 [[nodiscard]] std::string source_name(const std::string& bytes);
-/// The name that has this form. Throws fovea::Error when none has it.
+/// Decodes such a name. Throws fovea::Error when it is malformed.
 [[nodiscard]] std::string source_bytes(const std::string& source);
-/// "file:///..." with every byte encoded that needs it; for a member that of its archive.
+/// Returns "file:///...", percent-encoded; for a member of an archive, the URL of the archive.
 [[nodiscard]] std::string file_url(const Photo& photo);
 
 /// A picture on a page.
 struct PagePicture {
   Photo photo;
-  std::optional<double> score;  ///< nothing for a query or a kept photo
-  bool is_kept = false;         ///< these two choose the colours
+  std::optional<double> score;  ///< nullopt for a query or a kept photo
+  bool is_kept = false;         ///< this and the next member choose the colours
   bool is_copy = false;
-  std::string label;               ///< what sets it apart, such as "identical file"
+  std::string label;               ///< a tag such as "identical file"
   std::vector<std::string> facts;  ///< lines of small text, such as its size and date
 };
 
-/// A query (or no query) above the pictures that go with it.
+/// A section of the page: an optional query, and its pictures below.
 struct PageSection {
   std::string title;
   std::string subtitle;

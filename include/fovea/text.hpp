@@ -1,4 +1,4 @@
-// Texts as a model takes them: how they are cleaned, and the tokens that they become.
+// Texts as input of a model: how they are cleaned and tokenized.
 #pragma once
 
 #include <cstdint>
@@ -8,23 +8,24 @@
 
 namespace [[gnu::visibility("default")]] fovea {
 
-/// What is done to a text before it is cut into tokens. Models answer best to texts cleaned as
-/// those that they were trained with were.
+/// How a text is cleaned before it is tokenized. Models work best with texts cleaned like those
+/// that they were trained with.
 ///
 /// White space is what Python's str.isspace() says: the characters of Unicode's White_Space and
 /// U+001C to U+001F. Except with kNone, runs of it become one space each, and none is left at
 /// either end.
 enum class TextClean : std::uint8_t {
-  /// What the model was trained with: kLower for SigLIP 2 (Gemma's vocabulary), kCanonicalize for
+  /// Cleaning as the model was trained: kLower for SigLIP 2 (Gemma's vocabulary), kCanonicalize for
   /// SigLIP (a folder with spiece.model).
   kAuto,
-  /// Small letters. Each character becomes what Unicode calls its lowercase mapping, whatever the
-  /// locale and the characters beside it, as in transformers' Siglip2Tokenizer.
+  /// Lowercase. Each character is replaced by its Unicode lowercase mapping, independent of the
+  /// locale
+  /// and of its neighbours, as in transformers' Siglip2Tokenizer.
   kLower,
-  /// Small letters and no ASCII punctuation, as in transformers' SiglipTokenizer: "Don't!" becomes
+  /// Lowercase and no ASCII punctuation, as in transformers' SiglipTokenizer: "Don't!" becomes
   /// "dont". A Greek sigma that ends a word becomes its final form, as in Python.
   kCanonicalize,
-  /// The text as it is.
+  /// The text is not changed.
   kNone,
 };
 
@@ -32,12 +33,12 @@ enum class TextClean : std::uint8_t {
 struct TokenizedText {
   /// Token ids, as many as the model takes: those of the text, one that ends it, and padding.
   std::vector<std::int32_t> ids;
-  /// The piece of text of each of `ids`, as the vocabulary has it: "▁cat" of " cat", "<0x0A>" of a
-  /// byte for which there is no piece, "<pad>". UTF-8.
+  /// The vocabulary's piece for each of `ids`, in UTF-8: "▁cat" for " cat", "<0x0A>" for a byte
+  /// without a piece, "<pad>".
   std::vector<std::string> pieces;
   /// Tokens of the whole text, without the one that ends it.
   std::int64_t tokens = 0;
-  /// Whether some of those had no place.
+  /// Whether some of those did not fit into `ids`.
   bool truncated = false;
 };
 

@@ -1,4 +1,5 @@
-// Checks a model on the user's own photos: are pixels exact, and is each precision close to fp32?
+// Checks on the user's own photos that a model's pixels are exact and each precision is close to
+// fp32.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ namespace [[gnu::visibility("default")]] fovea {
 struct VerifyOptions {
   /// Folder or hub name, as for Encoder.
   std::string model;
-  /// Files, folders, tars or lists, as for embedding.
+  /// Files, folders, tar archives or lists, as for embedding.
   std::vector<std::string> inputs;
   std::string device = "auto";
   std::filesystem::path calibration = {};  ///< as in EncoderOptions
@@ -27,14 +28,14 @@ struct VerifyOptions {
   /// mean recall. Single photos that are hard (silhouettes, codes) lose far more than the mean, in
   /// any program that computes in bf16: it is the mean that tells a wrong result.
   double min_mean_cosine = 0.999;
-  double min_mean_cosine_8bit = 0.995;  // of calibrated precisions
+  double min_mean_cosine_8bit = 0.995;  // for calibrated precisions
   double min_cosine = 0.99;
-  double min_cosine_8bit = 0.95;  // of calibrated precisions
+  double min_cosine_8bit = 0.95;  // for calibrated precisions
   double min_recall = 0.9;
   /// Called with the device, before anything is computed on it.
   std::function<void(std::string_view)> on_device;
-  /// Called with each step of the work ("reading photos", "photos in bf16"), from any thread; a
-  /// total of 0 is unknown.
+  /// Called from any thread with the step of the work ("reading photos", "photos in bf16"), the
+  /// number done and the total, 0 if unknown.
   std::function<void(std::string_view step, std::uint64_t done, std::uint64_t total)> on_progress;
 };
 
@@ -42,8 +43,7 @@ struct VerifyOptions {
 struct PrecisionCheck {
   Precision precision = Precision::kBf16;
   double cosine_mean = 0;
-  /// One photo in a hundred has a lower cosine: the 1st percentile, between the two nearest cosines
-  /// where it falls between them.
+  /// The 1st percentile of the cosines, linearly interpolated.
   double cosine_percentile_1 = 0;
   double cosine_min = 0;
   /// Source of the photo with the lowest cosine.

@@ -1,4 +1,4 @@
-// What this build of Fovea is made of.
+// The version and build configuration of Fovea.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ struct BuildInfo {
   std::string version;          // "0.1.0"
   std::string commit;           // "d202b96", "d202b96-modified", or "unknown"
   std::string build_type;       // "Release"
-  std::string instruction_set;  // the highest one that is used on this CPU: "avx512_bf16"
-  /// Names and versions of the libraries that compute and decode.
+  std::string instruction_set;  // the highest one used on this CPU: "avx512_bf16"
+  /// Names and versions of the libraries used for computing and decoding.
   std::vector<std::pair<std::string, std::string>> libraries;
 };
 

@@ -244,7 +244,7 @@ def test_arrays_of_a_launch_are_outputs_too(run_fovea, place, photos, tmp_path):
     run_fovea("emulate", place["kernels"], "--launch", place["launch"])
     raw = len(array.read_bytes()) - 128  # without the header of .npy
     for target, more, said in (
-        ("new.jpg", (), "ends as an image does"),
+        ("new.jpg", (), "has the ending of an image"),
         ("photo", ("--overwrite",), "is an image, and no output replaces one"),
         ("same", (f"--json={folder / 'same'}",), "is also the output of --json"),
     ):

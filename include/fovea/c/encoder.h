@@ -25,11 +25,11 @@ FOVEA_API fovea_status fovea_encoder_load(const char* model, const char* device,
                                           const char* precision, int32_t threads,
                                           fovea_encoder** encoder);
 
-/* The two halves of a model. */
+/* The two towers of a model. */
 typedef enum fovea_tower { FOVEA_TOWER_IMAGES = 0, FOVEA_TOWER_TEXTS = 1 } fovea_tower;
 
-/* The same for the half that `first` names, a fovea_tower; the other one is loaded when it is first
- * needed. fovea_encoder_load loads that of images. */
+/* The same, but loads the tower `first`, a fovea_tower; the other one is loaded when it is first
+ * needed. fovea_encoder_load loads the image tower. */
 FOVEA_API fovea_status fovea_encoder_load_tower(const char* model, const char* device,
                                                 const char* precision, int32_t threads,
                                                 int32_t first, fovea_encoder** encoder);
@@ -39,10 +39,10 @@ FOVEA_API fovea_status fovea_encoder_load_calibrated(const char* model, const ch
                                                      const char* precision, int32_t threads,
                                                      int32_t first, const char* calibration,
                                                      fovea_encoder** encoder);
-/* Runs that still compute keep the memory that they need. NULL is ignored. */
+/* Frees an encoder; unfinished runs keep the memory that they need. NULL is ignored. */
 FOVEA_API void fovea_encoder_free(fovea_encoder* encoder);
 
-/* Numbers in one embedding. */
+/* Dimension of the embeddings. */
 FOVEA_API int64_t fovea_encoder_dimension(const fovea_encoder* encoder);
 /* Side lengths that images are resized to, in pixels; 0 for a NaFlex model, whose images keep their
  * proportions. */
@@ -55,7 +55,7 @@ FOVEA_API int64_t fovea_encoder_batch_size(const fovea_encoder* encoder);
 FOVEA_API const char* fovea_encoder_device(const fovea_encoder* encoder);
 FOVEA_API const char* fovea_encoder_precision(const fovea_encoder* encoder);
 
-/* Loads the tower of texts now and not with the first text. Fails when the model has none, or no
+/* Loads the text tower now instead of with the first text. Fails when the model has none, or no
  * tokenizer. */
 FOVEA_API fovea_status fovea_encoder_load_texts(fovea_encoder* encoder);
 /* How the model turns the cosine of an image and a text into a logit, factor * cosine + bias, and a
@@ -71,8 +71,8 @@ typedef enum fovea_image_kind {
 
 typedef struct fovea_image {
   int32_t kind;   /* a fovea_image_kind */
-  int32_t width;  /* of FOVEA_IMAGE_PIXELS, in pixels */
-  int32_t height; /* of FOVEA_IMAGE_PIXELS, in pixels */
+  int32_t width;  /* for FOVEA_IMAGE_PIXELS, in pixels */
+  int32_t height; /* for FOVEA_IMAGE_PIXELS, in pixels */
   const void* data;
   size_t size; /* bytes of `data` */
 } fovea_image;
@@ -87,7 +87,7 @@ typedef struct fovea_embed_options {
   int64_t max_pixels;      /* larger images fail; 0: Pillow's limit, 178,956,970 */
 } fovea_embed_options;
 
-/* A run over a list of images or texts in threads of its own. */
+/* A run over a list of images or texts in background threads. */
 typedef struct fovea_embedding fovea_embedding;
 
 /* Starts to embed `count` images into `rows`, float [count, dimension]; the row of an image that
@@ -97,9 +97,9 @@ FOVEA_API fovea_status fovea_embed_start(fovea_encoder* encoder, const fovea_ima
                                          size_t count, const fovea_embed_options* options,
                                          float* rows, fovea_embedding** run);
 
-/* What is done to a text before it is cut into tokens; see fovea::TextClean. */
+/* How a text is cleaned before it is tokenized; see fovea::TextClean. */
 typedef enum fovea_text_clean {
-  FOVEA_TEXT_CLEAN_AUTO = 0, /* what the model was trained with */
+  FOVEA_TEXT_CLEAN_AUTO = 0, /* as the model was trained */
   FOVEA_TEXT_CLEAN_LOWER = 1,
   FOVEA_TEXT_CLEAN_CANONICALIZE = 2,
   FOVEA_TEXT_CLEAN_NONE = 3
@@ -123,29 +123,29 @@ FOVEA_API fovea_status fovea_embed_texts_start(fovea_encoder* encoder, const fov
                                                size_t count,
                                                const fovea_embed_texts_options* options,
                                                float* rows, fovea_embedding** run);
-/* The same for the caller who waits: returns when `rows` is written, and fails as the run does.
+/* The same, synchronously: returns when `rows` is written, and fails as the run does.
  * Notes go to the handler of fovea_set_note_handler. */
 FOVEA_API fovea_status fovea_embed_texts(fovea_encoder* encoder, const fovea_text* texts,
                                          size_t count, const fovea_embed_texts_options* options,
                                          float* rows);
 
-/* The vectors of labels, of length 1, into `rows`, float [label_count, dimension]: cosines with
- * those of images become logits and probabilities by fovea_encoder_logit_scale. Each of `templates`
- * has one {}, in whose place the label goes, such as "This is a photo of {}."; with several, a
- * label's vector is the direction of the mean of its sentences' unit vectors. `clean`: a
+/* Writes the unit vectors of labels into `rows`, float [label_count, dimension]:
+ * fovea_encoder_logit_scale converts their cosines to images into logits and probabilities. Each of
+ * `templates` has one {}, which stands for the label, such as "This is a photo of {}."; with
+ * several, a label's vector is the normalised mean of its sentences' unit vectors. `clean`: a
  * fovea_text_clean. Fails when there is no label or no template, and as fovea_embed_texts. */
 FOVEA_API fovea_status fovea_embed_labels(fovea_encoder* encoder, const fovea_text* labels,
                                           size_t label_count, const fovea_text* templates,
                                           size_t template_count, int32_t clean, float* rows);
-/* Starts the same in threads of its own: a run as of fovea_embed_texts_start, which fails as
- * fovea_embed_labels does. Its texts are the sentences, labels times templates. */
+/* The same in background threads: a run as of fovea_embed_texts_start, which fails as
+ * fovea_embed_labels does. The texts that it counts are the sentences, labels times templates. */
 FOVEA_API fovea_status fovea_embed_labels_start(fovea_encoder* encoder, const fovea_text* labels,
                                                 size_t label_count, const fovea_text* templates,
                                                 size_t template_count, int32_t clean, float* rows,
                                                 fovea_embedding** run);
 
 /* Waits until the run has ended, for `milliseconds` at most; `ended` becomes 0 or 1. Fails with the
- * reason when the run ended early; a failed image alone is no reason. */
+ * reason when the run ended early; failed images alone do not end it. */
 FOVEA_API fovea_status fovea_embed_wait(fovea_embedding* run, int32_t milliseconds, int32_t* ended);
 /* Images or texts done so far, failed ones included. */
 FOVEA_API size_t fovea_embed_done(const fovea_embedding* run);

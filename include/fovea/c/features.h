@@ -1,5 +1,5 @@
-/* Features of images for other languages: what a model's vision tower gives beside embeddings, in
- * the memory of the device that computed it; and heat maps.
+/* Features of images for other languages: hidden states of a model's vision tower, in the memory of
+ * the device that computed them; and heat maps.
  *
  * As for fovea/c/encoder.h: functions may be called from any thread, and those that return
  * fovea_status write their results only when they return FOVEA_OK. */
@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-/* Patches of an image, [tokens, hidden] of whose features there are; of a NaFlex model the most. */
+/* Patches of an image, which are the tokens of its features; for a NaFlex model, the maximum. */
 FOVEA_API int64_t fovea_encoder_patches(const fovea_encoder* encoder);
 
 typedef enum fovea_feature_type {
@@ -48,31 +48,32 @@ FOVEA_API fovea_status fovea_features_start(fovea_encoder* encoder, const fovea_
                                             const fovea_features_options* options,
                                             fovea_features** features, fovea_embedding** run);
 
-/* Shape of features whose run has ended; before, and when it has failed, there are none: these
- * functions answer as for NULL, and those that return fovea_status fail. 2 or 3 dimensions,
- * [images, tokens, hidden] or, of the pooled ones, [images, hidden]; `shape` has room for 3. */
+/* The shape: 3 dimensions, [images, tokens, hidden], or 2 for pooled features, [images, hidden];
+ * `shape` has room for 3. Until the run has ended, and when it has failed, there are no features:
+ * these functions behave as for NULL, and those that return fovea_status fail. */
 FOVEA_API int32_t fovea_features_shape(const fovea_features* features, int64_t* shape);
 /* A fovea_feature_type, and the number of the CUDA device that has the numbers, or -1: the host. */
 FOVEA_API int32_t fovea_features_type(const fovea_features* features);
 FOVEA_API int32_t fovea_features_cuda_device(const fovea_features* features);
-/* The numbers, row-major, in the memory of that device, valid as long as `features`. All work on
- * them is done: a reader need not wait. */
+/* The numbers, row-major, in the memory of that device, valid as long as `features`. They are
+ * complete, so readers need not synchronise. */
 FOVEA_API void* fovea_features_data(const fovea_features* features);
 /* Size of the numbers in bytes. */
 FOVEA_API size_t fovea_features_bytes(const fovea_features* features);
 /* Copies all bytes to the host. Fails when `size` is not their number, or when the device fails. */
 FOVEA_API fovea_status fovea_features_copy(const fovea_features* features, void* host, size_t size);
 /* `managed` becomes a DLManagedTensor of DLPack (before its version 1.0), whose deleter the
- * consumer calls once, from any thread. It shares the memory, which goes with the last of its
- * owners. */
+ * consumer calls once, from any thread. It shares the memory, which is freed with the last
+ * owner. */
 FOVEA_API fovea_status fovea_features_dlpack(const fovea_features* features, void** managed);
 /* Frees the object; NULL is ignored. */
 FOVEA_API void fovea_features_free(fovea_features* features);
 
-/* Where in an image a text is: `values` becomes float [rows, columns], a cosine for each patch, the
- * top row first; see fovea::Encoder::heat. `capacity`: numbers that `values` has room for, at least
- * fovea_encoder_patches(). `clean`: a fovea_text_clean. Fails when the image cannot be read, when
- * the model has no pooling head or no text tower, and when the device fails. */
+/* Computes the heat map of a text over an image: `values` becomes float [rows, columns], a cosine
+ * for each patch, the top row first; see fovea::Encoder::heat. `capacity`: numbers that `values`
+ * has room for, at least fovea_encoder_patches(). `clean`: a fovea_text_clean. Fails when the image
+ * cannot be read, when the model has no pooling head or no text tower, and when the device fails.
+ */
 FOVEA_API fovea_status fovea_heat(fovea_encoder* encoder, const fovea_text* text,
                                   const fovea_image* image, int32_t clean, float* values,
                                   size_t capacity, int64_t* rows, int64_t* columns);

@@ -13,8 +13,8 @@ extern "C" {
 /* The progress of a pull; sizes are in bytes. The texts are valid during the call. */
 typedef struct fovea_pull_progress {
   const char* file;   /* the file being fetched, such as "model.safetensors" */
-  const char* notice; /* a note for the user, such as that a request is tried again; else "" */
-  uint64_t bytes;     /* of all files, here by now */
+  const char* notice; /* a note for the user, such as that a request is retried; else "" */
+  uint64_t bytes;     /* of all files, present so far */
   uint64_t total;     /* of all files, as far as they are known */
   uint64_t received;  /* over the network, by this pull */
 } fovea_pull_progress;

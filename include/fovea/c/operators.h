@@ -24,7 +24,7 @@ typedef enum fovea_type {
   FOVEA_F32 = 5,
 } fovea_type;
 
-/* Where the operands are, and what computes. */
+/* The device of the operands, and what computes on it. */
 typedef struct fovea_place {
   int32_t device;  /* CUDA's number of the GPU; -1: the host */
   int32_t threads; /* on the host: compute threads, at least 1 */
@@ -90,7 +90,7 @@ typedef struct fovea_attention_args {
 
 FOVEA_API fovea_status fovea_attention(const fovea_attention_args* args, const fovea_place* place);
 
-/* The kernel of a GPU that runs a problem. */
+/* The kernel that runs a problem on a GPU. */
 typedef struct fovea_attention_choice {
   const char* level;    /* "mma"; lives as long as the library */
   char kernel[64];      /* as in fovea/c/kernels.h */

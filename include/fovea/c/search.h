@@ -35,28 +35,28 @@ FOVEA_API fovea_status fovea_collection_open_on(const char* const* outputs, size
 FOVEA_API void fovea_collection_free(fovea_collection* collection);
 
 FOVEA_API int64_t fovea_collection_rows(const fovea_collection* collection);
-/* Numbers in one embedding. */
+/* Dimension of the embeddings. */
 FOVEA_API int64_t fovea_collection_dimension(const fovea_collection* collection);
 /* The model that made it, as fovea_encoder_load takes it; "" when no manifest.json names it. Valid
  * as long as the collection. */
 FOVEA_API const char* fovea_collection_model(const fovea_collection* collection);
-/* 0 when the job that writes an output has not finished, so that its last rows are absent. */
+/* 0 when an output is unfinished, so that its last rows are absent. */
 FOVEA_API int32_t fovea_collection_is_finished(const fovea_collection* collection);
 
 /* The name of the photo of `row`, and the path where it should be; a member of an archive has the
- * path "x.tar#key.jpg". Both are valid until the same thread asks this again. */
+ * path "x.tar#key.jpg". Both are valid until the same thread calls this again. */
 FOVEA_API fovea_status fovea_collection_source(const fovea_collection* collection, int64_t row,
                                                const char** source, const char** path);
 
-/* What the index says of a photo, and what its file says now. */
+/* The index entry of a photo, and the current state of its file. */
 typedef struct fovea_photo {
-  const char* source;   /* as of fovea_collection_source */
-  const char* path;     /* as of fovea_collection_source */
+  const char* source;   /* as from fovea_collection_source */
+  const char* path;     /* as from fovea_collection_source */
   const char* captured; /* "2024-05-01 12:30:00" by the camera's clock, or "" */
   const char* error;    /* why its file cannot be read, or "" */
-  int64_t output;       /* which of the outputs it is of */
-  int64_t bytes;        /* of the file; -1: unknown, as of members of archives */
-  int64_t modified;     /* seconds since 1970, UTC, when has_modified; of members the archive's */
+  int64_t output;       /* index of its output among `outputs` */
+  int64_t bytes;        /* of the file; -1: unknown, as for members of archives */
+  int64_t modified;     /* seconds since 1970, UTC, when has_modified; for members the archive's */
   int32_t has_modified;
   int32_t width; /* in pixels when it was embedded; 0: unknown */
   int32_t height;
@@ -92,7 +92,7 @@ FOVEA_API fovea_status fovea_collection_nearest(const fovea_collection* collecti
                                                 fovea_search_handler handler, void* context,
                                                 int64_t* rows, double* scores);
 
-/* What fovea_collection_nearest looks for when texts come with photos and without other words:
+/* Combines queries for fovea_collection_nearest:
  * `out`, float [count, dimension], is each query divided by its length, plus each term divided by
  * its length and multiplied by its weight, which is negative for what is to be avoided. `queries`:
  * float [count, dimension]; `terms`: float [term_count, dimension]; `weights`: [term_count]. `out`

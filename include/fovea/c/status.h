@@ -1,10 +1,10 @@
 /* How Fovea's C interface reports failures.
  *
  * These rules hold for all functions. Those that return fovea_status fail when a pointer is NULL,
- * unless their description gives NULL a meaning; all others answer for NULL with nothing: 0, "" or
- * NULL, or -1 where that stands for nothing. In a child of fork() the encoders and runs of the
+ * unless their description gives NULL a meaning; all others return 0, "" or NULL for NULL, or -1
+ * where that means none. In a child of fork() the encoders and runs of the
  * parent are unusable, because their threads exist only in the parent: functions that return
- * fovea_status say so, and freeing them there does nothing. */
+ * fovea_status fail, and freeing them there does nothing. */
 #ifndef FOVEA_C_STATUS_H
 #define FOVEA_C_STATUS_H
 
@@ -33,7 +33,7 @@ typedef void (*fovea_note_handler)(const char* note);
 /* Sets the handler of notes; NULL (the default) disables it. Returns the previous handler. */
 FOVEA_API fovea_note_handler fovea_set_note_handler(fovea_note_handler handler);
 
-/* How messages write the options and commands that they ask for. */
+/* How messages spell the options and commands that they advise. */
 typedef enum fovea_wording {
   FOVEA_WORDING_PROGRAM = 0, /* "--device cpu", "fovea pull NAME" */
   FOVEA_WORDING_PYTHON = 1,  /* device="cpu", fovea.pull("NAME") */
