@@ -95,7 +95,7 @@ class Features {
   [[nodiscard]] std::size_t bytes() const;
   /// The CUDA device whose memory holds them; nullopt: the host.
   [[nodiscard]] std::optional<int> cuda_device() const;
-  /// Their address in the memory of that device. They are complete, so readers need not
+  /// Address of the numbers in the memory of that device. They are complete, so readers need not
   /// synchronise. The memory is freed with the last copy of this object, after all work on the
   /// device is done.
   [[nodiscard]] void* data() const;
