@@ -1,4 +1,4 @@
-// Feeds from files and memory, and the one that unpacks what another gives.
+// Feeds that read files and memory, and a feed that decompresses the data of another.
 #include "pipeline/archive_feed.hpp"
 
 #include <algorithm>
@@ -66,8 +66,8 @@ class MemoryFeed final : public ArchiveFeed {
   std::span<const std::byte> rest_;
 };
 
-/// Unpacks the streams of what another feed gives, whose first bytes say whether it is compressed.
-/// What comes behind the last stream is not read.
+/// Decompresses the streams in another feed's data, whose first bytes tell whether it is
+/// compressed. Data after the last stream is not read.
 class UnpackingFeed final : public ArchiveFeed {
  public:
   explicit UnpackingFeed(std::unique_ptr<ArchiveFeed> stored) : stored_(std::move(stored)) {}
@@ -95,7 +95,8 @@ class UnpackingFeed final : public ArchiveFeed {
   la_int64_t skip(la_int64_t request) override { return is_plain_ ? stored_->skip(request) : 0; }
 
  private:
-  // False when the archive is not compressed, whose first bytes are then in `in_`.
+  // Detects compression. Returns false for an uncompressed archive, whose first bytes stay in
+  // `in_`.
   bool begin(archive* reader) {
     begun_ = true;
     refill(reader);
@@ -129,7 +130,7 @@ class UnpackingFeed final : public ArchiveFeed {
     const std::size_t before = out.size();
     const bool ended = unpacker_->step(in_, out);
     empty_streams_ = out.size() < before ? 0 : empty_streams_ + (ended ? 1 : 0);
-    if (empty_streams_ > kMaxEmptyStreams) {  // each takes time, and none is an archive's
+    if (empty_streams_ > kMaxEmptyStreams) {  // archives have none, and each takes time
       fail("the {} data has more than {} empty parts", unpacker_->format(), kMaxEmptyStreams);
     }
     if (ended) {
@@ -154,14 +155,14 @@ class UnpackingFeed final : public ArchiveFeed {
     unpacker_ = unpacker_of(in_);
   }
 
-  // xz and programs that write tapes fill up what they write with zeros.
+  // Skips zeros between streams: xz and tape programs pad their output with them.
   void skip_zeros() {
     while (!in_.empty() && in_.front() == std::byte{0}) {
       in_ = in_.subspan(1);
     }
   }
 
-  // False at the end of what is stored; `in_` is as it was then.
+  // Reads more compressed data. Returns false at its end, and then leaves `in_` unchanged.
   bool refill(archive* reader) {
     const void* data = nullptr;
     const la_ssize_t got = stored_->read(reader, &data);
@@ -182,10 +183,10 @@ class UnpackingFeed final : public ArchiveFeed {
   std::unique_ptr<ArchiveFeed> stored_;
   bool begun_ = false;
   bool is_plain_ = false;
-  std::span<const std::byte> in_;       // what is not yet unpacked of the last piece
+  std::span<const std::byte> in_;       // the rest of the last piece, not yet unpacked
   std::unique_ptr<Unpacker> unpacker_;  // null behind the last stream
   int empty_streams_ = 0;               // in succession
-  std::string problem_;                 // told once what came before it is read
+  std::string problem_;                 // reported after the data before it is read
   std::vector<std::byte> joined_;       // two pieces, when a stream begins at their border
   std::vector<std::byte> buffer_;
 };

@@ -14,10 +14,10 @@
 
 namespace fovea::pipeline {
 
-/// Feeds libarchive. Its own file reader may seek past the end of a truncated archive and then see
-/// a clean end; this one never skips beyond the end of the file, so that every loss is noticed. Its
-/// own decompression drops what it was unpacking when the data breaks off; this one gives all of
-/// that before it tells of the damage.
+/// Supplies libarchive with data. Its own file reader may seek past the end of a truncated archive
+/// and then report a regular end; a feed never skips past the end of the file, so that truncation
+/// is detected. Its own decompression drops buffered data when a stream is cut short; a feed passes
+/// on all decompressed data before it reports the damage.
 class ArchiveFeed {
  public:
   ArchiveFeed() = default;
@@ -25,12 +25,12 @@ class ArchiveFeed {
   ArchiveFeed(const ArchiveFeed&) = delete;
   ArchiveFeed& operator=(const ArchiveFeed&) = delete;
 
-  /// Bytes of the whole archive, as it is stored.
+  /// Returns the stored size of the archive in bytes.
   [[nodiscard]] virtual std::uint64_t size() const = 0;
   [[nodiscard]] virtual std::optional<io::FileStamp> stamp() const { return std::nullopt; }
   [[nodiscard]] virtual bool is_compressed() const { return false; }
 
-  // Callbacks of libarchive of these names.
+  // Implement libarchive's callbacks of the same names.
   virtual la_ssize_t read(archive* reader, const void** data) = 0;
   virtual la_int64_t skip(la_int64_t request) = 0;
 };

@@ -1,4 +1,4 @@
-// Batch: what travels from the decode workers through the encoder to the writer.
+// Batch: inputs that pass together from the decode workers through the encoder to the writer.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ struct Slot {
   std::string error;   // when not empty, this input has no row
 
   [[nodiscard]] bool failed() const { return !error.empty(); }
-  /// Whether there are pixels to compute.
+  /// Whether the slot has pixels to encode.
   [[nodiscard]] bool has_pixels() const { return !failed() && !known; }
 };
 
@@ -50,12 +50,12 @@ struct Batch {
   bool broken = false;           // a worker ended the job while it prepared one of these
   std::uint64_t names = 0;       // hash over the names of all inputs up to the last of this batch
 
-  /// Moves the images together at the front of `pixels`, so that nothing lies
-  /// between two images of whatever sizes, and counts them. `slot_bytes`: from a slot to the next.
+  /// Packs the images without gaps at the start of `pixels`, and counts them. `slot_bytes`: the
+  /// distance between slots.
   void compact(std::size_t slot_bytes);
-  /// What compact() has moved together.
+  /// Returns the images packed by compact().
   [[nodiscard]] std::span<const std::uint8_t> packed() const { return pixels.span().first(bytes); }
-  /// The first `images` of those.
+  /// Returns the first `images` of the packed images.
   [[nodiscard]] std::span<const std::uint8_t> packed(std::size_t images) const;
 };
 

@@ -1,4 +1,4 @@
-// How much memory decoding takes unless the user says so.
+// The default limit on the memory for decoding.
 #include "pipeline/decode_memory.hpp"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace fovea::pipeline {
 
 std::uint64_t default_decode_memory(int threads) {
-  // The memory of an ordinary photo decoded as a whole, and of the largest image that is read.
+  // The memory to decode a typical photo, and the largest image.
   constexpr std::uint64_t kPhoto = std::uint64_t{64} << 20;
   constexpr std::uint64_t kLargest = std::uint64_t{1} << 30;
   return std::min(memory_limit() / 2,

@@ -9,8 +9,8 @@
 
 namespace fovea::pipeline {
 
-/// Half of the memory that this process may use, but at most what `threads` ordinary photos or one
-/// image of the largest size need.
+/// Returns half of the memory that this process may use, but at most the need of `threads` typical
+/// photos or of one image of the largest size.
 [[nodiscard]] std::uint64_t default_decode_memory(int threads);
 
 /// Two pools, taken from in this order, so that no two threads wait for each other.

@@ -24,12 +24,12 @@ class GlobPattern {
 
 class FileFilter {
  public:
-  /// Lets everything pass but what systems keep beside users' files.
+  /// Passes all files except those that systems keep beside users' files, such as thumbnails.
   FileFilter() = default;
-  /// Throws fovea::Error for a pattern that is none.
+  /// Throws fovea::Error for an invalid pattern.
   explicit FileFilter(const InputOptions& options);
 
-  /// What holds for everything in a folder.
+  /// The decision on a folder, which applies to everything in it.
   struct Verdict {
     std::string_view left_out;  // the kind as which it is counted; empty when it is read
     bool included = true;       // no pattern of --include is missing
@@ -41,12 +41,12 @@ class FileFilter {
   /// Verdict on the folder `path`, in a folder with the verdict `around`.
   [[nodiscard]] Verdict folder(const Verdict& around, std::string_view path) const;
 
-  /// The kind as which a file counts that is left out; empty when it is an input. `wanted`: whether
-  /// it is one by its ending.
+  /// Returns the kind under which a file is counted as left out, or "" for an input. `wanted`:
+  /// whether it is an input by its extension.
   [[nodiscard]] std::string_view file(const Verdict& around, std::string_view path,
                                       bool wanted) const;
 
-  /// The same for a member of an archive.
+  /// Returns the kind of a member of an archive in the same way.
   [[nodiscard]] std::string_view member(std::string_view path, bool wanted) const;
 
  private:

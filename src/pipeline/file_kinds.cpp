@@ -1,4 +1,4 @@
-// The table of kinds of files.
+// Tables of file kinds by extension and name.
 #include "pipeline/file_kinds.hpp"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ constexpr KindRow kEndings[] = {
      "webp gif bmp dib "
      "tif tiff btf tf8 "
      "heic heif hif avif"},
-    // What cameras write.
+    // Camera raw formats.
     {kImageKind,
      "3fr arw cr2 cr3 crw dcr dng erf fff gpr iiq k25 kdc mef mos mrw nef nrw orf ori pef raf rw2 "
      "rwl sr2 srf srw x3f"},

@@ -15,15 +15,15 @@ inline constexpr std::string_view kExcludedKind = "excluded";  // by --exclude o
 inline constexpr std::string_view kThumbnailKind = "thumbnails";
 inline constexpr std::string_view kDeletedKind = "deleted";  // in a recycle bin
 inline constexpr std::string_view kSystemKind = "system";  // what systems keep beside users' files
-// A folder, counted once, to which a link leads, while it is read by another name.
+// A link to a folder that is read by another name.
 inline constexpr std::string_view kLinkedKind = "linked folders";
 inline constexpr std::string_view kOtherKind = "other";
 
 /// The kind of a file with this name (without folders), in any case of letters.
 [[nodiscard]] std::string_view kind_of(std::string_view name);
 
-/// The kind of everything in a folder with this name, if systems keep thumbnails, deleted files or
-/// the like in it; otherwise "".
+/// Returns the kind for all files in a folder with this name, if it is a system's folder for
+/// thumbnails, deleted files or the like; otherwise "".
 [[nodiscard]] std::string_view kind_of_folder(std::string_view name);
 
 /// Whether a name ends like that of an archive that is an input.

@@ -44,7 +44,7 @@ void FileOutput::append(const Batch& batch, std::span<const std::byte> rows) {
 void FileOutput::finish() {
   const std::string final_header = header();
   array_.write_at(0, std::as_bytes(std::span(final_header)));
-  // An older array is removed first, so that after a kill no array is beside the index of another.
+  // An older array is removed first, so that a killed run never leaves it beside a new index.
   array_.remove_old();
   errors_.commit();
   index_.commit();

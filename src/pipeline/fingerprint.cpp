@@ -1,4 +1,4 @@
-// Fingerprints: SHA-256 over everything that decides the output.
+// Fingerprints: SHA-256 over all data that determines the output.
 #include "pipeline/fingerprint.hpp"
 
 #include <algorithm>

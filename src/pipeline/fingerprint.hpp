@@ -35,7 +35,7 @@ class NameHash {
                                             const std::filesystem::path& calibration = {},
                                             StopFlag stop = {});
 
-/// SHA-256, in hexadecimal, over a text of everything that decides the pixels.
+/// Returns the SHA-256, in hexadecimal, of a text with all parameters that determine the pixels.
 [[nodiscard]] std::string preprocessing_fingerprint(const Preprocessing& preprocessing);
 
 }  // namespace fovea::pipeline

@@ -174,7 +174,7 @@ void FolderOutput::begin() {
   if (!found_) {
     folder_->remove_folder(kUpdateFolder);  // of a merge that was killed
   }
-  // A finish() that was killed has put this file in place.
+  // A run killed within finish() may have renamed this file already.
   if (state.errors_bytes == 0) {
     folder_->remove(kErrorsFile);
   }
@@ -336,8 +336,7 @@ void FolderOutput::write_state() {
 }
 
 void FolderOutput::checkpoint() {
-  // Balances the cost of a crash with that of the syncs: they take at most a tenth of this thread's
-  // time, on a disk of any speed.
+  // Checkpoints take at most a tenth of this thread's time, on a disk of any speed.
   constexpr int kIntervalsPerCost = 10;
   const Clock::time_point start = Clock::now();
   measure_files();

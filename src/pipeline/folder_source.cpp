@@ -149,12 +149,12 @@ class FolderSource final : public Source {
       return;
     }
     const FolderId id(info.st_dev, info.st_ino);
-    // Following a link to a folder around this one would never end; its images come anyway.
+    // Links to a parent folder are not followed, since that would never end.
     if (std::ranges::find(stack_, id, &Level::id) != stack_.end()) {
       return;
     }
-    // What is read comes once, although links, or mounts, lead to it on several ways. Where one of
-    // them has no link, it comes by that name.
+    // Each folder is read once, even if several links or mounts lead to it; under its path without
+    // links, if there is one.
     if (verdict.left_out.empty() &&
         ((by_link && is_read_without_link(path)) || !read_.insert(id).second)) {
       if (left_out_ != nullptr) {
@@ -180,8 +180,7 @@ class FolderSource final : public Source {
     stack_.push_back(std::move(level));
   }
 
-  // Whether a folder that was reached by a link lies below the folder that was given, where
-  // nothing leaves it out.
+  // Whether a folder that was reached by a link is also read by a path without links.
   [[nodiscard]] bool is_read_without_link(const std::string& path) {
     std::error_code error;
     const std::string folder = std::filesystem::canonical(path, error).native();

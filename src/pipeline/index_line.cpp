@@ -1,4 +1,4 @@
-// JSON lines are written by hand, because their spacing is part of the format, and read by
+// Writes JSON lines directly, because their spacing is part of the format, and reads them by
 // nlohmann-json.
 #include "pipeline/index_line.hpp"
 

@@ -25,8 +25,8 @@ struct IndexLine {
 
 /// {"row": 0, "source": "photos/a.jpg", "width": 640, "height": 480, "bytes": 96871,
 /// "modified_ns": 1500000000000000000} without line breaks, and a newline. The last two are absent
-/// for an image that was read from no file. "sha256" and "lost_range" follow where there is
-/// something to say, and "patches": [12, 16], down and across, after "height" of a NaFlex model.
+/// for an image that was not read from a file. "sha256" and "lost_range" follow when they are set;
+/// for a NaFlex model, "patches": [12, 16] (rows, columns) follows "height".
 [[nodiscard]] std::string format_index_line(const IndexLine& line);
 
 /// Inverse of format_index_line; keys beyond these are ignored. Throws fovea::Error.
@@ -35,10 +35,10 @@ struct IndexLine {
 /// {"source": ..., "error": ...} and a newline; `source` is the raw name.
 [[nodiscard]] std::string format_error_line(std::string_view source, std::string_view error);
 
-/// The raw name in a line made by format_error_line. Throws fovea::Error.
+/// Returns the raw name in a line made by format_error_line. Throws fovea::Error.
 [[nodiscard]] std::string parse_error_source(std::string_view text);
 
-/// The same line with another raw name, and a newline. Throws fovea::Error.
+/// Returns an error line with its raw name replaced, and a newline. Throws fovea::Error.
 [[nodiscard]] std::string with_error_source(std::string_view text, std::string_view source);
 
 /// The file that a line of a .jsonl input names: its "path" or "image", or its "source" unescaped.

@@ -1,4 +1,4 @@
-// Selects inputs.
+// InputStream: selects, numbers and fingerprints inputs.
 #include "pipeline/input_stream.hpp"
 
 #include <utility>

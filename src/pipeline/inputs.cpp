@@ -64,7 +64,7 @@ class JsonlSource final : public Source {
   std::string line_;
 };
 
-// Thrown by an Opener that only counts, for an input that takes too long to count.
+// Thrown when inputs are only counted, for an input that takes too long to count.
 struct Uncountable {};
 
 // Opens a name of the command line or of a list: either an image or a source of images.
@@ -98,7 +98,7 @@ class Opener {
     try {
       const bool is_array = name.ends_with(".npy");
       if (is_array || name.ends_with(".jsonl")) {
-        (void)io::open_regular_file(name);  // only lists may be pipes
+        (void)io::open_regular_file(name);  // throws for pipes, which only lists may be
         if (is_array) {
           return make_npy_source(name, preprocessing_);
         }
@@ -252,7 +252,7 @@ class InputsSource final : public Source {
       fail("an input's name is empty or holds a NUL byte");
     }
     if (is_list(input)) {
-      // The list is not opened, because a pipe would notice.
+      // The list is not opened, because that would disturb the writer of a pipe.
       if (list_path(input) != "-" && ::access(list_path(input).c_str(), R_OK) != 0) {
         fail("{}: cannot read the list: {}", io::escape(list_path(input)), std::strerror(errno));
       }

@@ -40,7 +40,7 @@ using JournalLine = std::variant<JobIdentity, FileRecord, JobState, RetryRecord>
 /// The line, with a newline.
 [[nodiscard]] std::string format_journal_line(const JournalLine& line);
 
-/// Whether a line, if it is one of ours, is a JobState.
+/// Whether a line written by format_journal_line is a JobState.
 [[nodiscard]] bool is_state_line(std::string_view text);
 
 /// Parses a line without its newline. Throws fovea::Error when format_journal_line would not give

@@ -1,4 +1,4 @@
-// Reads strictly from nlohmann-json, whose get<> converts.
+// Reads fields with strict types; get<> of nlohmann-json would convert between them.
 #include "pipeline/json_fields.hpp"
 
 #include <optional>

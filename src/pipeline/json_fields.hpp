@@ -11,12 +11,12 @@ namespace fovea::pipeline {
 // Each of these throws fovea::Error naming the key when it is missing or of another kind.
 [[nodiscard]] const nlohmann::json& read_value(const nlohmann::json& object, const char* key);
 [[nodiscard]] const nlohmann::json& read_object(const nlohmann::json& object, const char* key);
-/// A whole number that is not negative and at most `limit`.
+/// Reads an integer from 0 to `limit`.
 [[nodiscard]] std::uint64_t read_count(const nlohmann::json& object, const char* key,
                                        std::uint64_t limit = UINT64_MAX);
 [[nodiscard]] bool read_flag(const nlohmann::json& object, const char* key);
 [[nodiscard]] const std::string& read_text(const nlohmann::json& object, const char* key);
-/// 16 hexadecimal digits.
+/// Reads a hash of 16 hexadecimal digits.
 [[nodiscard]] std::uint64_t read_hash(const nlohmann::json& object, const char* key);
 
 /// Formats a hash as read_hash reads it.

@@ -12,16 +12,17 @@
 
 namespace fovea::pipeline {
 
-/// Not thread-safe: sources count while they list.
+/// Counts the files in folders and archives that are not inputs. Not thread-safe: sources update it
+/// while they list.
 class LeftOut {
  public:
-  /// `output`: of the job, whose own files are not counted, because a later run of the same job
-  /// finds others; empty when there is none.
+  /// `output`: the output folder of the job, whose files are not counted, because they differ
+  /// between runs of the same job; empty when there is none.
   explicit LeftOut(std::filesystem::path output = {}) : output_(std::move(output)) {}
 
   void add_file(std::string_view kind, std::string_view path);
   void add_member(std::string_view kind, std::string_view name);
-  /// A folder that is read, by another name than this one.
+  /// Counts a link to a folder that is read by another name.
   void add_linked(std::string_view folder);
   /// Notes a folder among the inputs in which there was no input at all.
   void add_empty(std::string_view folder) { empty_.emplace_back(folder); }
@@ -32,9 +33,9 @@ class LeftOut {
   [[nodiscard]] bool is_output(std::string_view name) const;
 
   [[nodiscard]] const FileCounts& counts() const { return counts_; }
-  /// Puts the counts into the report, and names what its reader would look for.
+  /// Adds the counts to the report, and emits notes on files that a user may miss.
   void tell(JobReport& report, const JobControl& control) const;
-  /// Names of empty folders, with a '/' at their end.
+  /// Returns the names of empty folders, each ending in '/'.
   [[nodiscard]] const std::vector<std::string>& empty_folders() const { return empty_; }
 
   /// Throws fovea::Error for inputs without any image: says what they hold instead, and what to do.

@@ -21,17 +21,16 @@
 namespace fovea::pipeline {
 namespace {
 
-// Decoding yields to computing when they share cores: a delayed compute thread keeps the whole team
-// waiting, while a decode worker that waits costs nothing until the batches run out, and then it
-// has the cores for itself.
+// Lowers the priority of a decode worker below the compute threads on the same cores: one delayed
+// compute thread delays the whole team, while decode workers can wait as long as batches are ready.
 void lower_priority() {
   constexpr int kNice = 19;
   // Linux gives every thread its own nice value. A refusal changes only the speed.
   (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
 }
 
-// The number of threads, at most `asked`, whose stacks fit into a quarter of the address space when
-// that is limited: later allocations need address space, too.
+// Returns the number of threads, at most `asked`, whose stacks fit into a quarter of a limited
+// address space. The rest is left for later allocations.
 int affordable_threads(int asked) {
   rlimit space{};
   pthread_attr_t attributes{};
@@ -257,7 +256,7 @@ void Loader::fail_in(Batch* batch, std::exception_ptr error) {
 bool Loader::fill_slot(const Prepare& prepare, Item& item, Batch& batch, std::size_t index) {
   Slot& slot = batch.slots[index];
   const auto fail_for_lack = [&](std::string_view what) {
-    // A named object, because the thread that rethrows the error must be the last to release it.
+    // Moved later, so that the thread that rethrows the error is the last to release it.
     std::exception_ptr error = std::make_exception_ptr(
         ResourceError(fmt::format("{}: {}; the machine lacks this, not the file: use fewer {}",
                                   io::escape(slot.name), what, option_words("decode-threads"))));

@@ -60,8 +60,8 @@ class Loader {
   /// first.
   void start(const std::function<Prepare()>& make_prepare);
 
-  /// The next batch, decoded; null at the end, and after stop(). Rethrows what ended the inputs, or
-  /// a worker, after the whole batches before it.
+  /// Returns the next decoded batch; null at the end and after stop(). Rethrows an error of the
+  /// inputs or of a worker, after the complete batches before it.
   Batch* next();
 
   /// The number of workers; fewer than requested when the system refuses more threads.
@@ -73,7 +73,7 @@ class Loader {
   /// Makes next() return null and ends the workers, in the middle of an image if necessary.
   void stop();
 
-  /// Seconds that the workers have spent on inputs, all together.
+  /// Returns the total time that the workers have spent on inputs, in seconds.
   [[nodiscard]] double busy_seconds() const;
 
  private:

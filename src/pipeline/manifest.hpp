@@ -1,4 +1,4 @@
-// manifest.json: what an output folder holds, what made it, and how far the job is.
+// manifest.json: the content of an output folder, the job that made it, and its progress.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct MissingShards {
   friend bool operator==(const MissingShards&, const MissingShards&) = default;
 };
 
-/// Everything that decides the bytes of the output. Two runs may share a folder only when all of it
-/// is equal.
+/// All parameters that determine the bytes of the output. Two runs may share a folder only when
+/// these are equal.
 struct JobIdentity {
   std::string model;           // as the user named it; not compared
   std::string working_folder;  // to which relative names refer; "" when unknown; not compared
@@ -55,8 +55,8 @@ struct JobState {
   std::uint64_t failed = 0;   // lines in errors.jsonl
   std::uint64_t shards = 0;   // complete files of embeddings
   std::uint64_t lost_range = 0;  // of the rows, those whose image lost a part of its range
-  // What the last complete walk over the inputs left out. Not in checksums.jsonl, because the next
-  // run counts it again.
+  // Files left out in the last complete pass over the inputs. Not in checksums.jsonl, because the
+  // next run counts them again.
   FileCounts left_out;
   // The files that are being written. Sums are io::Digest::head() of these bytes, without the
   // header of an array; 0 when there is no such file.
@@ -96,10 +96,10 @@ struct Manifest {
 
 /// The keys of manifest.json that identify the job.
 void write_identity(nlohmann::ordered_json& json, const JobIdentity& identity);
-/// Throws fovea::Error or an nlohmann exception on anything else.
+/// Reads the keys that write_identity writes. Throws fovea::Error or an nlohmann exception.
 [[nodiscard]] JobIdentity read_identity(const nlohmann::json& json);
 
-/// Sentences that say how the two differ; empty when they are of one job.
+/// Describes the differences between two jobs in sentences; empty when they are the same.
 [[nodiscard]] std::vector<std::string> differences(const JobIdentity& there,
                                                    const JobIdentity& wanted);
 

@@ -1,4 +1,4 @@
-// Meter and Ticker.
+// Meter: measures progress. Ticker: calls a function at intervals.
 #include "pipeline/meter.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Meter: how far a job is and where its time goes, and the thread that reports it.
+// Meter: the progress of a job and its time per stage. Ticker: the thread that reports it.
 #pragma once
 
 #include <atomic>
@@ -26,12 +26,13 @@ class Meter {
 
   Meter(std::uint64_t rows_before, std::uint64_t failed_before);
 
-  /// The computing thread begins `stage`; the time since the last call counts for the previous
-  /// stage.
+  /// Records that the computing thread begins `stage`. The time since the last call is added to the
+  /// previous stage.
   void enter(Stage stage);
-  /// Images of the batch that is being computed are done.
+  /// Adds images of the current batch that are computed.
   void add_computed(std::int64_t images);
-  /// The batch has so many rows, or none when it was dropped, whatever add_computed() counted.
+  /// Ends the batch, and replaces the count of add_computed() by its number of rows; 0 when the
+  /// batch was dropped.
   void end_batch(std::uint64_t rows);
   void add_failed();
   void set_total(std::uint64_t inputs);

@@ -52,7 +52,7 @@ class Output {
   /// Called at intervals while there is nothing to append.
   virtual void idle() {}
 
-  /// Puts the finished files in place.
+  /// Renames the finished files to their final names.
   virtual void finish() = 0;
 };
 
@@ -96,17 +96,17 @@ class FolderOutput final : public Output {
   FolderOutput(const std::filesystem::path& folder, const JobIdentity& identity, bool overwrite,
                std::chrono::milliseconds least_interval = std::chrono::milliseconds(50),
                StopFlag stop = {});
-  /// The same in a folder that is open.
+  /// Opens an output in an open folder.
   FolderOutput(std::shared_ptr<const io::Folder> folder, const JobIdentity& identity,
                bool overwrite, std::chrono::milliseconds least_interval, StopFlag stop);
 
-  /// The durable state that was found, or the initial one.
+  /// Returns the durable state of an earlier run, or the initial one.
   [[nodiscard]] const JobState& state() const { return manifest_.state; }
   /// Whether an earlier run had begun.
   [[nodiscard]] bool found() const { return found_; }
   [[nodiscard]] const Manifest& manifest() const { return manifest_; }
   [[nodiscard]] const std::shared_ptr<const io::Folder>& folder() const { return folder_; }
-  /// The complete files that were found.
+  /// Returns the complete files of earlier runs.
   [[nodiscard]] const std::vector<FileRecord>& files() const { return proof_.summary.files(); }
 
   /// The inputs to be tried again, of an output that is finished or in which a retry has begun.

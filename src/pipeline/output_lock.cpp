@@ -129,7 +129,7 @@ void OutputLock::flush() {
 }
 
 void OutputLock::write(const std::string& text) {
-  // A failure, for example on a full disk, only costs the next run a little time.
+  // A failure, for example on a full disk, is ignored: the next run only takes a little longer.
   const ssize_t written =
       ::pwrite(lock_.file().get(), text.data(), text.size(), static_cast<off_t>(end_));
   end_ += written > 0 ? static_cast<std::uint64_t>(written) : 0;

@@ -40,7 +40,7 @@ class OutputLock {
   void remember(const std::string& name, std::uint64_t sum, const struct stat& info);
   /// The same for a file of embeddings that was just put in place, and its index.
   void remember(const OutputLayout& layout, const FileRecord& record);
-  /// Writes the records, as far as their times permit by now.
+  /// Writes the records of files that were last changed before the file system's current time step.
   void flush();
   /// Forgets everything.
   void clear();

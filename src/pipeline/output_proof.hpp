@@ -1,4 +1,4 @@
-// Proves that the files of an output are what its manifest and its checksums say.
+// Verifies the files of an output against its manifest and its checksums.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace fovea::pipeline {
 
-/// What checksums.jsonl says about an output, up to some byte.
+/// The content of checksums.jsonl up to a byte position.
 class JournalSummary {
  public:
   /// Throws fovea::Error when the line cannot follow those before it.
@@ -64,11 +64,11 @@ struct Proof {
 [[nodiscard]] Proof prove(const io::Folder& folder, const Manifest& manifest, OutputLock* lock,
                           StopFlag stop, std::vector<std::string>* problems = nullptr);
 
-/// The same for a finished output of format version 1, which has no checksums: it compares only
-/// lengths and counts. Throws the first disagreement.
+/// Verifies a finished output of format version 1, which has no checksums, by lengths and counts.
+/// Throws the first disagreement.
 void prove_unsummed(const io::Folder& folder, const Manifest& manifest, StopFlag stop);
 
-/// What is wrong with a complete embeddings file, or with its index; empty when nothing is.
+/// Describes the error in a complete embeddings file or in its index; empty when they are correct.
 [[nodiscard]] std::string problem_of_data(const io::Folder& folder, const OutputLayout& layout,
                                           const FileRecord& file, OutputLock* lock, StopFlag stop);
 [[nodiscard]] std::string problem_of_index(const io::Folder& folder, const OutputLayout& layout,

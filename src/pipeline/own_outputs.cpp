@@ -84,7 +84,8 @@ bool may_be_output(const std::string& name) {
   return name.ends_with(".npy") || name.ends_with(".jsonl");
 }
 
-// False at the end, and where the list cannot be read: the job comes to that place, too, and tells.
+// Reads the next name of a list. Returns false at the end or on an error, which the job reports
+// when it reads the list itself.
 bool read_name(io::LineReader& lines, std::string& name, StopFlag stop) {
   bool found = false;
   return finding_of([&] { found = lines.next(name, stop); }).empty() && found;
@@ -105,13 +106,13 @@ void refuse_in_list(const OwnOutputs& outputs, const std::string& path, bool nul
   }
 }
 
-/// Whether a file would be replaced: what is no file, such as a pipe, never is.
+/// Whether a regular file exists that would be replaced. Pipes and devices never are.
 bool holds_something(const fs::path& path) {
   struct stat info{};
   return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0;
 }
 
-/// The number of rows of an array; nothing when it is none.
+/// Returns the number of rows of an array; nothing when the file is not an array.
 std::optional<std::uint64_t> rows_of(const fs::path& path) {
   try {
     const Shape shape = io::NpyFile(path).shape();

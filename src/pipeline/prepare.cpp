@@ -16,10 +16,10 @@
 namespace fovea::pipeline {
 namespace {
 
-// The buffer of a larger file must not stay with its worker for the whole job.
+// The largest buffer in bytes that a worker keeps between files.
 constexpr std::size_t kKeptBytes = std::size_t{16} << 20;
 
-// Each worker has one, which keeps its buffers from image to image.
+// Reads and decodes the inputs of one worker, and reuses its buffers from image to image.
 class Preparer {
  public:
   Preparer(const PixelLayout& layout, ContentCheck check)
@@ -56,7 +56,7 @@ class Preparer {
  private:
   void decode_file(const std::string& path, std::span<std::uint8_t> pixels, Slot& slot,
                    const Limits& limits) {
-    // Frees the memory of a large file, also after a failure.
+    // Frees the buffer of a large file, also after an error.
     struct Shrink {
       ~Shrink() {
         if (bytes.capacity() > kKeptBytes) {
@@ -129,8 +129,8 @@ class Preparer {
            image::kChannels;
   }
 
-  // `make` makes the resized pixels and returns their size; they are cut into patches unless they
-  // are requested plain.
+  // Stores the resized pixels that `make` writes and whose size it returns; cuts them into patches
+  // unless plain pixels are requested.
   template <typename Make>
   void lay_out(std::span<std::uint8_t> pixels, Slot& slot, const Make& make) {
     if (layout_.patch == 0 && !pixels_.keeps_proportions()) {

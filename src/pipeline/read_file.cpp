@@ -1,4 +1,4 @@
-// read_file over open(2) and read(2).
+// read_file: implemented with open(2) and read(2).
 #include "pipeline/read_file.hpp"
 
 #include <algorithm>
@@ -35,7 +35,8 @@ MemoryPool::Lease read_file(const std::string& path, std::vector<std::byte>& byt
   }
   const auto size = static_cast<std::size_t>(opened.info.st_size);
   MemoryPool::Lease lease = take_encoded(size, limits);
-  // One byte more than expected, so that the end is seen without another round of growing.
+  // One byte more than expected, so that the end of the file is detected without growing the
+  // buffer.
   bytes.resize(size + 1);
   // Files that are generated while they are read, such as those in /proc, have a size of 0.
   constexpr std::size_t kUnknownSize = std::size_t{1} << 20;

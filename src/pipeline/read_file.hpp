@@ -1,4 +1,4 @@
-// Reading encoded images from files that may be anything.
+// Reads encoded images from untrusted files.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,7 @@
 
 namespace fovea::pipeline {
 
-/// Larger files and archive members are refused, because no image of an acceptable size needs as
-/// much.
+/// The maximum size of a file or archive member in bytes. No image of an accepted size needs more.
 inline constexpr std::size_t kMaxEncodedBytes = std::size_t{1} << 30;
 
 /// Takes the memory for an encoded image of `bytes` from limits.encoded, and waits until it is

@@ -33,7 +33,7 @@ bool same_job(const JobIdentity& a, const JobIdentity& b) {
   return format_journal_line(a) == format_journal_line(b);
 }
 
-// The name under which the file is: that of a finished file, or of a growing one.
+// Returns the current name of a file: its final name, or the ".partial" name.
 std::string found_as(const io::Folder& folder, const std::string& name, bool finished) {
   return finished && folder.has(name) ? name : io::PartialFile::left_as(folder, name);
 }
@@ -85,7 +85,7 @@ class JournalReader {
   [[nodiscard]] bool finished() const { return manifest_ && manifest_->state.finished; }
 
  private:
-  // Finds out which job it is, and whether the manifest is of the same output.
+  // Reads the job's identity, and checks whether the manifest belongs to the same output.
   void look_at(const StoredFile& file, const std::optional<Manifest>& there, StopFlag stop) {
     bool damaged = false;
     file.each_line(file.size(), stop, [&](std::string_view text, std::uint64_t /*number*/) {
@@ -261,7 +261,7 @@ class Planner {
                                finding_of([&] { prove_retried(folder_, *before, stop_); }).empty());
   }
 
-  // The last state that all files prove.
+  // Returns the last state that all files confirm.
   [[nodiscard]] const Candidate* find_best() const {
     Wanted wanted;
     for (const Candidate& candidate : journal_.candidates()) {

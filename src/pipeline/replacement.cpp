@@ -71,7 +71,7 @@ void Replacement::commit(const Manifest& manifest) {
 
 std::optional<Manifest> interrupted_replacement(const io::Folder& output) {
   const std::shared_ptr<const io::Folder> folder = announced(output);
-  if (!folder || !folder->has(kManifestFile)) {  // which is moved last
+  if (!folder || !folder->has(kManifestFile)) {  // the manifest is moved last
     return std::nullopt;
   }
   return read_new_manifest(*folder);
@@ -121,7 +121,7 @@ void finish_replacement(const std::shared_ptr<const io::Folder>& output) {
   }
   output->sync();
   for (const std::string& name : updates->list()) {
-    if (name != kNew) {  // which is there until all else is gone
+    if (name != kNew) {  // kNew is removed last
       updates->remove_folder(name);
     }
   }

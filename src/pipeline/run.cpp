@@ -1,4 +1,4 @@
-// The loop of the computing thread.
+// Runs the main loop of a job in the computing thread.
 #include "pipeline/run.hpp"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ std::size_t bytes_of(OutputDType dtype) {
   return size_of(dtype == OutputDType::kF32 ? DType::kF32 : DType::kF16);
 }
 
-// Tests the bits of the exponents, which are all set in infinity and NaN.
+// Whether all numbers are finite: in infinity and NaN, all exponent bits are set.
 template <typename Bits, Bits kExponent>
 bool finite_bits(std::span<const std::byte> numbers) {
   bool finite = true;
@@ -44,7 +44,7 @@ bool all_finite(std::span<const std::byte> numbers, OutputDType dtype) {
                                     : finite_bits<std::uint16_t, 0x7c00U>(numbers);
 }
 
-// Counts the inputs beside the job, with the lowest priority, and stops with it.
+// Counts the inputs in a thread of the lowest priority while the job runs.
 class Counter {
  public:
   Counter(const RunOptions& options, Meter& meter) {
@@ -186,7 +186,7 @@ class Run {
     batch.stored = std::span(batch.converted).first(kept * row_bytes);
   }
 
-  // The results are the rows, but for those that are not finite.
+  // Removes results that are not finite; the others are the rows.
   void keep_finite(Batch& batch) const {
     const std::size_t row_bytes = options_.loader.row_bytes;
     const std::span<std::byte> results = batch.results.span();

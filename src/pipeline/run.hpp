@@ -49,7 +49,7 @@ struct RunOptions {
                                 const std::function<Prepare()>& make_prepare,
                                 const std::function<Encode()>& make_encode, Output& output);
 
-/// The float32 numbers that a row or several consist of.
+/// Returns the bytes of rows as float32 numbers.
 [[nodiscard]] inline std::span<float> floats_of(std::span<std::byte> rows) {
   return {reinterpret_cast<float*>(rows.data()), rows.size() / sizeof(float)};
 }

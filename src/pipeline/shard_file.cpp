@@ -1,4 +1,4 @@
-// ShardFile on one or two SummedFiles.
+// ShardFile: an embeddings file and its index, each with a checksum.
 #include "pipeline/shard_file.hpp"
 
 #include <future>
@@ -15,7 +15,7 @@ void SummedFile::write(std::span<const std::byte> bytes) {
     sum_.add(bytes);
     return;
   }
-  std::future<void> sum;  // which waits when it goes
+  std::future<void> sum;  // its destructor waits
   try {
     sum = std::async(std::launch::async, [&] { sum_.add(bytes); });
   } catch (const std::system_error&) {

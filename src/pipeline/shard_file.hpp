@@ -42,7 +42,7 @@ class SummedFile {
 
 class ShardFile {
  public:
-  /// What stays of an earlier run.
+  /// The part of an earlier run's file that is kept.
   struct Kept {
     std::uint64_t data_bytes = 0;
     std::uint64_t index_bytes = 0;
@@ -60,7 +60,8 @@ class ShardFile {
   void append(std::span<const std::byte> rows, std::string_view lines);
 
   void sync();
-  /// Puts the file in place, which holds `rows` rows, after its index. The caller syncs the folder.
+  /// Renames the index and then the file, which holds `rows` rows, to their final names. The caller
+  /// syncs the folder.
   FileRecord commit(std::uint64_t rows);
 
   [[nodiscard]] const SummedFile& data() const { return data_; }

@@ -1,4 +1,4 @@
-// The code that all sources share: a source that breaks is one failed input.
+// Common code of all sources: an error within a source becomes one failed input.
 #include "pipeline/source.hpp"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// StoredFile over io::File.
+// StoredFile: implemented with io::File.
 #include "pipeline/stored_file.hpp"
 
 #include <algorithm>

@@ -17,7 +17,7 @@
 
 namespace fovea::pipeline {
 
-/// Every error is a fovea::Error that names the file.
+/// A file of an output, open for reading. Every error is a fovea::Error that names the file.
 class StoredFile {
  public:
   StoredFile(const io::Folder& folder, const std::string& name);

@@ -79,8 +79,8 @@ class TarSource final : public Source {
       fail_for_resources("{}: not enough memory to read the archive", io::escape(name()));
     }
     archive* reader = archive_.get();
-    // The feed unpacks. A filter that finds more to unpack is refused; those that are not enabled
-    // run programs.
+    // Data is already decompressed by the feed. These filters detect archives that are compressed
+    // twice, which are refused below; libarchive's other filters may run external programs.
     archive_read_support_filter_gzip(reader);
     archive_read_support_filter_bzip2(reader);
     archive_read_support_filter_xz(reader);
@@ -194,7 +194,7 @@ class TarSource final : public Source {
     }
   }
 
-  // What is compressed proves itself by a checksum at its end, which tar has no need to read.
+  // Reads to the end of compressed data, since its checksum lies after the end of the tar archive.
   void check_end(StopFlag stop) const {
     constexpr la_ssize_t kMaxPadding = la_ssize_t{1} << 20;
     la_ssize_t got = 0;

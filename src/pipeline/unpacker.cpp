@@ -1,4 +1,4 @@
-// Unpackers over zlib, libbz2, liblzma and libzstd.
+// Unpackers: implemented with zlib, libbz2, liblzma and libzstd.
 #include "pipeline/unpacker.hpp"
 
 #include <algorithm>
@@ -22,12 +22,13 @@ using std::string_view_literals::operator""sv;
 using In = std::span<const std::byte>;
 using Out = std::span<std::byte>;
 
-/// What zlib, libbz2 and liblzma have in common: a record of what is left of both sides.
+/// Sets the input and output buffers of a stream; the fields are the same in zlib, libbz2 and
+/// liblzma.
 template <typename Stream>
 void point(Stream& stream, const In& in, const Out& out) {
   using Input = decltype(stream.next_in);
   using Output = decltype(stream.next_out);
-  // The older libraries count in unsigned int, and read through pointers to what is not const.
+  // The older libraries count in unsigned int, and take input by pointers to non-const bytes.
   stream.next_in = reinterpret_cast<Input>(const_cast<std::byte*>(in.data()));
   stream.avail_in = static_cast<unsigned>(std::min<std::size_t>(in.size(), UINT_MAX));
   stream.next_out = reinterpret_cast<Output>(out.data());

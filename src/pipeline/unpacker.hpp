@@ -15,8 +15,8 @@ class Unpacker {
   Unpacker(const Unpacker&) = delete;
   Unpacker& operator=(const Unpacker&) = delete;
 
-  /// Unpacks as much of `in` as fits into `out`, and cuts off of both what is done. True at the end
-  /// of the stream. Throws fovea::Error when the data is damaged; what came before it is in `out`.
+  /// Unpacks as much of `in` as fits into `out`, and advances both. Returns true at the end of the
+  /// stream. Throws fovea::Error when the data is damaged; the data before that is in `out`.
   virtual bool step(std::span<const std::byte>& in, std::span<std::byte>& out) = 0;
 
   /// The name of the format.

@@ -1,4 +1,4 @@
-// Writer: hands one batch at a time over to a thread.
+// Writer: passes one batch at a time to a thread.
 #include "pipeline/writer.hpp"
 
 #include <chrono>

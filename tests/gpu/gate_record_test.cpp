@@ -86,7 +86,7 @@ TEST(GateRecord, OfAFileChangesTheChoice) {
                 ": matrix units 8.8%, 40% asked");
   EXPECT_EQ(planner.news(choice.notice), "");
   EXPECT_EQ(Planner(device).news(choice.notice), "");
-  EXPECT_NE(why([] { (void)gate_record(ampere("GPU B")); }).find("nothing is on record"),
+  EXPECT_NE(why([] { (void)gate_record(ampere("GPU B")); }).find("there is no record of"),
             std::string::npos);
   setenv("FOVEA_GATE_RECORD", "/nowhere/at/all", 1);
   EXPECT_NE(why([] { (void)gate_record(ampere("GPU C")); }).find("cannot be read"),

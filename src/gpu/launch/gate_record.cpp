@@ -59,7 +59,7 @@ std::vector<GateEntry> read_chosen_record(const DeviceInfo& device) {
     const std::string json(std::istreambuf_iterator<char>(stream), {});
     std::vector<GateEntry> entries = read_gate_record(json, device.name, source);
     if (entries.empty()) {
-      fail("{}: nothing is on record there of {}", source, device.name);
+      fail("{}: there is no record of {}", source, device.name);
     }
     return entries;
   }
