@@ -1,4 +1,4 @@
-// Tries out orders between two states of a job.
+// Finds the input order between two states of a job by search.
 #include "collection/input_order.hpp"
 
 #include <span>
@@ -10,7 +10,7 @@ namespace {
 
 using Names = std::span<const std::string>;
 
-// Finds a mix of two sequences of names whose hash is `wanted`.
+// Finds an interleaving of two sequences of names whose hash is `wanted`.
 class Mix {
  public:
   Mix(Names rows, Names failed, std::uint64_t wanted)
@@ -36,7 +36,7 @@ class Mix {
   [[nodiscard]] const std::vector<bool>& is_failed() const { return is_failed_; }
 
  private:
-  // Whether a folder would give the failed input first.
+  // Whether the failed input comes first in the order of a folder.
   [[nodiscard]] bool is_failed_next(std::size_t row, std::size_t failed) const {
     return failed < failed_.size() && (row == rows_.size() || failed_[failed] < rows_[row]);
   }

@@ -1,4 +1,4 @@
-// The order in which a job met its inputs, found from the rows and the failed inputs that it left.
+// Reconstructs the input order of a job from its rows and its failed inputs.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,17 @@
 
 namespace fovea::collection {
 
-/// What checksums.jsonl says of a job after some of its inputs.
+/// The state of a job in checksums.jsonl after some of its inputs.
 struct OrderState {
   std::uint64_t names = 0;  // NameHash over the names of all inputs so far
   std::uint64_t rows = 0;
   std::uint64_t failed = 0;
 };
 
-/// Which inputs failed, in input order: rows and failed inputs each are in that order, but an
-/// output does not say how they mix. The hash of the names does, when it is tried out: first as
-/// names in byte-wise order are, as in a folder, and then in other ways, as far as there are not
-/// too many. `row_name`, `failed_name`: called with 0, 1, 2, ... in turn. Nothing when no mix has
-/// the hash.
+/// Returns for each input, in order, whether it failed. Rows and failed inputs are each in input
+/// order, but an output does not record how they interleave. The search compares interleavings with
+/// the hash of the names: first byte-wise order, as in a folder, then others, up to a limit.
+/// `row_name`, `failed_name`: called with 0, 1, 2, ... in turn. Nothing when none has the hash.
 [[nodiscard]] std::optional<std::vector<bool>> input_order(
     const std::vector<OrderState>& states,
     const std::function<std::string(std::uint64_t)>& row_name,

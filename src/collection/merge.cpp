@@ -46,7 +46,7 @@ struct Failure {
   std::string line;    // of errors.jsonl
 };
 
-// A finished output, proven, and locked so that no job changes it meanwhile.
+// A finished output that is verified, and locked against changes by jobs.
 class MergedOutput {
  public:
   MergedOutput(const std::string& path, StopFlag stop)
@@ -72,7 +72,7 @@ class MergedOutput {
     return key_of(absolute_name(rows_->working_folder(), failure.source));
   }
 
-  /// Which inputs failed, in the order of inputs, where that can be known.
+  /// Returns for each input, in order, whether it failed; nothing when that is unknown.
   [[nodiscard]] std::optional<std::vector<bool>> order(StopFlag stop) const {
     std::vector<OrderState> states;
     bool retried = false;
@@ -149,7 +149,7 @@ void demand_alike(const Outputs& outputs) {
   }
 }
 
-// The photos of all outputs, to find those that several have.
+// The photos of all outputs, to find duplicates between them.
 class Owners {
  public:
   explicit Owners(const Outputs& outputs) {
@@ -234,7 +234,8 @@ class Merge {
     return inputs;
   }
 
-  // Empty when the outputs are not different shards of one job, or when that cannot be found out.
+  // Returns the inputs in the order of the job; empty when the outputs are not different shards of
+  // one job, or when that is unknown.
   [[nodiscard]] std::vector<MergedInput> in_input_order() const {
     const std::uint64_t count = outputs_.front()->identity().shard_count;
     std::vector<std::pair<std::uint64_t, std::uint32_t>> shards;
@@ -276,8 +277,8 @@ class Merge {
     }
   }
 
-  // Whether the numbers of inputs are those of shards of the same inputs: the first ones have one
-  // more when they cannot be dealt out evenly.
+  // Whether the numbers of inputs fit shards of the same inputs: when they do not divide evenly,
+  // the first shards have one more.
   [[nodiscard]] bool are_dealt_out(
       const std::vector<std::pair<std::uint64_t, std::uint32_t>>& shards,
       std::uint64_t count) const {
@@ -409,7 +410,7 @@ class Merge {
     files.put_in_place(left_out(), std::nullopt);
   }
 
-  // A merge that was killed while it put its files in place is ended by opening the output.
+  // Accepts an output that a killed merge had completed: opening it finishes its last renames.
   void take_as_done(const pipeline::FolderOutput& target) {
     const pipeline::JobState& state = target.state();
     pipeline::NameHash names;

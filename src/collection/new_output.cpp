@@ -1,4 +1,4 @@
-// NewOutput writes into a Replacement.
+// NewOutput: writes the files of a Replacement.
 #include "collection/new_output.hpp"
 
 #include <algorithm>

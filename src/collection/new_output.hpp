@@ -1,4 +1,4 @@
-// NewOutput: the files of an output, put together from rows of others, and put in place at once.
+// NewOutput: new files of an output, built from rows of others, that replace the old files at once.
 #pragma once
 
 #include <cstdint>
@@ -15,26 +15,27 @@
 
 namespace fovea::collection {
 
-/// Used in this order: files of embeddings, errors, seal(), put_in_place().
+/// Builds the new files. Add embeddings files first, then errors; then call seal() and
+/// put_in_place().
 class NewOutput {
  public:
-  /// `output`: of which the files are replaced, or which is empty.
+  /// `output`: the output whose files are replaced; it may be empty.
   NewOutput(pipeline::FolderOutput& output, const pipeline::JobIdentity& identity, StopFlag stop);
 
-  /// The number of files so far.
+  /// Returns the number of embeddings files so far.
   [[nodiscard]] std::uint64_t files() const { return records_.size(); }
-  /// The next file is to be that of the same number in the output.
+  /// Keeps the output's file of the same number as the next file.
   void keep(const pipeline::FileRecord& record) { records_.push_back(record); }
-  /// The next file, to be filled and given back.
+  /// Returns a builder for the next file, to be filled and passed back.
   [[nodiscard]] ShardBuilder begin_file() const;
   void add(ShardBuilder& file);
-  /// Whether any file is not kept.
+  /// Whether any file is new.
   [[nodiscard]] bool has_new_files() const { return has_new_files_; }
 
-  /// Whole lines of errors.jsonl.
+  /// Adds complete lines to errors.jsonl.
   void add_errors(std::span<const std::byte> lines);
 
-  /// Counts. `names`: the hash over the names of the inputs.
+  /// Completes the state of the new output. `names`: the hash over the names of the inputs.
   const pipeline::JobState& seal(std::uint64_t names, std::uint64_t lost_range);
   void put_in_place(const FileCounts& left_out, const std::optional<UpdateCounts>& update);
 

@@ -1,4 +1,4 @@
-// Names made absolute, and hashes of them.
+// Makes names absolute, and hashes them.
 #include "collection/photo_key.hpp"
 
 #include <algorithm>

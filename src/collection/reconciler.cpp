@@ -1,4 +1,4 @@
-// Matches inputs and rows.
+// Reconciler: matches the inputs of an update with rows.
 #include "collection/reconciler.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 using Origin = Entry::Origin;
 
-// What an input's file says now; nothing when it has none, or none that can be examined.
+// Returns the current stamp of an input's file; nothing without a file or when stat(2) fails.
 std::optional<io::FileStamp> stamp_of(const pipeline::Item& item) {
   if (item.kind != pipeline::Item::Kind::kFile) {
     return item.file;

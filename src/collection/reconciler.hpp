@@ -1,4 +1,4 @@
-// Reconciler: compares the inputs of an update with the rows that are there.
+// Reconciler: compares the inputs of an update with the existing rows.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@
 
 namespace fovea::collection {
 
-/// An input of an update, and where its row comes from.
+/// An input of an update, and the origin of its row.
 struct Entry {
   enum class Origin : std::uint8_t {
     kPending,  // it is being computed
@@ -38,11 +38,12 @@ struct Entry {
   bool copied = false;  // it was not computed, because there is a row of the same contents
 };
 
-/// Each input takes the row of its name, the first one that no input before it took. It keeps that
-/// when the file has the size and date that the index says; with `checksum`, when it has the same
-/// contents. Others are computed, unless an interrupted update has done that already.
+/// Matches each input with the first unused row of its name. The row is kept when the file's size
+/// and modification time equal those in the index; with `checksum`, when its contents are equal.
+/// Other rows are computed, unless an interrupted update has computed them before.
 ///
-/// take() is called by who takes inputs and settle() by who writes rows, both in input order.
+/// take() is called by the thread that reads inputs and settle() by the one that writes rows, both
+/// in input order.
 class Reconciler {
  public:
   /// `staged`: rows that an interrupted update computed. `working_folder`: of this run.
@@ -53,17 +54,17 @@ class Reconciler {
   [[nodiscard]] bool take(const pipeline::Item& item);
   /// Whether there is a row of these contents. Called from many threads.
   [[nodiscard]] bool is_known(const std::string& sha256) const;
-  /// The outcome of the next input for which take() was true. `staged_row`: its row, if it was
-  /// computed, counted through all that the update computed.
+  /// Records the outcome of the next input for which take() was true. `staged_row`: the index of
+  /// its row among those computed by the update, if it was computed.
   void settle(const pipeline::Slot& slot, std::optional<std::size_t> staged_row);
 
-  /// Inputs that keep their rows, so far.
+  /// Returns the number of inputs so far that keep their rows.
   [[nodiscard]] std::uint64_t unchanged() const { return unchanged_; }
 
-  /// Decides at the end of all inputs about rows that no input took. They are dropped; but those
-  /// below an input that failed stay, because that may be a folder or an archive that cannot be
-  /// read now. Throws fovea::Error when nothing can be said about them: a list broke off, or an
-  /// input folder has no images at all. `empty_folders`: as of LeftOut.
+  /// Called after the last input: drops the rows without an input, except those below a failed
+  /// input, which may be a folder or an archive that is temporarily unreadable. Throws fovea::Error
+  /// when it is unknown whether the photos still exist: a list was cut short, or an input folder
+  /// has no images. `empty_folders`: LeftOut::empty_folders().
   void end(const std::vector<std::string>& empty_folders);
 
   // After end():

@@ -1,4 +1,4 @@
-// Copies runs of rows.
+// ShardBuilder: copies runs of consecutive rows.
 #include "collection/shard_builder.hpp"
 
 #include <string_view>

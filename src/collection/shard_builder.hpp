@@ -1,4 +1,4 @@
-// ShardBuilder: an embeddings file and its index, put together from rows of other outputs.
+// ShardBuilder: builds an embeddings file and its index from rows of other outputs.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace fovea::collection {
 
-/// What the line of a row says of its photo, where that differs from before.
+/// The changed fields of a photo in the index line of its row.
 struct PhotoLine {
   std::string source;  // as bytes
   std::optional<io::FileStamp> file;
@@ -33,7 +33,7 @@ class ShardBuilder {
 
   [[nodiscard]] std::uint64_t rows() const { return count_; }
 
-  /// Puts the file in place in its folder. To be called once, last.
+  /// Renames the files to their final names. To be called once, last.
   pipeline::FileRecord commit();
 
  private:

@@ -1,4 +1,4 @@
-// Counts how often each shard is there, without walking the numbers of shards that nobody names.
+// Counts the outputs per shard. Only shard numbers that occur are visited, as counts can be huge.
 #include "collection/shard_set.hpp"
 
 #include <algorithm>

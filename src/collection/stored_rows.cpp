@@ -1,4 +1,4 @@
-// Reads indexes whole, and rows where they are asked for.
+// StoredRows: reads complete indexes, and rows on demand.
 #include "collection/stored_rows.hpp"
 
 #include <algorithm>
@@ -107,7 +107,7 @@ void StoredRows::add_part(std::uint64_t number, bool is_complete, std::uint64_t 
 
 std::size_t StoredRows::part_of(std::size_t row) const {
   const auto after = std::ranges::upper_bound(parts_, row, {}, &StoredPart::first);
-  // Parts without rows begin where the next one does.
+  // A part without rows begins at the same row as the next part.
   return static_cast<std::size_t>(std::distance(parts_.begin(), after)) - 1;
 }
 

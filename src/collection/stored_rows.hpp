@@ -1,4 +1,4 @@
-// StoredRows: the rows of an output folder, found by the names and the contents of their photos.
+// StoredRows: looks up rows of an output folder by the names and contents of their photos.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@
 
 namespace fovea::collection {
 
-/// What is kept in memory of a row, about 50 bytes, so that an output may have tens of millions.
+/// The data per row in memory, about 50 bytes, so that an output may have tens of millions of rows.
 struct StoredRow {
   Key photo{};              // key_of() its absolute name
   std::uint64_t name = 0;   // of its name as it stands in the index
@@ -36,7 +36,7 @@ struct StoredRow {
   }
 };
 
-/// A number for StoredRow::name.
+/// Returns the hash of a name for StoredRow::name.
 [[nodiscard]] std::uint64_t name_sum(std::string_view name);
 
 /// A file of an output: rows [first, first + count) are in it.
@@ -49,8 +49,8 @@ struct StoredPart {
   bool is_complete = false;  // no job is filling it
 };
 
-/// Rows are counted through all files, in order. Files are read when they are asked for; they must
-/// have been proven (pipeline::prove), and must not change meanwhile.
+/// The rows of all files, numbered in order. Files are read on demand; they must have been verified
+/// by pipeline::prove(), and must not change while the object lives.
 class StoredRows {
  public:
   /// The rows that the manifest counts, in complete files and in the one that is being filled.
@@ -71,7 +71,7 @@ class StoredRows {
   /// The first row of a photo with these contents.
   [[nodiscard]] std::optional<std::size_t> of_content(const Key& content) const;
   [[nodiscard]] bool has_content(std::size_t row, const Key& content) const;
-  /// Whether the index says the contents of any row.
+  /// Whether the index has the content hash of any row.
   [[nodiscard]] bool knows_contents() const { return !by_content_.empty(); }
   [[nodiscard]] bool lost_range(std::size_t row) const { return lost_range_[row]; }
 
@@ -97,7 +97,7 @@ class StoredRows {
   mutable std::map<std::string, pipeline::StoredFile> open_;
 };
 
-/// The line with another number of its row.
+/// Returns the line with its row number replaced.
 [[nodiscard]] std::string renumbered(std::string_view line, std::uint64_t row);
 
 /// A line of an index with the embedding of a line of text; both have a newline.

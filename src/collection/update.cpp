@@ -1,4 +1,4 @@
-// Computes what is missing beside the output, and then replaces the files that change.
+// Update: computes missing rows in a separate folder, and then replaces the files that change.
 #include "collection/update.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ constexpr std::chrono::milliseconds kMinInterval{50};
 
 }  // namespace
 
-// Passes batches on, and tells the reconciler what became of each input.
+// Passes batches on, and reports the outcome of each input to the reconciler.
 class Update::Staging final : public pipeline::Output {
  public:
   Staging(pipeline::FolderOutput& rows, Reconciler& reconciler)

@@ -27,14 +27,13 @@ struct UpdateOptions {
   StopFlag stop = {};
 };
 
-/// Rows that are missing are computed into `.update/rows`, which is itself an output that a later
-/// run continues, and finish() then puts new files in place of those that change, together. Until
-/// then the output is as it was, whatever happens.
+/// Missing rows are computed into `.update/rows`, an output that a later run can resume. finish()
+/// then replaces all changed files together. Until then, the output is unchanged.
 ///
 /// The order of rows: those that stay keep their order, the row of a photo that has changed stays
-/// in its place, and rows of new photos come last, in input order. A file of embeddings in which no
-/// row changes or goes is not touched. The last one is filled up; one that loses all its rows stays
-/// as an empty array unless it is the last.
+/// in its place, and rows of new photos come last, in input order. An embeddings file is not
+/// touched when none of its rows is changed or dropped. The last file is filled up; a file that
+/// loses all its rows stays as an empty array unless it is the last.
 class Update {
  public:
   /// `output`: opened, proven and locked, but not begun; finished or not. `identity`: of this run.
@@ -42,16 +41,16 @@ class Update {
          UpdateOptions options);
   ~Update();
 
-  /// Lets only those inputs through that must be read.
+  /// Selects only the inputs that must be read.
   void select(pipeline::InputStream& inputs);
   [[nodiscard]] pipeline::ContentCheck contents() const;
-  /// Where the rows go that are computed.
+  /// Returns the output for computed rows.
   [[nodiscard]] pipeline::Output& staging();
-  /// Inputs that keep their rows, so far.
+  /// Returns the number of inputs so far that keep their rows.
   [[nodiscard]] std::uint64_t unchanged() const { return reconciler_.unchanged(); }
 
-  /// Puts the files in place, at the end of all inputs. Throws fovea::Error, and changes nothing,
-  /// when that is not safe (Reconciler::end, UpdateOptions::max_drop).
+  /// Replaces the changed files after the last input. Throws fovea::Error, and changes nothing,
+  /// when that is unsafe (Reconciler::end, UpdateOptions::max_drop).
   UpdateCounts finish(const std::vector<std::string>& empty_folders, const FileCounts& left_out);
 
  private:

@@ -1,4 +1,4 @@
-// The places and the layout of the cache, which are those of huggingface_hub
+// Finds the Hugging Face cache, and reads it in the layout of huggingface_hub
 // (huggingface_hub@f7c9b7d src/huggingface_hub/constants.py, file_download.py).
 #include "hub/cache.hpp"
 
@@ -22,7 +22,7 @@ fs::path user_folder() {
   return home;
 }
 
-// "~" and "~/x" mean the user's home folder.
+// Replaces a leading "~" by the user's home folder.
 fs::path expand_user(const std::string& path) {
   if (path == "~") {
     return user_folder();

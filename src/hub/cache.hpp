@@ -1,4 +1,4 @@
-// The local Hugging Face cache: where it is, and which files of a model it holds.
+// The local Hugging Face cache: its location, and the files of a model in it.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,7 @@
 
 namespace fovea::hub {
 
-/// The variable of the environment, or "" when it is not set; clients of the hub treat both alike.
+/// Returns an environment variable, or "" when it is not set, which hub clients treat alike.
 [[nodiscard]] std::string environment(const char* name);
 
 /// True for "org/name" made of the characters the hub allows.
@@ -21,11 +21,11 @@ namespace fovea::hub {
 /// True for a text that can name a branch, tag or commit and stays a path within refs/.
 [[nodiscard]] bool is_revision(std::string_view text);
 
-/// HF_HOME, else XDG_CACHE_HOME/huggingface, else ~/.cache/huggingface. Throws fovea::Error when
-/// HOME is not set either.
+/// Returns HF_HOME, else XDG_CACHE_HOME/huggingface, else ~/.cache/huggingface. Throws fovea::Error
+/// when HOME is not set either.
 [[nodiscard]] std::filesystem::path home_folder();
 
-/// HF_HUB_CACHE, else home_folder()/hub.
+/// Returns HF_HUB_CACHE, else home_folder()/hub.
 [[nodiscard]] std::filesystem::path cache_folder();
 
 /// True when HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE is 1, ON, YES or TRUE.
@@ -44,14 +44,14 @@ class ModelCache {
   [[nodiscard]] std::filesystem::path ref(std::string_view revision) const;
   [[nodiscard]] std::filesystem::path snapshot(std::string_view commit) const;
 
-  /// The commit that `revision` (a branch, a tag or a commit) names here, if known.
+  /// Returns the commit for `revision` (a branch, a tag or a commit) in the cache, if known.
   [[nodiscard]] std::optional<std::string> find_commit(std::string_view revision) const;
 
  private:
   std::filesystem::path folder_;
 };
 
-/// The files that a model needs and that `folder` lacks; a dangling symlink counts as missing.
+/// Returns the files of a model that `folder` lacks; a dangling symlink counts as missing.
 [[nodiscard]] std::vector<std::string> missing_files(const std::filesystem::path& folder);
 
 }  // namespace fovea::hub

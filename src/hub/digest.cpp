@@ -1,4 +1,4 @@
-// SHA-256 and git blob SHA-1.
+// Hashes files by SHA-256, or by SHA-1 as git blobs.
 #include "hub/digest.hpp"
 
 #include <algorithm>

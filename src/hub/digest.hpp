@@ -1,4 +1,4 @@
-// Hashes of files, as the hub names them.
+// Hashes of files in the form of the hub's etags.
 #pragma once
 
 #include <filesystem>
@@ -15,8 +15,8 @@ namespace fovea::hub {
 /// The name of the hash function of `etag`: "SHA-256" or "git SHA-1".
 [[nodiscard]] std::string_view hash_name(std::string_view etag);
 
-/// The hash of the content of `path` in hexadecimal, by the hash function of `etag`. `alive` is
-/// called meanwhile; what it throws ends the work.
+/// Returns the hash of the content of `path` in hexadecimal, by the hash function of `etag`.
+/// `alive` is called regularly; an exception from it ends the work.
 [[nodiscard]] std::string hash_file(const std::filesystem::path& path, std::string_view etag,
                                     const std::function<void()>& alive);
 

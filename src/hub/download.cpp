@@ -41,11 +41,11 @@ void wait_before_retry(int failures, const std::string& reason, const DownloadRe
   }
 }
 
-// The growing file. Its size is the offset at which a download resumes.
+// The file that a download appends to. Its size is the offset at which a download resumes.
 class PartialFile {
  public:
   explicit PartialFile(fs::path path) : path_(std::move(path)) {
-    // Others who may write to the cache must not choose the file that is written.
+    // O_NOFOLLOW: another user with access to the cache must not redirect the output by a link.
     file_ = io::Descriptor(
         ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666));
     struct stat status{};
@@ -133,8 +133,8 @@ std::uint64_t body_start(const HttpResponse& response, const RemoteFile& file,
   return start;
 }
 
-// Sends one request for the missing bytes. Returns normally when the server ended its reply
-// properly, which does not mean that all bytes have come.
+// Sends one request for the missing bytes. Returns when the server ended its reply without an
+// error, even if bytes are missing.
 void fetch_rest(HttpClient& client, const RemoteFile& file, PartialFile& partial,
                 const DownloadReport& report) {
   const std::uint64_t offset = partial.size();
@@ -257,7 +257,7 @@ void download(HttpClient& client, const RemoteFile& file, const fs::path& blob, 
       fail("{}: expected {} {}, got {}; the file was deleted, run the pull again", file.name,
            hash_name(file.etag), file.etag, hash);
     }
-    // The partial file may have been of another download: fetch everything again, once.
+    // The partial file may come from another version of the file: download it again, once.
     report.notice(file.name +
                   ": the bytes of an earlier pull are damaged; starting again from the first byte");
     partial.clear();

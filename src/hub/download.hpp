@@ -1,4 +1,4 @@
-// Downloads one file of the hub into one blob of the cache: resumed, retried, verified.
+// Downloads a file of the hub into a blob of the cache, with resumption, retries and verification.
 #pragma once
 
 #include <cstdint>
@@ -18,21 +18,21 @@ struct RemoteFile {
   std::uint64_t size = 0;
 };
 
-/// What download() reports while it works.
+/// Callbacks by which download() reports its progress.
 struct DownloadReport {
-  /// Called with the bytes of the file that are here now, and the bytes just received. The first
-  /// number becomes smaller when a server makes the download start again.
+  /// Called with the number of bytes in the local file, and the number just received. The first
+  /// decreases when the download has to start again.
   std::function<void(std::uint64_t here, std::uint64_t received)> bytes;
   /// Called with a message for the user.
   std::function<void(const std::string&)> notice;
-  /// Called at least every second while something is waited for; what it throws ends the download.
+  /// Called at least every second during waits; an exception from it ends the download.
   std::function<void()> alive;
 };
 
 /// Runs `request`. On TransientError it waits and tries again, at most `retries` times.
 void with_retries(int retries, const DownloadReport& report, const std::function<void()>& request);
 
-/// The number of bytes of `blob` that are already here, complete or not.
+/// Returns the number of local bytes of `blob`, complete or not.
 [[nodiscard]] std::uint64_t bytes_here(const std::filesystem::path& blob);
 
 /// Fetches `file` to `blob` + ".incomplete", resuming where an earlier download stopped; checks its

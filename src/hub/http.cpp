@@ -1,4 +1,5 @@
-// libcurl's easy interface: one request at a time, exceptions carried across the C callbacks.
+// HttpClient: implemented with libcurl's easy interface. Exceptions in callbacks are stored, and
+// rethrown after libcurl returns.
 #include "hub/http.hpp"
 
 #include <algorithm>
@@ -30,13 +31,13 @@ constexpr long kStallSeconds = 30;
 static_assert(kMinProgressBytes >= kMinBytesPerSecond * kStallSeconds);
 // A reply that is not a file has to be complete within this time.
 constexpr long kTextSeconds = 60;
-// After so long without a byte the user is told what is waited for.
+// The time without data after which the user is notified of the wait.
 constexpr std::chrono::seconds kPatience{4};
 constexpr int kMaxRedirects = 10;
-// The body of a reply that is not a success is not read.
+// The limit in bytes on the body of an error reply, which is ignored.
 constexpr std::size_t kMaxErrorBytes = std::size_t{64} << 10;
 
-// The whole seconds in the environment, else `fallback`.
+// Returns a number of seconds from an environment variable, else `fallback`.
 long seconds_from(const char* name, long fallback) {
   const std::string text = environment(name);
   constexpr long kMost = 86400;
@@ -60,7 +61,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
-// The URL as it may appear in a message: the query of a content network is a secret.
+// Returns the URL without its query for messages: queries of CDN URLs contain secrets.
 std::string shown(const std::string& url) {
   return io::escape(url.substr(0, url.find('?')));
 }
@@ -138,7 +139,7 @@ struct HttpClient::Transfer {
   long most_seconds = 0;    // to wait for an answer
   std::size_t ignored = 0;  // bytes of a body that is not read
 
-  /// Enough bytes were ignored, so the transfer ends; the reply is valid.
+  /// Whether the transfer was ended because the ignored body is too long. The reply is valid.
   [[nodiscard]] bool cut() const { return ignored > kMaxErrorBytes; }
 
   static std::size_t on_header(const char* data, std::size_t, std::size_t size, void* self) {
@@ -179,7 +180,7 @@ struct HttpClient::Transfer {
                : 1;
   }
 
-  // Once of each silence, words for the user.
+  // Returns a message for the user, once per period without data.
   std::string waiting() {
     curl_off_t connected = 0;  // when
     curl_easy_getinfo(curl, CURLINFO_PRETRANSFER_TIME_T, &connected);

@@ -1,4 +1,4 @@
-// HttpClient: GET and HEAD over libcurl, with redirects that keep the token at home.
+// HttpClient: GET and HEAD through libcurl. Redirects never pass the token to other origins.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace fovea::hub {
 
-/// A failure that may pass: a cut connection, a time-out, an overloaded server.
+/// A failure that may be temporary: a closed connection, a time-out, an overloaded server.
 class TransientError : public Error {
  public:
   using Error::Error;
@@ -27,21 +27,21 @@ struct HttpResponse {
   std::string url;
   std::string redirect;
 
-  /// The header's value, or "".
+  /// Returns the header's value, or "".
   [[nodiscard]] std::string header(const std::string& name) const;
-  /// Content-Length of a body sent as it is, or -1 when it is missing or not a number.
+  /// Returns Content-Length, or -1 when it is missing or invalid, or the body is encoded.
   [[nodiscard]] std::int64_t content_length() const;
 };
 
-/// "scheme://host:port" of a URL; throws fovea::Error when it is not an http or https URL.
+/// Returns "scheme://host:port" of a URL; throws fovea::Error when it is not an http or https URL.
 [[nodiscard]] std::string origin_of(const std::string& url);
 
 /// One connection reused for all requests. Not thread-safe.
 class HttpClient {
  public:
   /// `token` (may be empty) is sent as a bearer to `endpoint`'s own origin and to no other.
-  /// `alive` is called at least every second while a request waits, with words for the user once
-  /// nothing has come for a few seconds, else with ""; what it throws ends the request.
+  /// `alive` is called at least every second while a request waits: with a message for the user
+  /// after a few seconds without data, else with "". An exception from it ends the request.
   using Alive = std::function<void(const std::string& waiting)>;
   HttpClient(const std::string& endpoint, std::string token, Alive alive);
   ~HttpClient();
@@ -67,7 +67,7 @@ class HttpClient {
 
  private:
   struct Transfer;
-  /// Decides how long a request may take: a file only has to keep coming.
+  /// The kind of a request, which decides its time-outs: a file only needs a minimum speed.
   enum class Ask : std::uint8_t { kHead, kText, kFile };
   HttpResponse perform(const std::string& url, Ask ask, std::uint64_t offset, const Body& body);
   HttpResponse follow(const std::string& url, Ask ask, std::uint64_t offset, const Body& body);
@@ -79,8 +79,8 @@ class HttpClient {
   Alive alive_;
 };
 
-/// A connection has to bring this many bytes to count as working: a server that only keeps the
-/// client waiting sends fewer.
+/// The minimum number of bytes per connection that counts as progress; a server that stalls sends
+/// fewer.
 inline constexpr std::uint64_t kMinProgressBytes = 30'000;
 
 /// Throws the error for a reply that is not a success: TransientError for 408, 429 and 5xx, else a

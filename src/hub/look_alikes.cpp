@@ -1,4 +1,4 @@
-// Goes along the path and takes, where a folder is not there, those of similar names.
+// Walks a mistyped path; where a folder does not exist, continues with those of similar names.
 #include "hub/look_alikes.hpp"
 
 #include <filesystem>
@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A message is not worth a long search.
+// The limit on entries read per folder, since the search only improves an error message.
 constexpr std::size_t kMaxEntries = 1000;
 
 std::vector<std::string> folders_in(const fs::path& folder) {
@@ -31,7 +31,7 @@ std::vector<std::string> folders_in(const fs::path& folder) {
   return names;
 }
 
-// The folders whose names are nearest to `part` in each of `folders`; that name itself where it is.
+// Returns `part` in each of `folders` where it exists, else the subfolders with the nearest names.
 std::vector<fs::path> step(const std::vector<fs::path>& folders, const fs::path& part) {
   std::vector<fs::path> found;
   for (const fs::path& folder : folders) {

@@ -1,12 +1,12 @@
-// Models that a mistyped name may have meant.
+// Suggestions for mistyped model names.
 #pragma once
 
 #include <string>
 
 namespace fovea::hub {
 
-/// "; did you mean models/tiny?" when there are model folders, or models in the local cache, whose
-/// names are near to `name`; else "".
+/// Returns "; did you mean models/tiny?" when model folders, or models in the local cache, have
+/// names similar to `name`; else "".
 [[nodiscard]] std::string look_alikes(const std::string& name);
 
 }  // namespace fovea::hub

@@ -48,7 +48,7 @@ std::string read_file(const fs::path& path) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-// HF_TOKEN, else the content of the file that `hf auth login` writes, else "".
+// Returns HF_TOKEN, else the content of the file that `hf auth login` writes, else "".
 std::string find_token() {
   std::string token = environment("HF_TOKEN");
   if (token.empty()) {
@@ -59,7 +59,7 @@ std::string find_token() {
   return token;
 }
 
-// What texts are cut into tokens with, as far as a model has it.
+// Tokenizer files; a model may have some of them.
 constexpr std::array kTokenizerFiles{"tokenizer.model", "spiece.model", "tokenizer.json",
                                      "tokenizer_config.json"};
 
@@ -128,7 +128,7 @@ class Pull {
     }
   }
 
-  // The commit that the revision names now, and the names of its files.
+  // Finds the revision's current commit, and the names of its files.
   void find_commit() {
     const std::string url = fmt::format("{}/api/models/{}/revision/{}", endpoint_, options_.id,
                                         percent_encode(options_.revision));
@@ -163,7 +163,7 @@ class Pull {
     }
   }
 
-  // Asks the hub what `name` is and puts it on the list.
+  // Requests the size and hash of file `name`, and adds it to the list.
   void add(const std::string& name) {
     if (!listed_.contains(name)) {
       fail("{}: the model has no {} at revision {}", options_.id, io::escape(name),
@@ -255,7 +255,7 @@ class Pull {
     }
   }
 
-  // Makes sure that the blob of `file` is here and correct.
+  // Downloads and verifies the blob of `file` unless it exists.
   void fetch(const RemoteFile& file) {
     if (done_.contains(file.etag)) {
       return;
@@ -285,8 +285,8 @@ class Pull {
     done_.insert(file.etag);
   }
 
-  // The lock has the name that huggingface_hub uses, so that its downloads and ours exclude each
-  // other, too.
+  // Returns the lock file's path, which huggingface_hub also uses, so that its downloads are also
+  // excluded.
   fs::path lock_path(std::string_view name) const {
     const fs::path folder = cache_root_ / ".locks" / cache_.folder().filename();
     make_folders(folder);

@@ -15,7 +15,7 @@ namespace fovea::hub {
 namespace fs = std::filesystem;
 namespace {
 
-// A question ends the sentence, nothing needs a full stop.
+// Returns the suggestion, or "." to end the sentence without one.
 std::string end_of(const std::string& question) {
   return question.empty() ? "." : question;
 }
