@@ -25,10 +25,10 @@ namespace fovea {
 namespace {
 
 constexpr int kMinCalls = 3;
-constexpr std::size_t kExactImages =
-    2;  // compared with fp32: enough to notice when they are exchanged
+// Images compared with fp32; two suffice to notice swapped rows.
+constexpr std::size_t kExactImages = 2;
 
-// The images of a batch: those of a NaFlex model have the proportions of photos.
+// A batch of images of random pixels; for a NaFlex model they have the aspect ratios of photos.
 struct RandomImages {
   std::vector<PatchGrid> grids;
   HostBuffer patches;
@@ -41,7 +41,7 @@ PatchGrid grid_of(const model::ModelConfig& config, std::size_t image) {
   return {.height = target.height / patch, .width = target.width / patch};
 }
 
-// Every encoder gets the same pixels; a smaller batch is the beginning of a larger one.
+// Every encoder gets the same pixels; a smaller batch is a prefix of a larger one.
 RandomImages random_images(model::Encoder& encoder, std::size_t count) {
   RandomImages images;
   std::int64_t bytes = 0;
@@ -56,9 +56,9 @@ RandomImages random_images(model::Encoder& encoder, std::size_t count) {
   return images;
 }
 
-// GFLOP of an image, on average over the proportions.
+// GFLOP per image, averaged over the aspect ratios.
 double mean_gflop(const model::ModelConfig& config) {
-  constexpr std::size_t kImages = 8;  // as many as there are proportions
+  constexpr std::size_t kImages = 8;  // one for each aspect ratio
   double sum = 0;
   for (std::size_t image = 0; image < kImages; ++image) {
     model::VisionConfig vision = config.vision;
@@ -68,7 +68,7 @@ double mean_gflop(const model::ModelConfig& config) {
   return sum / kImages * 1e-9;
 }
 
-// The embeddings of the first images of every batch in fp32 on the CPU.
+// Returns the embeddings of the first images of every batch, computed in fp32 on the CPU.
 std::vector<float> exact_embeddings(const model::Checkpoint& checkpoint, int threads) {
   model::Encoder encoder(
       checkpoint,
@@ -80,7 +80,7 @@ std::vector<float> exact_embeddings(const model::Checkpoint& checkpoint, int thr
   return embeddings;
 }
 
-// Checks the embeddings, too: else an encoder that computes nothing would have a figure.
+// Also checks the embeddings; otherwise an encoder that computes nothing would be reported as fast.
 BenchFigure measure(model::Encoder& encoder, std::int64_t batch_size, double seconds,
                     std::span<const float> exact) {
   const auto count = static_cast<std::size_t>(batch_size);
@@ -98,7 +98,7 @@ BenchFigure measure(model::Encoder& encoder, std::int64_t batch_size, double sec
 
   using Clock = std::chrono::steady_clock;
   std::vector<double> samples;
-  encode();  // the second call of a size may still prepare something on the device
+  encode();  // the second call with a batch size may still initialise something on the device
   encoder.reset_profile();
   const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                                    std::chrono::duration<double>(seconds));
@@ -160,8 +160,8 @@ BenchReport bench(const BenchOptions& options,
     if (options.on_device) {
       options.on_device(encoder->description());
     }
-    // fp32 is the reference itself. 8 bits have no limit on pixels for which they were not
-    // calibrated: `verify` compares them on photos.
+    // fp32 is the reference itself. The 8-bit precisions are not checked, since they are not
+    // calibrated for random pixels; `verify` compares them on photos.
     std::vector<float> exact;
     if (encoder->backend().precision() == Precision::kBf16) {
       exact = exact_embeddings(checkpoint, options.threads);

@@ -1,4 +1,4 @@
-// The checks of an encoder's output before the bench prints a figure.
+// Checks an encoder's output before the benchmark prints its throughput.
 #pragma once
 
 #include <cstddef>
@@ -6,13 +6,13 @@
 
 namespace fovea {
 
-/// Throws fovea::Error unless all of `embeddings` [images, dimension], of images that all differ,
-/// are finite and differ from the first.
+/// Throws fovea::Error unless all of `embeddings` [images, dimension] are finite and all differ
+/// from the first. The images must differ from each other.
 void check_distinct(std::span<const float> embeddings, std::size_t dimension);
 
-/// Throws fovea::Error unless the first of `embeddings` are, within the accuracy of 16 bits, those
-/// of `exact` [images, dimension], which fp32 computed from the same pixels. As many are compared
-/// as both have.
+/// Throws fovea::Error unless `embeddings` equal `exact` [images, dimension], computed in fp32 from
+/// the same pixels, within the accuracy of 16-bit types. If one has more rows, the others are
+/// ignored.
 void check_against_exact(std::span<const float> embeddings, std::span<const float> exact,
                          std::size_t dimension);
 

@@ -29,7 +29,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Encodes the first images of the inputs, while the encoder's backend observes.
+/// Encodes the first images of the inputs while the encoder's backend records activations.
 void look_at_images(const CalibrateOptions& options, const pipeline::PixelLayout& layout,
                     model::Encoder& encoder, CalibrateReport& report) {
   pipeline::InputStream inputs(pipeline::make_source(options.input, layout.preprocessing),
@@ -73,7 +73,7 @@ void look_at_images(const CalibrateOptions& options, const pipeline::PixelLayout
   loader.stop();
 }
 
-/// Computes in fp32 on the CPU and notes what layers read.
+/// Makes an encoder that computes in fp32 on the CPU and records the inputs of its layers.
 std::unique_ptr<ops::Backend> observing_backend(const CalibrateOptions& options,
                                                 quantize::Observations& observations) {
   EncoderOptions computing;
@@ -108,7 +108,7 @@ void look_at_texts(const CalibrateOptions& options, const std::filesystem::path&
                  });
 }
 
-/// Fails by now where a file could not be written after all the work.
+/// Fails early, before the encoding, if the calibration file could not be written at the end.
 void check_places(const CalibrateOptions& options, const model::Checkpoint& checkpoint) {
   for (const Precision precision : options.precisions) {
     io::check_writable(model::calibration_to_write(checkpoint, precision));

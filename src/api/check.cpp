@@ -1,4 +1,4 @@
-// include/fovea/check.hpp over src/pipeline.
+// Implements include/fovea/check.hpp with src/pipeline.
 #include "fovea/check.hpp"
 
 #include <memory>
@@ -65,8 +65,8 @@ void check_old(const io::Folder& folder, const Manifest& manifest, StopFlag stop
   }
 }
 
-// Whether an update was killed while it put its files in place. A repair ends that; then what there
-// is can be checked.
+// Whether an update was killed while it moved its files into place. A repair completes the update;
+// then the output can be checked.
 bool is_update_under_way(const std::shared_ptr<const io::Folder>& folder,
                          const CheckOptions& options, CheckReport& report) {
   const auto interrupted = pipeline::interrupted_replacement(*folder);

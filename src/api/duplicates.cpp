@@ -1,5 +1,5 @@
-// Collection::duplicates: embeddings find the candidates, files say which are copies, and groups
-// are made of both.
+// Collection::duplicates: finds candidates by their embeddings, tells copies by comparing files,
+// and groups both.
 #include "api/duplicates.hpp"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Photos of equal pixels have equal embeddings, up to the rounding of their precision and type.
+// Photos with equal pixels have equal embeddings, up to rounding.
 constexpr double kNearlyEqual = 0.999;
 
 // The folders whose photos are kept rather than others.
@@ -45,7 +45,8 @@ class PreferredFolders {
     }
   }
 
-  /// The number of the first one that holds the photo, by its name or where links lead.
+  /// Returns the index of the first folder that contains the photo, by its name or after resolving
+  /// links.
   [[nodiscard]] std::size_t rank(const Photo& photo) const {
     if (folders_.empty()) {
       return 0;
@@ -65,7 +66,7 @@ class PreferredFolders {
     fs::path real;
   };
 
-  // Removes "." and "..", and a '/' at the end.
+  // Removes "." and "..", and a trailing '/'.
   static fs::path plain(const fs::path& path) {
     const fs::path normal = path.lexically_normal();
     return normal.has_filename() ? normal : normal.parent_path();
@@ -84,12 +85,13 @@ auto preference(const Photo& photo, std::size_t rank) {
                     photo.modified.value_or(std::numeric_limits<std::int64_t>::max()), photo.row);
 }
 
-// What is known of the contents of a photo's file. Equal texts are equal contents; "" is unknown.
+// What is known about the contents of a photo's file. Equal strings mean equal contents; "" means
+// unknown.
 struct Contents {
   std::string bytes;
   std::string pixels;
   std::string error;        // why the file could not be read
-  std::string undecodable;  // why the bytes, which were read, could not be decoded
+  std::string undecodable;  // why the file was read but could not be decoded
 };
 
 std::string digest_of(std::span<const std::byte> bytes) {
@@ -98,7 +100,7 @@ std::string digest_of(std::span<const std::byte> bytes) {
   return digest.hex();
 }
 
-// Decodes a photo; returns why that fails, or "".
+// Decodes a photo; returns the reason of a failure, or "".
 std::string decode_error(const EncodedPhoto& encoded,
                          const std::function<void(const image::Image& photo)>& use = {}) {
   try {
@@ -120,21 +122,22 @@ std::string pixels_of(const image::Image& photo) {
   return digest.hex();
 }
 
-// A photo that may be a copy of another one of its group.
+// A photo that may be a copy of another photo in its group.
 struct Candidate {
   const Photo* photo = nullptr;
   std::size_t group = 0;
-  bool is_near = true;  // its embedding is nearly equal to another's of the group
+  bool is_near = true;  // its embedding is nearly equal to another one in the group
   Contents contents;
 };
 
-// Reads what has to be read to tell which photos are copies of each other.
+// Reads the files needed to tell which photos are copies of each other.
 class Comparison {
  public:
   Comparison(std::vector<Candidate>& candidates, ThreadPool& pool)
       : candidates_(candidates), pool_(pool) {}
 
-  // Only files of equal sizes can be equal. The sizes of members are known once they are read.
+  // Only files of equal size can be equal. The size of an archive member is known only after
+  // reading.
   void compare_bytes() {
     std::map<std::pair<std::size_t, std::int64_t>, std::vector<Candidate*>> by_size;
     std::set<std::size_t> with_members;
@@ -162,8 +165,8 @@ class Comparison {
     });
   }
 
-  // After compare_bytes(). One of equal files is decoded, if another of its group has its size.
-  // Those that cannot be decoded have the pixels of no other file.
+  // Call this after compare_bytes(). Of several equal files one is decoded, if another file of its
+  // group has the same width and height. Files that cannot be decoded equal no other file.
   void compare_pixels() {
     std::map<std::tuple<std::size_t, int, int>, std::map<std::string, Candidate*>> by_shape;
     for (Candidate& candidate : candidates_) {
@@ -219,13 +222,13 @@ class Comparison {
   ThreadPool& pool_;
 };
 
-// Whether the bytes of both were just compared.
+// Whether the files of both were compared byte by byte in this run.
 bool is_copy_of_kept(const Photo& kept, const Duplicate& member) {
   return member.likeness == Likeness::kIdenticalFile && member.same_as == kept.row;
 }
 
-// Why a photo should not be deleted; "" when it may go if the kept photo can be decoded, or has the
-// same bytes.
+// Returns why a photo should not be deleted; "" when it may be, provided that the kept photo can be
+// decoded or has the same bytes.
 std::string obstacle_of(const Photo& kept, const Duplicate& member, const Contents& contents) {
   const Photo& photo = member.photo;
   if (photo.is_member) {
@@ -243,7 +246,7 @@ std::string obstacle_of(const Photo& kept, const Duplicate& member, const Conten
   if (!contents.undecodable.empty()) {
     return "its file cannot be decoded: " + contents.undecodable;
   }
-  // What was compared just now needs no embedding.
+  // Files that were compared in this run are copies, even if they changed since they were embedded.
   if (member.same_as != kept.row && (photo.has_changed || kept.has_changed)) {
     return fmt::format("{} has changed since it was embedded",
                        photo.has_changed ? "its file" : "the file of the kept photo");
@@ -274,7 +277,7 @@ class DuplicateSearch {
   }
 
  private:
-  // Sorts the photos of these rows by preference, and leaves out further names of one file.
+  // Sorts the photos of these rows by preference, and drops additional names of the same file.
   void look(const std::vector<std::int64_t>& rows) {
     photos_.resize(rows.size());
     parts_.pool.parallel_for(rows.size(), [&](std::size_t index, int) {
@@ -343,7 +346,7 @@ class DuplicateSearch {
     }
   }
 
-  // Makes groups of equal files or pixels.
+  // Groups photos with equal files or equal pixels.
   void group_by_contents() {
     for (const Photo& photo : photos_) {
       candidates_.push_back({&photo, 0, true, {}});
@@ -383,10 +386,10 @@ class DuplicateSearch {
     });
   }
 
-  // Adds the photos that are to be shown; the first one is kept.
+  // Adds the photos to be reported; the first one is kept.
   void add_group(std::span<const Candidate> candidates, std::span<const double> scores,
                  double lowest) {
-    // The most preferred photo of each content, of which the others are copies.
+    // The most preferred photo of each set of copies.
     std::unordered_map<std::string, const Photo*> files;
     std::unordered_map<std::string, const Photo*> pixels;
     std::vector<const Candidate*> order;
@@ -442,8 +445,8 @@ class DuplicateSearch {
     found_.groups.push_back(std::move(group));
   }
 
-  // Decodes the kept photos for whose sake others may go that are no copies of their bytes: what
-  // remains must be a picture.
+  // Decodes the kept photos of groups in which a deletable photo has other bytes: the photo that
+  // remains must be readable as an image.
   void decode_kept() {
     const auto relies_on_it = [](const DuplicateGroup& group, const Duplicate& member) {
       return member.obstacle.empty() && !is_copy_of_kept(group.kept, member);
@@ -499,8 +502,8 @@ class DuplicateSearch {
   PreferredFolders preferred_;
   search::Lengths lengths_;
   std::vector<Photo> photos_;
-  std::unordered_map<std::int64_t, std::size_t> place_of_;  // of a row, in `photos_`
-  std::unordered_set<std::int64_t> on_two_devices_;         // rows whose file may be another row's
+  std::unordered_map<std::int64_t, std::size_t> place_of_;  // from a row to its index in `photos_`
+  std::unordered_set<std::int64_t> on_two_devices_;  // rows whose file may be another row's file
   std::vector<Candidate> candidates_;
   Duplicates found_;
 };

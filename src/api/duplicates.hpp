@@ -1,4 +1,4 @@
-// The search for duplicates, over the parts of a Collection.
+// The search for duplicates in a Collection.
 #pragma once
 
 #include "api/photo_files.hpp"

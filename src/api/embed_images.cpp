@@ -1,4 +1,4 @@
-// Encoder::embed_images: the pipeline of jobs, from inputs in memory to an array in memory.
+// Encoder::embed_images: runs the pipeline of jobs on images in memory, into an array in memory.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -16,7 +16,7 @@
 namespace fovea {
 namespace {
 
-// Ends a run whose caller wants only the first failure.
+// Ends a run at its first failure, for callers that accept no failed image.
 class StopAtFailure : public Error {
  public:
   StopAtFailure() : Error("an image failed") {}

@@ -1,4 +1,4 @@
-// embed_texts_job: the array and the index of a job, of texts.
+// embed_texts_job: embeds texts into an array and an index, as embed_job does for images.
 #include <algorithm>
 #include <chrono>
 #include <span>
@@ -12,7 +12,7 @@
 namespace fovea {
 namespace {
 
-/// Texts that are embedded and written at a time.
+/// Number of texts that are embedded and written at a time.
 constexpr std::size_t kTextsAtOnce = 4096;
 
 void write_texts(const EmbedTextsJob& options, Encoder& encoder, JobReport& report) {

@@ -186,7 +186,8 @@ std::vector<float> Encoder::embed_texts(std::span<const std::string> texts,
       options.on_progress(done);
     }
   };
-  // Texts go in windows, because the tokens of millions take long to find, and much memory.
+  // Texts are processed in chunks: the tokens of millions of texts would take much memory and time
+  // before the first is embedded.
   constexpr std::size_t kTokenizedAtOnce = 4096;
   std::vector<std::int32_t> ids;
   for (std::size_t first = 0; first < texts.size(); first += kTokenizedAtOnce) {

@@ -1,4 +1,4 @@
-// The implementation behind the public Encoder: two towers, each loaded when it is first needed.
+// The implementation behind the public Encoder: two towers, each loaded on first use.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace fovea {
 
-/// The text tower and what cuts texts into its tokens.
+/// The text tower and its tokenizer.
 struct TextSide {
   text::Tokenizer tokenizer;
   model::TextEncoder encoder;
@@ -25,7 +25,7 @@ struct TextSide {
   TextSide(const std::filesystem::path& folder, const EncoderOptions& options);
 };
 
-/// Made when it is first asked for; a failure is told each time.
+/// Loads it on first use; a failure is thrown again on each call.
 template <typename T>
 class Lazy {
  public:
@@ -38,7 +38,7 @@ class Lazy {
     }
     return *value_;
   }
-  /// Null before it is made.
+  /// Null before it is loaded.
   [[nodiscard]] T* peek() {
     const std::lock_guard lock(mutex_);
     return value_.get();
@@ -61,9 +61,10 @@ struct Encoder::Impl {
   Impl(const std::string& model, const EncoderOptions& asked);
 
   [[nodiscard]] const Preprocessing& preprocessing() const { return config.preprocessing; }
-  /// Passes inputs through the encoder to `output`. The rest of `run.loader` is filled in.
+  /// Runs the inputs through the encoder into `output`. Fills in the fields of `run.loader` that
+  /// depend on the model.
   JobReport run(pipeline::RunOptions run, pipeline::InputStream& inputs, pipeline::Output& output);
-  /// The same with what `encode` makes of them, and `run.loader.row_bytes` of each.
+  /// The same with the results of `encode`, which are `run.loader.row_bytes` bytes per image.
   JobReport run(pipeline::RunOptions run, pipeline::InputStream& inputs, pipeline::Output& output,
                 const pipeline::Encode& encode);
   /// The backend of the tower that the constructor loaded.

@@ -1,4 +1,4 @@
-// Encoder::features: the pipeline of jobs, from inputs in memory to the memory of the device.
+// Encoder::features: runs the pipeline of jobs on images in memory, into memory of the device.
 #include "api/features.hpp"
 
 #include <algorithm>
@@ -23,13 +23,13 @@ constexpr std::string_view kLastName = "last";
 constexpr std::string_view kPenultimateName = "penultimate";
 constexpr std::string_view kPooledName = "pooled";
 
-// Ends a run at the first image that fails.
+// Thrown to end a run at the first image that fails.
 class FirstFailure : public Error {
  public:
   FirstFailure() : Error("an image failed") {}
 };
 
-// Counts images, whose results are elsewhere, and keeps the first failure.
+// Counts the images and keeps the first failure; the results are already in device memory.
 class CountingOutput final : public pipeline::Output {
  public:
   CountingOutput(const FeaturesOptions& options, std::optional<ImageFailure>& failure)

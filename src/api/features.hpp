@@ -1,4 +1,4 @@
-// Features by their public names, as a model understands them.
+// Converts the public names of features into those of src/model.
 #pragma once
 
 #include <cstddef>
@@ -10,17 +10,17 @@
 
 namespace fovea {
 
-/// Throws fovea::Error when the model does not give them, or, for features of tokens, when its
-/// images have different numbers of tokens.
+/// Throws fovea::Error when the model does not provide these features, or when they are per token
+/// and its images have different numbers of tokens.
 [[nodiscard]] model::Features features_of(const FeatureLayer& layer,
                                           const model::VisionConfig& vision);
 
-/// Bytes of one image's.
+/// Bytes of the features of one image.
 [[nodiscard]] std::size_t feature_bytes(const model::Features& what,
                                         const model::VisionConfig& vision, OutputDType dtype);
 
-/// The batch size of a run that holds several batches of results: `preferred`, or fewer images,
-/// whose results take some bytes in all.
+/// The batch size for a run that holds several batches of results at once: `preferred`, or less
+/// where the results would take too much memory.
 [[nodiscard]] std::int64_t feature_batch(std::int64_t preferred, std::size_t bytes_of_each);
 
 [[nodiscard]] inline DType stored_type(OutputDType dtype) {

@@ -1,4 +1,4 @@
-// Encoder::heat: features of patches against vectors, and the picture of it.
+// Encoder::heat: compares features of patches with vectors, and draws the result as a heat map.
 #include "fovea/heat.hpp"
 
 #include <cmath>
@@ -26,7 +26,7 @@
 namespace fovea {
 namespace {
 
-// Fails as the one image of a run does.
+// Throws the failure of the only image of a run.
 class OneImage final : public pipeline::Output {
  public:
   explicit OneImage(const ImageInput& image) : image_(image) {}
@@ -48,7 +48,7 @@ class OneImage final : public pipeline::Output {
   const ImageInput& image_;
 };
 
-// How an image would be embedded if the pooling head attended to one patch alone.
+// The embedding of the image for each patch, as if the pooling head attended to this patch alone.
 struct PatchEmbeddings {
   PatchGrid grid{};
   std::vector<float> values;  // [patches, dimension]

@@ -1,4 +1,4 @@
-// Turns what Encoder::embed_images and Encoder::features take into the items of a run.
+// Turns the arguments of Encoder::embed_images and Encoder::features into the items of a run.
 #include "api/image_source.hpp"
 
 #include <algorithm>

@@ -15,7 +15,8 @@ namespace fovea {
 /// `images` must outlive it.
 [[nodiscard]] std::unique_ptr<pipeline::Source> image_source(std::span<const ImageInput> images);
 
-/// Options for `images`, at least one: few of them need only few workers and little memory.
+/// Returns the options for `images`, which must not be empty: few images need few workers and
+/// little memory.
 [[nodiscard]] pipeline::LoaderOptions loader_for(std::size_t images, std::size_t batch_size,
                                                  int decode_threads, std::uint64_t decode_memory,
                                                  std::int64_t max_pixels);

@@ -8,13 +8,14 @@
 namespace fovea {
 namespace {
 
-// Buffers that the loader of one call uses; those beyond, for concurrent calls, are freed.
+// Number of buffers that the loader of one call uses. More than these, from concurrent calls, are
+// freed instead of kept.
 constexpr std::size_t kKept = 4;
 
 }  // namespace
 
 HostBuffer InputBuffers::take(std::size_t bytes) {
-  // Shared only because std::function requires copies, which never happen.
+  // A shared_ptr only because std::function requires a copyable callable; it is never copied.
   const auto owned = std::make_shared<HostBuffer>(find(bytes));
   std::uint8_t* data = owned->data();
   return {data, bytes, [this, owned](std::uint8_t*) { give_back(std::move(*owned)); }};
@@ -34,7 +35,7 @@ HostBuffer InputBuffers::find(std::size_t bytes) {
 }
 
 void InputBuffers::give_back(HostBuffer buffer) {
-  HostBuffer dropped;  // freed after the lock
+  HostBuffer dropped;  // freed after the mutex is unlocked
   const std::lock_guard lock(mutex_);
   const auto place = std::ranges::lower_bound(spare_, buffer.size(), {}, &HostBuffer::size);
   spare_.insert(place, std::move(buffer));

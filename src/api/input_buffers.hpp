@@ -10,8 +10,8 @@
 
 namespace fovea {
 
-/// Locking pages for a GPU takes longer than embedding a few images, so buffers are reused. It must
-/// outlive its buffers. Thread-safe.
+/// Page-locking memory for a GPU takes longer than embedding a few images, so buffers are reused.
+/// This object must outlive its buffers. Thread-safe.
 class InputBuffers {
  public:
   using Allocate = std::function<HostBuffer(std::size_t bytes)>;
@@ -20,7 +20,7 @@ class InputBuffers {
   InputBuffers(const InputBuffers&) = delete;
   InputBuffers& operator=(const InputBuffers&) = delete;
 
-  /// A buffer of `bytes`, not initialised, which returns here when it is freed.
+  /// Returns an uninitialised buffer of `bytes`, which comes back to this object when it is freed.
   [[nodiscard]] HostBuffer take(std::size_t bytes);
 
  private:

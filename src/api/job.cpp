@@ -1,4 +1,4 @@
-// embed_job and preprocess_job: combine the parts of src/pipeline around a model.
+// embed_job and preprocess_job: run the pipeline of src/pipeline with a model.
 #include "fovea/job.hpp"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-// Runs a job and measures its time. Stopping it before its first batch is no error.
+// Runs a job and measures its time. Being stopped before the first batch is not an error.
 template <typename Job>
 JobReport timed(const Job& job) {
   const Clock::time_point start = Clock::now();
@@ -77,7 +77,7 @@ pipeline::RunOptions run_options(const Job& job, int batch_size,
   return options;
 }
 
-// Opens the inputs of a job. Refuses those without any image before anything is written.
+// Opens the inputs of a job. Throws before anything is written when they contain no image.
 template <typename Job>
 pipeline::InputStream open_inputs(const Job& job, const Preprocessing& preprocessing,
                                   pipeline::LeftOut& left_out) {
@@ -97,7 +97,7 @@ pipeline::InputStream open_inputs(const Job& job, const Preprocessing& preproces
   return inputs;
 }
 
-// Puts the files of a run in place, unless it was interrupted.
+// Moves the files of a run into place, unless it was interrupted.
 JobReport finished(JobReport report, pipeline::FileOutput& output,
                    const pipeline::LeftOut& left_out, const JobControl& control) {
   if (!report.interrupted) {
@@ -107,7 +107,7 @@ JobReport finished(JobReport report, pipeline::FileOutput& output,
   return report;
 }
 
-// One embed_job.
+// The state of one embed_job.
 class EmbedJob {
  public:
   explicit EmbedJob(const EmbedOptions& options)
@@ -173,7 +173,7 @@ class EmbedJob {
     return finished(loop(loop_options(), inputs, output), output, left_out_, options_.control);
   }
 
-  /// What is asked for; empty: embeddings. Throws when the model does not give it.
+  /// The requested features; empty means embeddings. Throws when the model does not provide them.
   [[nodiscard]] std::optional<model::Features> wanted_features() const {
     if (!options_.features) {
       require(config_.vision, {.kind = model::Features::Kind::kPooled});
@@ -185,7 +185,7 @@ class EmbedJob {
     return features_of(*options_.features, config_.vision);
   }
 
-  /// Bytes of what the encoder gives of an image.
+  /// Bytes of the encoder's result for one image.
   [[nodiscard]] std::size_t result_bytes() const {
     return features_ ? feature_bytes(*features_, config_.vision, options_.dtype)
                      : static_cast<std::size_t>(config_.vision.hidden) * sizeof(float);
@@ -207,7 +207,7 @@ class EmbedJob {
                : kRows;
   }
 
-  /// What tells of the rows.
+  /// The description of the rows, for the manifest.
   [[nodiscard]] pipeline::JobIdentity rows_identity() const {
     pipeline::JobIdentity rows;
     rows.dimension = config_.vision.hidden;
@@ -231,10 +231,10 @@ class EmbedJob {
                                          options_.encoder.calibration);
       calibration = model::find_calibration(checkpoint, precision);
       if (std::error_code error; !fs::exists(calibration, error)) {
-        calibration.clear();  // the encoder says what to do
+        calibration.clear();  // the encoder reports the error, with the remedy
       }
     }
-    std::error_code ignored;  // a folder that was removed has no name
+    std::error_code ignored;  // the working directory may have been removed
     pipeline::JobIdentity identity = rows_identity();
     identity.model = options_.model;
     identity.working_folder = fs::current_path(ignored);
@@ -273,7 +273,7 @@ class EmbedJob {
               .resumed = true,
               .already_done = true};
     }
-    // Nothing is changed before the whole list of failed inputs was read.
+    // Nothing is changed before the whole list of failed inputs has been read.
     if (found.finished || found.retrying) {
       inputs.select_only(output.retry_names());
     }
@@ -322,7 +322,7 @@ class EmbedJob {
     return report;
   }
 
-  /// Says of inputs that are no longer those of the output how to proceed.
+  /// Throws the error for inputs that no longer match the output, with the options to proceed.
   [[noreturn]] void fail_for_other_inputs(const Error& error) const {
     rethrow_unless_finding(error);
     fail("{}: {}; {} brings it up to date, {} starts again", io::escape(options_.output),
@@ -341,7 +341,7 @@ class EmbedJob {
     }
   }
 
-  // What an output needs that is to be updated; the names of options, because they are typed.
+  // Checks that an output can be updated. Messages name the options as the user types them.
   void demand_updatable() const {
     const std::string_view other = pipeline::is_array_file(options_.output) ? "a single .npy file"
                                    : options_.input.synthetic > 0 ? "an output of synthetic images"
@@ -405,7 +405,7 @@ class EmbedJob {
     return report;
   }
 
-  // The lines of errors.jsonl.
+  // Reads the lines of errors.jsonl.
   [[nodiscard]] std::unordered_set<std::string> failures_of(
       const pipeline::FolderOutput& output) const {
     std::unordered_set<std::string> lines;
@@ -443,7 +443,7 @@ class EmbedJob {
         on_progress(progress);
       };
     }
-    // Inputs that fail as they did before are listed, but not told again.
+    // Inputs that fail as they did before are listed again, but not reported to the caller.
     std::uint64_t newly_failed = 0;
     run.control.on_failure = [&, known = failures_of(output)](const JobFailure& failure) {
       if (known.contains(

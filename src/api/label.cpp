@@ -1,4 +1,5 @@
-// Labels over the encoder and the pipeline of jobs: an output that compares instead of storing.
+// Labels images with the encoder and the pipeline of jobs, into an output that compares rows with
+// labels instead of storing them.
 #include "fovea/label.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Loads the weights when they are first needed.
+// Loads the weights on first use.
 #include "api/late_encoder.hpp"
 
 #include <string>

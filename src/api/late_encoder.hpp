@@ -33,7 +33,7 @@ class LateEncoder {
     return backend_ ? backend_->allocate_input(bytes) : encoder_->allocate_input(bytes);
   }
 
-  /// What gives embeddings, or `features` as `type`.
+  /// Returns the function that computes embeddings, or `features` as `type`.
   pipeline::Encode load(const std::optional<model::Features>& features, DType type,
                         const std::function<void(std::string_view)>& on_note, StopFlag stop);
 

@@ -1,4 +1,4 @@
-// Public model functions over src/model.
+// The public functions on models, implemented with src/model.
 #include "fovea/model.hpp"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ std::vector<std::string> list_gpus(std::string* why) {
 
 namespace {
 
-/// Calibrations that exist of a model whose tensors are all there.
+/// Returns the existing calibrations of a model that has all of its tensors.
 std::vector<std::filesystem::path> calibrations_of(const std::filesystem::path& folder,
                                                    const std::filesystem::path& calibration) {
   std::vector<std::filesystem::path> found;
@@ -49,7 +49,7 @@ std::vector<std::filesystem::path> calibrations_of(const std::filesystem::path& 
   look(model::Tower::kVision);
   try {
     look(model::Tower::kText);
-  } catch (const Error& error) {  // a model of images alone
+  } catch (const Error& error) {  // a model without a text tower
     rethrow_unless_finding(error);
   }
   return found;

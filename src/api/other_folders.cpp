@@ -1,4 +1,4 @@
-// Public functions that are one call of another folder: of hub, collection, pipeline or image.
+// Public functions that only forward to src/hub, src/collection, src/pipeline or src/image.
 #include <cstddef>
 #include <filesystem>
 #include <functional>

@@ -1,4 +1,5 @@
-// Relative names start where `fovea embed` ran, if their photos are still there.
+// Finds photos. Relative names are resolved from the folder where `fovea embed` ran, if the photos
+// are still there.
 #include "api/photo_files.hpp"
 
 #include <algorithm>
@@ -26,7 +27,7 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, ignored) || !archive_of(path).empty();
 }
 
-// The file that is read for a photo.
+// The file to read for a photo: for an archive member, the archive.
 std::string file_of(const Photo& photo) {
   return photo.is_member ? archive_of(photo.file) : photo.file.native();
 }
@@ -62,7 +63,7 @@ fs::path PhotoFiles::find_start(std::size_t output) const {
   // "." has a parent only as an absolute path.
   places.push_back(
       (fs::absolute(origin.path) / ".").lexically_normal().parent_path().parent_path());
-  // A few names tell: all of them were read from one place.
+  // A few names suffice, because all of them are relative to the same folder.
   constexpr std::int64_t kMaxTries = 16;
   const auto [first, count] = shards_.range_of(output);
   const std::int64_t step = std::max<std::int64_t>(1, count / kMaxTries);
@@ -109,14 +110,15 @@ Photo PhotoFiles::look(std::int64_t row) const {
   }
   photo.modified = info.st_mtim.tv_sec;
   const io::File::Version written = shards_.version(row);
-  // Programs that copy files give them the dates of others, but not the time of that change.
+  // Programs that copy files also copy the modification time (mtime), but not the status change
+  // time (ctime).
   const auto time_of = [](const timespec& time) {
     return std::pair<std::int64_t, std::int64_t>(time.tv_sec, time.tv_nsec);
   };
   const auto is_later = [&](const timespec& time) {
     return time_of(time) > std::pair(written.seconds, written.nanoseconds);
   };
-  // Rows are written some time after their photos were read, and a copy of the output is newer.
+  // Rows are written after their photos were read, and a copied output has a later time still.
   const bool is_other = entry.file ? entry.file != io::stamp_of(info) : is_later(info.st_mtim);
   photo.has_changed = is_other || is_later(info.st_ctim);
   return photo;

@@ -1,4 +1,4 @@
-// Finds the files of a collection's photos, and what the system says of them.
+// Finds the files of a collection's photos, and reads their metadata from the file system.
 #pragma once
 
 #include <filesystem>
@@ -16,10 +16,10 @@ class PhotoFiles {
   /// `root`: see CollectionOptions.
   PhotoFiles(const search::Shards& shards, std::filesystem::path root);
 
-  /// The photo of a row, without its capture date.
+  /// Returns the photo of a row, without its capture date.
   [[nodiscard]] Photo look(std::int64_t row) const;
 
-  /// The path of a name in the index of an output.
+  /// Returns the path for a name in the index of an output.
   [[nodiscard]] std::filesystem::path path_of(const std::string& source, std::size_t output) const;
 
  private:
@@ -29,15 +29,16 @@ class PhotoFiles {
   const search::Shards& shards_;
   std::filesystem::path root_;
   mutable std::mutex mutex_;
-  mutable std::vector<std::optional<std::filesystem::path>> starts_;  // by output, when known
+  // The folder of relative names in each output, once known.
+  mutable std::vector<std::optional<std::filesystem::path>> starts_;
 };
 
 struct FileIdentity {
-  /// Equal for two photos that are one file under two names (links, two ways to it), or one member.
-  /// A file that cannot be read is known by its path.
+  /// Equal for two photos that are the same file under two names (links, different paths), or the
+  /// same archive member. For a file that cannot be read it is the path.
   std::string file;
-  /// Equal also for one file that is seen through two mounts with device numbers of their own, and
-  /// hardly for two files. "" for a file that cannot be read.
+  /// Also equal for one file that is seen through two mounts with different device numbers; very
+  /// unlikely to be equal for two files. "" for a file that cannot be read.
   std::string on_any_device;
 };
 [[nodiscard]] FileIdentity file_identity(const Photo& photo);

@@ -1,4 +1,5 @@
-// Precisions by name, and encoders by precision; a precision not asked for by name may be missing.
+// Finds precisions by name and makes encoders by precision; a precision that was not named
+// explicitly may be unavailable.
 #include "api/precision.hpp"
 
 #include <cstddef>

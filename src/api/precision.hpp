@@ -1,4 +1,4 @@
-// The precisions that a command uses when none was named, and those that the device lacks.
+// The precisions that a command uses by default, and the handling of those that the device lacks.
 #pragma once
 
 #include <memory>
@@ -10,16 +10,16 @@
 
 namespace fovea {
 
-/// `named`, or when none is named every precision that is compared and that the device is likely to
-/// have.
+/// Returns `named`, or when it is empty every precision that is compared by default and likely to
+/// be supported by the device.
 [[nodiscard]] std::vector<Precision> precisions_or_all(const std::vector<Precision>& named,
                                                        const std::string& device);
 
 /// Whether `device` names a GPU, or is "auto" where there is one.
 [[nodiscard]] bool means_gpu(const std::string& device);
 
-/// The encoder that `options` ask for. When the device refuses and `optional` is set: nothing, and
-/// the device's reason in `why`; otherwise the refusal is thrown.
+/// Returns the encoder for `options`. When the device does not support them: if `optional` is set,
+/// returns nothing and sets `why` to the reason; otherwise throws.
 [[nodiscard]] std::unique_ptr<model::Encoder> try_encoder(const model::Checkpoint& checkpoint,
                                                           const EncoderOptions& options,
                                                           bool optional, std::string& why);

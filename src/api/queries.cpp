@@ -1,4 +1,4 @@
-// The arithmetic of a search: texts, with photos and without other words, as vectors.
+// The vector arithmetic of a search: adds and subtracts the vectors of texts and photos.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -16,7 +16,8 @@
 namespace fovea {
 namespace {
 
-/// Adds `weight` times the vector divided by its length. `name` and `number` tell of it in errors.
+/// Adds `weight` times the vector divided by its length. `name` and `number` identify it in
+/// messages.
 void add_direction(std::span<const float> vector, double weight, std::string_view name,
                    std::size_t number, std::span<double> sum) {
   if (vector.size() != sum.size()) {

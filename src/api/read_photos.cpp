@@ -38,7 +38,7 @@ bool is_file(const std::string& path) {
   return fs::is_regular_file(path, ignored);
 }
 
-// Indices of photos by their whole names "x.tar#key.jpg".
+// Indices of photos by their full names, such as "x.tar#key.jpg".
 using Members = std::multimap<std::string, std::size_t>;
 
 void read_archive(const std::string& archive, Members& members, const pipeline::Limits& limits,
@@ -84,7 +84,8 @@ std::string archive_of(const std::string& path) {
 void read_photos(std::span<const fs::path> paths, ThreadPool& pool, const UsePhoto& use) {
   const std::uint64_t bytes = pipeline::default_decode_memory(pool.threads());
   pipeline::DecodeMemory memory(bytes);
-  // Photos have been embedded, whatever the limit on pixels was then: memory bounds them.
+  // The photos have been embedded before, perhaps with another limit on pixels, so only memory
+  // limits them here.
   const pipeline::Limits limits = memory.limits(
       std::max(image::kPillowsMaxPixels, static_cast<std::int64_t>(bytes / image::kChannels)));
   std::vector<std::size_t> files;

@@ -1,4 +1,4 @@
-// Reads photos again from where `fovea embed` took them: files and members of archives.
+// Reads the photos of a collection again, from files and from members of archives.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct EncodedPhoto {
   image::DecodeOptions decoding;  // with the memory that all photos share
 };
 
-/// Called with the photo of path `index`. An Error that it throws ends the reading.
+/// Called with the photo of path number `index`. If it throws an Error, the reading ends.
 using UsePhoto = std::function<void(std::size_t index, const EncodedPhoto& photo)>;
 
 /// Reads every path once, in any order and in several threads; an archive is read once for all of

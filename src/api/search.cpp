@@ -1,4 +1,4 @@
-// include/fovea/search.hpp over src/search.
+// Implements include/fovea/search.hpp with src/search.
 #include "fovea/search.hpp"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ namespace fovea {
 namespace fs = std::filesystem;
 namespace {
 
-// Rows per read: enough to make the opening of a file cheap.
+// Rows per read, enough to amortise opening the file.
 constexpr std::int64_t kRowsPerRead = 1024;
 constexpr std::int64_t kMoreRows = 8;  // to look for, at least, after some were of one file
 
@@ -62,8 +62,8 @@ struct Collection::Impl {
     }
   }
 
-  // Keeps the first of the rows with the same file, and none when it is the file of `query_row`.
-  // They have equal embeddings, so that files are looked at only where scores are nearly equal.
+  // Keeps only the first of the rows with the same file, and none if it is the file of `query_row`.
+  // Such rows have equal embeddings, so files are compared only where scores are nearly equal.
   void drop_same_files(std::vector<Match>& matches, std::int64_t query_row) const {
     constexpr double kNearlyEqual = 1e-5;
     std::vector<Match> kept;
@@ -153,9 +153,9 @@ Photo Collection::photo(std::int64_t row) const {
 }
 
 std::optional<std::int64_t> Collection::find(const std::string& name) const {
-  // Tries the name as typed, as typed in the escaped form, and without parts such as "./".
+  // Tries the name in its escaped form, as typed, and normalised (without "./" and the like).
   const std::string plain = fs::path(name).lexically_normal().native();
-  std::set<std::string> tried;  // because a search reads whole indexes
+  std::set<std::string> tried;  // since each attempt reads whole indexes
   for (const std::string& text : {io::escape(name), name, io::escape(plain)}) {
     if (!io::is_utf8(text) || !tried.insert(text).second) {
       continue;
@@ -168,8 +168,8 @@ std::optional<std::int64_t> Collection::find(const std::string& name) const {
 }
 
 std::optional<std::int64_t> Collection::find_file(const fs::path& path) const {
-  // The path is made absolute first, because a relative one that leads nowhere would stay relative.
-  // It becomes empty when a folder is unreadable.
+  // The path is made absolute first, because weakly_canonical() leaves a relative path to a missing
+  // file relative. It becomes empty when a folder is unreadable.
   const auto place = [](const fs::path& file) {
     std::error_code error;
     return fs::weakly_canonical(fs::absolute(file), error);
@@ -222,7 +222,8 @@ void Collection::read_embeddings(std::int64_t first, std::int64_t count,
 
 std::vector<std::vector<Match>> Collection::nearest(std::span<const float> queries, int k,
                                                     std::span<const std::int64_t> left_out) const {
-  // Rows of one file are recognised once they are found, so that more have to be looked for then.
+  // Rows of the same file are recognised only after the search, which is then repeated for more
+  // rows.
   const std::int64_t limit = std::min<std::int64_t>(rows(), std::numeric_limits<int>::max());
   for (std::int64_t wanted = k;;) {
     auto found = impl_->searcher.nearest(queries, static_cast<int>(wanted), left_out);

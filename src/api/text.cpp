@@ -1,4 +1,4 @@
-// fovea::tokenize over src/text.
+// Implements fovea::tokenize with src/text.
 #include "fovea/text.hpp"
 
 #include <cstddef>

@@ -27,21 +27,21 @@
 namespace fovea {
 namespace {
 
-constexpr std::size_t kNeighbours = 10;  // of recall@10
+constexpr std::size_t kNeighbours = 10;  // k of recall@k
 constexpr std::int64_t kBatch = 32;
 
-// The photos, ready for an encoder, and the results of the pixel check.
+// The preprocessed photos, and the results of the pixel check.
 struct Photos {
   std::vector<std::string> names;
-  std::vector<std::uint8_t> patches;  // of one photo after the other
-  std::vector<std::size_t> begins;    // of each, in `patches`
+  std::vector<std::uint8_t> patches;  // all photos, concatenated
+  std::vector<std::size_t> begins;    // start of each photo in `patches`
   std::vector<PatchGrid> grids;
   std::int64_t failed_inputs = 0;
-  std::string last_failure;  // for a message
+  std::string last_failure;  // reason of the last unreadable input, for the message
   std::int64_t wrong_pixels = 0;
 };
 
-// [photos, dimension], rows of length 1.
+// Returns embeddings [photos, dimension], normalised to length 1.
 struct Embeddings {
   std::vector<float> values;
   std::size_t dimension = 0;
@@ -152,7 +152,7 @@ Embeddings embed_all(model::Encoder& encoder, const Photos& photos, const Verify
   return embeddings;
 }
 
-// The photos most similar to `photo`, without itself; ties are in input order.
+// Returns the photos most similar to `photo`, excluding itself; ties are in input order.
 std::set<std::size_t> neighbours(const Embeddings& embeddings, std::size_t photo) {
   std::vector<std::pair<double, std::size_t>> others;
   for (std::size_t other = 0; other < embeddings.count(); ++other) {
@@ -207,7 +207,7 @@ PrecisionCheck compare(Precision precision, const Embeddings& exact, const Embed
 VerifyReport verify(const VerifyOptions& options) {
   const model::Checkpoint checkpoint(hub::resolve_model(options.model), {}, model::Tower::kVision,
                                      options.calibration);
-  if (options.device != "auto") {  // which is used or refused, before any work
+  if (options.device != "auto") {  // fail early if the device is not available
     static_cast<void>(make_backend({.device = options.device, .threads = options.threads}));
   }
   const Photos photos = read_photos(options, checkpoint.config());
@@ -222,7 +222,7 @@ VerifyReport verify(const VerifyOptions& options) {
   report.passed = photos.wrong_pixels == 0;
 
   std::string why;
-  // fp32 on the CPU is the reference with which the others are compared.
+  // The other precisions are compared with fp32 on the CPU.
   EncoderOptions wanted{.device = "cpu", .precision = Precision::kFp32, .threads = options.threads};
   std::unique_ptr<model::Encoder> encoder = try_encoder(checkpoint, wanted, false, why);
   report.device = encoder->description();
