@@ -1,4 +1,4 @@
-// The thread of a run, and the functions that ask a run.
+// The thread of a run, and the functions of the C interface that query a run.
 #include "c/embed_run.hpp"
 
 #include <system_error>
@@ -38,7 +38,8 @@ void fovea_embedding::end() {
 }
 
 void fovea_embedding::run() noexcept {
-  // Made before what the libraries keep for a thread, it ends after that, as the thread does.
+  // Constructed before the thread-local objects of libraries, so destroyed after them, when the
+  // thread ends.
   thread_local std::unique_ptr<fovea::c::Activity> activity;
   activity = std::move(activity_);
   std::exception_ptr error;
@@ -116,7 +117,7 @@ const char* fovea_embed_notes(const fovea_embedding* run) {
 
 void fovea_embed_free(fovea_embedding* run) {
   if (run != nullptr && run->process.is_this_one()) {
-    run->end();  // whatever becomes of the object, which may hold the encoder's last
+    run->end();  // also where free_here() keeps the object
   }
   fovea::c::free_here(run);
 }

@@ -1,4 +1,4 @@
-// fovea_embedding: a run over images or texts in a thread of its own.
+// fovea_embedding: a run over images or texts in a separate thread.
 #pragma once
 
 #include <atomic>
@@ -22,28 +22,30 @@ struct fovea_embedding {
  public:
   const fovea::c::Process process;
 
-  /// What a run gives its work: when to stop, and whom to tell.
+  /// What a run passes to its work: the stop flag and the callbacks.
   struct Control {
     const std::atomic<bool>* stop;
     std::function<void(std::size_t done)> on_progress;
     std::function<void(std::string_view)> on_note;
   };
-  /// Computes; returns the failures of single images.
+  /// Does the work of the run; returns the failures of single images.
   using Work = std::function<std::vector<fovea::ImageFailure>(const Control& control)>;
 
-  /// Starts `work` over `count` inputs.
+  /// Starts a thread that calls `work` on `count` inputs.
   fovea_embedding(std::size_t count, Work work);
   ~fovea_embedding() { end(); }
   fovea_embedding(const fovea_embedding&) = delete;
   fovea_embedding& operator=(const fovea_embedding&) = delete;
 
-  /// True when it has ended; false after `time`. Throws what ended it early.
+  /// Waits for the end of the run; false when `time` has passed before. Rethrows the exception that
+  /// ended it early.
   [[nodiscard]] bool wait(std::chrono::milliseconds time);
-  /// Until nothing uses the memory of the inputs and the rows, and the thread is gone.
+  /// Stops the run and joins its thread, after which the memory of inputs and rows is no longer
+  /// used.
   void end();
   void stop() { stop_ = true; }
   [[nodiscard]] std::size_t done() const { return done_; }
-  // Failures and notes are those of a run that has ended.
+  // Failures and notes may be read only after the run has ended.
   [[nodiscard]] const std::vector<fovea::ImageFailure>& failures() const { return failures_; }
   [[nodiscard]] const std::string& notes() const { return notes_; }
 

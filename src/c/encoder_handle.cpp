@@ -24,7 +24,8 @@
 namespace fovea::c {
 namespace {
 
-/// Throws std::length_error before it looks for the end of what no memory holds.
+/// Copies a text. reserve() throws std::length_error for an impossible size before anything is
+/// read.
 std::string copy_of(const char* data, std::size_t size) {
   std::string text;
   text.reserve(size);
@@ -87,14 +88,15 @@ Tower tower(std::int32_t which) {
   return which == FOVEA_TOWER_IMAGES ? Tower::kImages : Tower::kTexts;
 }
 
-/// Throws when another process made it, or when `count` rows are more than memory can hold.
+/// Throws when the encoder belongs to another process, or when `count` rows are more than memory
+/// can hold.
 std::size_t numbers_of_rows(const fovea_encoder* encoder, std::size_t count,
                             std::string_view inputs) {
   require_here(encoder);
   return numbers_in(count, static_cast<std::size_t>(encoder->encoder->dimension()), inputs);
 }
 
-/// `item` names one of them: "text".
+/// `item` is what messages call a text: "text".
 std::vector<std::string> strings(const fovea_text* texts, std::size_t count,
                                  std::string_view item) {
   std::vector<std::string> list;

@@ -1,4 +1,4 @@
-// fovea_encoder, and what functions of the C interface take, as the public API has it.
+// fovea_encoder, and conversions from arguments of the C interface to those of the C++ API.
 #pragma once
 
 #include <cstddef>
@@ -20,12 +20,12 @@ struct fovea_encoder {
 
 namespace fovea::c {
 
-/// Throws fovea::Error when an image is none.
+/// Converts images. Throws fovea::Error when one is invalid.
 [[nodiscard]] ImageInput image_input(const fovea_image& image, std::size_t index);
 [[nodiscard]] std::vector<ImageInput> image_inputs(const fovea_image* images, std::size_t count);
 /// Converts a fovea_text_clean.
 [[nodiscard]] TextClean text_clean(std::int32_t clean);
-/// Throws fovea::Error when there is no encoder, or when another process made it.
+/// Throws fovea::Error when the encoder is NULL or belongs to another process.
 void require_here(const fovea_encoder* encoder);
 
 }  // namespace fovea::c

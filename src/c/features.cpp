@@ -1,4 +1,4 @@
-// fovea_features over the public Encoder, and the tensors that DLPack lends it as.
+// fovea_features over the public Encoder, and its export as DLPack tensors.
 #include "fovea/c/features.h"
 
 #include <algorithm>
@@ -20,8 +20,8 @@
 #include "fovea/features.hpp"
 #include "fovea/heat.hpp"
 
-// The tensor that DLPack passes between libraries: its binary interface as of version 0.8
-// (dmlc.github.io/dlpack), which all later readers take as well.
+// The tensor struct of DLPack, in the binary interface of version 0.8 (dmlc.github.io/dlpack),
+// which later versions still read.
 namespace fovea::c::dlpack {
 
 enum class DeviceType : std::int32_t { kCpu = 1, kCuda = 2 };
@@ -56,7 +56,7 @@ struct ManagedTensor {
 }  // namespace fovea::c::dlpack
 
 struct fovea_features {
-  /// What the run writes; it is read when it is there.
+  /// Written by the run; may be read once `is_there` is set.
   struct Result {
     fovea::Features value;
     std::atomic<bool> is_there = false;
@@ -74,7 +74,7 @@ struct fovea_features {
 namespace fovea::c {
 namespace {
 
-/// What a lent tensor points to.
+/// The data that an exported tensor points to.
 struct Lent {
   dlpack::ManagedTensor managed;
   std::vector<std::int64_t> shape;
@@ -93,7 +93,8 @@ OutputDType feature_type(std::int32_t type) {
   return type == FOVEA_FEATURES_F32 ? OutputDType::kF32 : OutputDType::kF16;
 }
 
-/// Throws fovea::Error when there are none, or none in this process.
+/// Returns the features of a finished run. Throws fovea::Error when there are none, or when they
+/// belong to another process.
 const Features& finished(const fovea_features& features) {
   require_this_process(features.process, "these features", kLoadThere);
   if (features.value() == nullptr) {
@@ -102,7 +103,8 @@ const Features& finished(const fovea_features& features) {
   return *features.value();
 }
 
-/// What functions without a status say of features: `nothing` before there are any.
+/// Answers for functions that return no status; the answer is `nothing` while there are no
+/// features.
 template <typename Ask>
 auto ask(const fovea_features* features, std::invoke_result_t<Ask, const Features&> nothing,
          Ask&& question) {

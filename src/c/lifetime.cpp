@@ -1,4 +1,4 @@
-// A count of activities and their stop flags.
+// Tracks the running activities and their stop flags.
 #include "c/lifetime.hpp"
 
 #include <algorithm>
@@ -17,15 +17,15 @@ struct Lifetime {
   Process process;
   std::mutex mutex;
   std::condition_variable changed;
-  std::vector<std::atomic<bool>*> activities;  // a flag each, or null
+  std::vector<std::atomic<bool>*> activities;  // the stop flag of each, or null
   bool shut_down = false;
 };
 
 namespace {
 
-/// This process's. A forked child begins anew: the parent's activities, and the thread that held
-/// its mutex, are not there. Never destroyed: threads may outlive what the end of a process tears
-/// down.
+/// Returns the Lifetime of this process. A forked child gets a new one, because it has neither the
+/// parent's activities nor the thread that may hold the mutex. Never destroyed, because threads may
+/// still run while static objects are destroyed.
 Lifetime& lifetime() {
   static std::atomic<Lifetime*> current = new Lifetime;  // NOLINT: see above
   Lifetime* found = current.load();

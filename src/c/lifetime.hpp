@@ -1,4 +1,4 @@
-// What computes in this process, so that it can end without pulling the ground from under that.
+// Tracks the activities of this process, so that it can wait for them before it ends.
 #pragma once
 
 #include <atomic>
@@ -11,15 +11,15 @@
 
 namespace fovea::c {
 
-/// Work makes progress thousands of times per second; handlers want to know it less often.
+/// Minimum time between two calls of a progress handler.
 inline constexpr std::chrono::milliseconds kBetweenReports{50};
 
 struct Lifetime;
 
-/// Lives as long as a call or a thread computes: shut_down() waits for it.
+/// Exists while a call or a thread computes; shut_down() waits until there is none.
 class Activity {
  public:
-  /// shut_down() sets `stop`, when it is given. Throws fovea::Error after shut_down().
+  /// `stop`, unless null, is set by shut_down(). Throws fovea::Error after shut_down().
   explicit Activity(std::atomic<bool>* stop = nullptr);
   ~Activity();
   Activity(const Activity&) = delete;
@@ -33,11 +33,11 @@ class Activity {
 /// Whether shut_down() has been called in this process.
 [[nodiscard]] bool is_shut_down();
 
-/// Stops what can be stopped, and waits until nothing computes; false when that took longer than
-/// `time`. Activities fail to begin from now on.
+/// Sets all stop flags and waits until no activity is left; false when that takes longer than
+/// `time`. From then on, starting an activity throws.
 [[nodiscard]] bool shut_down(std::chrono::milliseconds time);
 
-/// Remembers the process, whose threads a forked child does not have.
+/// Remembers the process that made an object, since a forked child does not have its threads.
 class Process {
  public:
   Process();
@@ -47,8 +47,9 @@ class Process {
   pid_t id_;
 };
 
-/// Deletes an object of the C interface, waiting for its threads. A child of fork() has none of
-/// them, and after shut_down() the process takes all back; both leave it where it is.
+/// Deletes an object of the C interface, waiting for its threads. Does nothing in a child of
+/// fork(), which does not have these threads, or after shut_down(), when the process is about to
+/// end.
 template <typename T>
 void free_here(T* object) {
   if (object == nullptr || !object->process.is_this_one()) {
@@ -60,11 +61,12 @@ void free_here(T* object) {
   }));
 }
 
-/// What to do where an encoder, a run or a collection is not.
+/// Advice for users of an encoder, a run or a collection in a forked child.
 constexpr std::string_view kLoadThere = "load the model in the process that uses it";
 constexpr std::string_view kOpenThere = "open it in the process that uses it";
 
-/// Throws fovea::Error in a child of the process that made `what`: "this run". `advice`: see above.
+/// Throws fovea::Error in any process but `process`, which made the object. `what` names the object
+/// ("this run"); `advice` is one of the constants above.
 void require_this_process(const Process& process, std::string_view what, std::string_view advice);
 
 }  // namespace fovea::c

@@ -1,4 +1,5 @@
-// The C operators: structs to problems, which are checked, and computed on the host or in a stream.
+// The operators of the C interface: convert structs to problems, check them, and compute on the
+// host or in a stream.
 #include "fovea/c/operators.h"
 
 #include <algorithm>
@@ -35,7 +36,7 @@ void require_memory(std::string_view name, std::initializer_list<const void*> op
   }
 }
 
-/// The problem, when it makes sense.
+/// Returns the problem, or throws when it is invalid.
 template <typename Problem>
 Problem checked(std::string_view name, const Problem& problem) {
   if (const Support support = valid(problem); !support) {
@@ -45,7 +46,8 @@ Problem checked(std::string_view name, const Problem& problem) {
 }
 
 DType float_type(std::string_view name, std::int32_t type) {
-  constexpr DType kTypes[] = {DType::kF16, DType::kBF16, DType::kF32};  // in fovea_type's order
+  // In the order of fovea_type.
+  constexpr DType kTypes[] = {DType::kF16, DType::kBF16, DType::kF32};
   if (type < FOVEA_F16 || type > FOVEA_F32) {
     fail("{}: operands are f16, bf16 or f32", name);
   }
@@ -53,8 +55,9 @@ DType float_type(std::string_view name, std::int32_t type) {
 }
 
 ops::Epilogue epilogue_of(std::int32_t epilogue) {
+  // In the order of fovea_epilogue.
   constexpr ops::Epilogue kEpilogues[] = {ops::Epilogue::kNone, ops::Epilogue::kGeluTanh,
-                                          ops::Epilogue::kResidual};  // in fovea_epilogue's order
+                                          ops::Epilogue::kResidual};
   if (epilogue < FOVEA_EPILOGUE_NONE || epilogue > FOVEA_EPILOGUE_RESIDUAL) {
     fail("{} is no fovea_epilogue", epilogue);
   }
@@ -63,13 +66,14 @@ ops::Epilogue epilogue_of(std::int32_t epilogue) {
 
 std::optional<gpu::AttentionLevel> level_of(std::int32_t level) {
   if (level == FOVEA_LEVEL_AUTO) {
-    // Nothing is forced on the host, but a name of no level is a mistake there too.
+    // The result has no effect on the host, but an invalid name in the environment is an error
+    // there, too.
     return gpu::forced_attention_level();
   }
   if (level < FOVEA_LEVEL_SCALAR || level > FOVEA_LEVEL_WGMMA) {
     fail("{} is no fovea_level", level);
   }
-  return static_cast<gpu::AttentionLevel>(level - FOVEA_LEVEL_SCALAR);  // both in one order
+  return static_cast<gpu::AttentionLevel>(level - FOVEA_LEVEL_SCALAR);  // in the same order
 }
 
 ops::AttentionStrides strides_of(const fovea_strides& strides) {
@@ -78,8 +82,8 @@ ops::AttentionStrides strides_of(const fovea_strides& strides) {
 
 using AttentionCall = Call<ops::AttentionProblem, ops::AttentionOperands>;
 
-/// One attention, or two: a mask that begins with the first key leaves the keys beyond the last
-/// query out, or the queries beyond the last key unmasked.
+/// Splits attention into one call or two: with a mask aligned to the first key, keys beyond the
+/// last query are ignored, and queries beyond the last key see all keys.
 std::vector<AttentionCall> calls_of(const fovea_attention_args& args) {
   constexpr std::string_view kName = "attention";
   require_memory(kName, {args.q, args.k, args.v, args.o});
@@ -200,7 +204,7 @@ void check(const fovea_place& place) {
   }
 }
 
-/// Checks what every operator is given, then has `compute` do it.
+/// Checks the arguments common to all operators, then calls `compute`.
 template <typename Args, typename Compute>
 fovea_status run(const Args* args, const fovea_place* place, const Compute& compute) {
   return guarded([&] {
@@ -215,7 +219,7 @@ gpu::CallerStream stream_of(const fovea_place& place) {
   return {place.device, place.stream, tell};
 }
 
-/// The same of an operator that is one call, whose folder has its part for the host and for a GPU.
+/// The same for an operator that is a single call, with implementations for the host and for a GPU.
 template <typename Args>
 fovea_status run(const Args* args, const fovea_place* place) {
   return run(args, place, [&](const Args& given, const fovea_place& where) {
@@ -259,7 +263,7 @@ void attention(const fovea_attention_args& args, const fovea_place& place) {
   }
 }
 
-/// The kernel that would run it. Throws when none does.
+/// Returns the kernel that would be used. Throws when there is none.
 fovea_attention_choice choose_attention(const fovea_attention_args& args,
                                         const fovea_place& place) {
   const AttentionCall call = calls_of(args).front();
@@ -270,7 +274,7 @@ fovea_attention_choice choose_attention(const fovea_attention_args& args,
   const gpu::AttentionChoice best = chosen(call, args.level, stream);
   const gpu::Launch launch = launch_of(call, best, stream);
   fovea_attention_choice choice{};
-  choice.level = to_string(gpu::level_of(best.plan)).data();  // of a literal
+  choice.level = to_string(gpu::level_of(best.plan)).data();  // NUL-terminated
   const std::string_view kernel = info_of(launch.kernel).name;
   if (kernel.size() >= sizeof(choice.kernel)) {
     fail("the name of kernel {} is too long", kernel);
@@ -284,7 +288,7 @@ fovea_attention_choice choose_attention(const fovea_attention_args& args,
 }  // namespace
 }  // namespace fovea::c
 
-using namespace fovea;  // NOLINT(google-build-using-namespace): of a file of C functions
+using namespace fovea;  // NOLINT(google-build-using-namespace): only C functions follow
 
 fovea_status fovea_attention(const fovea_attention_args* args, const fovea_place* place) {
   return c::run(args, place, c::attention);

@@ -23,12 +23,12 @@
 
 namespace fovea::c {
 
-/// A search that may be stopped: by its handler, or by the end of the process.
+/// A search that its handler or the end of the process may stop.
 class SearchRun {
  public:
   SearchRun(fovea_search_handler handler, void* context) : handler_(handler), context_(context) {}
 
-  /// Throws when the search has to end. Calls take turns.
+  /// Reports progress. Throws when the search has to end. Not thread-safe.
   void report(std::int64_t done, std::int64_t total) {
     if (stop_) {
       fail("the search was ended, because the process is ending");
@@ -77,7 +77,7 @@ struct fovea_collection {
 
   [[nodiscard]] const fovea::Collection& get() const { return collection_; }
 
-  /// One search at a time, so that each has its own handler.
+  /// Searches one at a time, because the collection has only one progress callback.
   [[nodiscard]] std::vector<std::vector<fovea::Match>> nearest(
       std::span<const float> queries, int k, std::span<const std::int64_t> left_out,
       fovea::c::SearchRun& run) const {
@@ -103,7 +103,7 @@ struct fovea_collection {
   fovea::Collection collection_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
-  mutable fovea::c::SearchRun* running_ = nullptr;  // whose turn it is
+  mutable fovea::c::SearchRun* running_ = nullptr;  // the search that runs now
 };
 
 namespace fovea::c {
@@ -222,7 +222,7 @@ fovea_status fovea_collection_embeddings(const fovea_collection* collection, int
     if (count > 0) {
       require_pointer(out, "out");
     }
-    // A number of rows that the collection does not have is refused before the memory is used.
+    // An invalid number of rows is refused before `rows` is accessed.
     const auto numbers = count < 0 || count > all.rows() ? 0 : count * all.dimension();
     all.read_embeddings(first, count, std::span(out, static_cast<std::size_t>(numbers)));
   });

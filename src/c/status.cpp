@@ -1,4 +1,4 @@
-// The last error of each thread, and the notes of all.
+// The last error of each thread, and the note handler of the process.
 #include "c/status.hpp"
 
 #include <atomic>
@@ -10,7 +10,8 @@
 namespace fovea::c {
 namespace {
 
-/// Sets the wording of the library. The program, which has the same messages, lacks this file.
+/// Sets the wording of messages to that of C when the library is loaded. The program is built
+/// without this file.
 const bool speaks_cpp = (set_wording(Wording::kCpp), true);
 std::atomic<bool> is_wording_chosen = false;
 
@@ -29,7 +30,7 @@ void set_last_error() noexcept {
   try {
     last_error = words_of_current_exception();
   } catch (...) {
-    last_error = "out of memory";  // short enough to need none
+    last_error = "out of memory";  // short enough for the small-string optimisation
   }
 }
 

@@ -15,13 +15,13 @@
 
 namespace fovea::c {
 
-/// Messages are written for C from here on, unless their wording has been chosen.
+/// Sets the wording of messages to that of C, unless another one has been set.
 void speak_c() noexcept;
 
-/// Makes of the exception being handled what fovea_last_error gives in this thread.
+/// Stores the message of the exception being handled as this thread's fovea_last_error.
 void set_last_error() noexcept;
 
-/// Gives `note` to the handler that fovea_set_note_handler has set, if there is one.
+/// Passes `note` to the handler set with fovea_set_note_handler, if any.
 void tell(const std::string& note);
 
 /// Throws fovea::Error when `pointer` is null; `what` names it: "rows".
@@ -31,7 +31,7 @@ inline void require_pointer(const void* pointer, std::string_view what) {
   }
 }
 
-/// The same of several.
+/// The same for several pointers.
 inline void require_pointers(
     std::initializer_list<std::pair<const void*, std::string_view>> pointers) {
   for (const auto& [pointer, what] : pointers) {
@@ -39,7 +39,7 @@ inline void require_pointers(
   }
 }
 
-/// `count` elements, which may be NULL when there are none.
+/// Returns a span of `count` elements; the pointer may be NULL when `count` is 0.
 template <typename T>
 [[nodiscard]] std::span<T> array_of(T* elements, std::size_t count, std::string_view what) {
   if (count > 0) {
@@ -48,8 +48,8 @@ template <typename T>
   return {elements, count};
 }
 
-/// Numbers in `count` vectors of `width`. Throws fovea::Error when no memory holds them; `what`
-/// names the vectors: "queries".
+/// Returns count * width. Throws fovea::Error when so many numbers cannot fit into memory; `what`
+/// names the vectors, for example "queries".
 [[nodiscard]] inline std::size_t numbers_in(std::size_t count, std::size_t width,
                                             std::string_view what) {
   if (count > std::numeric_limits<std::ptrdiff_t>::max() / (width * sizeof(float))) {
@@ -58,8 +58,7 @@ template <typename T>
   return count * width;
 }
 
-/// What `ask` says of an object; `nothing` when there is none: a function without a status has no
-/// other way to answer for NULL.
+/// Returns ask(object), or `nothing` when the object is NULL, for functions that return no status.
 template <typename Object, typename Ask>
 auto answer(Object* object, std::invoke_result_t<Ask, Object&> nothing, Ask&& ask) {
   return object == nullptr ? nothing : ask(*object);
