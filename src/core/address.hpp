@@ -1,11 +1,12 @@
-// Addresses: numbers that stand for memory of the host or of a device.
+// Address: an integer that stands for an address in host or device memory.
 #pragma once
 
 #include <cstdint>
 
 namespace fovea {
 
-/// An address in the memory of whoever computes. The host cannot read a GPU's.
+/// An address in the memory of the device that computes. The host cannot dereference those of a
+/// GPU.
 using Address = std::uint64_t;
 
 template <typename T>

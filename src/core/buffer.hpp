@@ -49,7 +49,7 @@ class AlignedBuffer {
   std::size_t size_ = 0;
 };
 
-/// At least `count` elements, with nothing of what was there before.
+/// Makes `buffer` hold at least `count` elements; previous contents are lost.
 template <typename T>
 T* grown(AlignedBuffer<T>& buffer, std::integral auto count) {
   if (buffer.size() < static_cast<std::size_t>(count)) {

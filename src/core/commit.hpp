@@ -3,7 +3,8 @@
 
 namespace fovea {
 
-/// "d202b969dd3c", with "-modified" behind it where the checkout had other contents, or "unknown".
+/// Such as "d202b969dd3c", with the suffix "-modified" if the checkout had uncommitted changes; or
+/// "unknown".
 extern const char* const built_from_commit;  // cmake/Commit.cmake writes it
 
 }  // namespace fovea

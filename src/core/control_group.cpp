@@ -19,11 +19,11 @@ namespace fs = std::filesystem;
 constexpr double kNoQuota = std::numeric_limits<double>::infinity();
 
 double quotient(double time, double period) {
-  return time > 0 && period > 0 ? time / period : kNoQuota;  // version 1 has -1 for no quota
+  return time > 0 && period > 0 ? time / period : kNoQuota;  // in version 1, -1 means no quota
 }
 
-/// Quota of one group: "200000 100000" in cpu.max, where "max" is no quota, or two files of
-/// version 1.
+/// Quota of one group: from cpu.max, such as "200000 100000" ("max": no quota), or from two files
+/// in version 1.
 double group_quota(const fs::path& group) {
   double time = 0;
   double period = 0;
@@ -62,7 +62,8 @@ std::vector<fs::path> control_groups(const fs::path& root, std::string_view cont
       add(mounts, group);
     } else if (fmt::format(",{},", controllers).find(fmt::format(",{},", controller)) !=
                std::string::npos) {
-      add(mounts / controller, group);  // where a mount has several, this is often a link to it
+      add(mounts / controller,
+          group);  // often a link to a mount for several
       add(mounts / controllers, group);
     }
   }
@@ -83,7 +84,7 @@ int threads_within(const fs::path& root) {
   const int cpus = sched_getaffinity(0, sizeof(set), &set) == 0
                        ? CPU_COUNT(&set)
                        : static_cast<int>(std::thread::hardware_concurrency());
-  // A part of a CPU is a thread's, too: the time of the group is the limit, and not the threads.
+  // Rounded up, so that the threads can use the whole quota.
   return std::max(1, static_cast<int>(std::min<double>(cpus, std::ceil(cpu_quota(root)))));
 }
 

@@ -7,19 +7,19 @@
 
 namespace fovea {
 
-/// The folders of the group that a controller ("memory", "cpu") has for this process and of all
-/// groups around it, in versions 2 and 1; a folder may not exist. Inside a container the path may
-/// be that on the host; then the last folder, the mount point, is the group. `root`: the folder
-/// that stands for /.
+/// Returns the folders of this process's group for a controller ("memory", "cpu") and of all its
+/// parent groups, in versions 2 and 1; a folder may not exist. Inside a container the path may be
+/// the one on the host; then only the last folder, the mount point, exists and is the group. `root`
+/// replaces / in tests.
 [[nodiscard]] std::vector<std::filesystem::path> control_groups(const std::filesystem::path& root,
                                                                 std::string_view controller);
 
-/// The CPUs' time that the groups' quotas allow, in CPUs ("docker --cpus 1.5"): the lowest of all;
-/// infinity without one.
+/// Returns the lowest CPU quota of the groups, in CPUs (1.5 for "docker --cpus 1.5"); infinity
+/// without a quota.
 [[nodiscard]] double cpu_quota(const std::filesystem::path& root);
 
-/// What available_threads() answers, at least 1: the CPUs of this process's affinity, or as many as
-/// the quota is worth, rounded up, if that is less.
+/// Returns the number of threads for available_threads(), at least 1: the number of CPUs in this
+/// process's affinity mask, or the quota, rounded up, if that is less.
 [[nodiscard]] int threads_within(const std::filesystem::path& root);
 
 }  // namespace fovea

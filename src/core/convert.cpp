@@ -1,4 +1,4 @@
-// Widening and rounding, number by number.
+// Converts arrays of numbers to float32 and from it.
 #include "core/convert.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Numbers to float32 and back.
+// Converts numbers to float32 and back.
 #pragma once
 
 #include <cstdint>

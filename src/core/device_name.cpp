@@ -1,4 +1,4 @@
-// The names of devices.
+// Parses and lists the names of devices.
 #include "core/device_name.hpp"
 
 #include <utility>

@@ -15,29 +15,30 @@ enum class DeviceKind : std::uint8_t { kAuto, kCpu, kCuda, kEmulator };
 
 struct DeviceName {
   DeviceKind kind = DeviceKind::kAuto;
-  int number = 0;  // of the GPU; of the emulator the architecture, 90 for sm_90a
+  int number = 0;  // index of the GPU; for the emulator the architecture, 90 for sm_90a
 
-  /// Whether it computes by the GPU's kernels. What `auto` means the machine decides.
+  /// Whether it runs GPU kernels. False for `auto`, whose meaning depends on the machine.
   [[nodiscard]] bool is_gpu() const {
     return kind == DeviceKind::kCuda || kind == DeviceKind::kEmulator;
   }
 };
 
-/// Names for messages that refuse one. The emulator's names are for those who work on kernels, and
-/// told by the commands that do.
+/// Device names listed in messages for an invalid one. The emulator is for kernel development, so
+/// only commands for that list its names.
 inline constexpr std::string_view kDeviceNames = "auto, cpu, cuda or cuda:N";
 
-/// "cuda" is the first GPU, "emu" the emulator of gpu::kDefaultArch. None: it is no name of a
-/// device.
+/// Parses a device name. "cuda" is the first GPU, "emu" the emulator of gpu::kDefaultArch. Returns
+/// nothing when it is not the name of a device.
 [[nodiscard]] std::optional<DeviceName> parse_device(std::string_view name,
                                                      gpu::Archs archs = gpu::kArchs);
-/// "sm_80", "sm_90a" and the like: what ARCH of "emu:ARCH" may be.
+/// The values of ARCH in "emu:ARCH": "sm_80", "sm_90a" and so on.
 [[nodiscard]] std::vector<std::string> emulated_targets(gpu::Archs archs = gpu::kArchs);
-/// "emu", "emu:sm_80" and the like.
+/// All names of emulators: "emu", "emu:sm_80" and so on.
 [[nodiscard]] std::vector<std::string> emulator_names(gpu::Archs archs = gpu::kArchs);
-/// Words of the help: "the emulator of an sm_90a, or of ARCH, sm_80, sm_90a or sm_100a".
+/// Describes the emulators in help texts: "the emulator of an sm_90a, or of ARCH, sm_80, sm_90a or
+/// sm_100a".
 [[nodiscard]] std::string emulator_words(gpu::Archs archs = gpu::kArchs);
-/// "emu:sm_90a" of 90. Throws fovea::Error when there is none of this architecture.
+/// Returns "emu:sm_90a" for 90. Throws fovea::Error when there is no emulator of this architecture.
 [[nodiscard]] std::string emulator_name(int arch, gpu::Archs archs = gpu::kArchs);
 
 }  // namespace fovea

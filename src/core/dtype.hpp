@@ -8,15 +8,15 @@
 
 namespace fovea {
 
-/// kMXFP8 is e4m3 in blocks that have a power of two each, which lie behind the numbers
-/// (ops/block_scales.hpp).
+/// kMXFP8 is e4m3 in blocks, each with a power-of-two scale; the scales are stored after the
+/// numbers (ops/block_scales.hpp).
 enum class DType : std::uint8_t { kU8, kI8, kE4M3, kMXFP8, kF16, kBF16, kF32, kF64 };
 
 struct DTypeFacts {
   std::string_view name;  // as used in messages and manifests
   std::size_t bytes;      // of one element
 };
-/// Facts in the order of DType.
+/// Names and sizes in the order of DType.
 inline constexpr DTypeFacts kDTypes[] = {{"u8", 1},  {"i8", 1},   {"e4m3", 1}, {"mxfp8", 1},
                                          {"f16", 2}, {"bf16", 2}, {"f32", 4},  {"f64", 8}};
 
@@ -51,7 +51,7 @@ struct Float16 {
   return {static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16)};
 }
 
-/// Exact. Selections instead of branches, so that loops over it are vectorised.
+/// Exact. Uses selections instead of branches, so that compilers vectorise loops over it.
 [[nodiscard]] constexpr float to_float(Float16 value) {
   const std::uint32_t sign = static_cast<std::uint32_t>(value.bits & 0x8000U) << 16;
   const std::uint32_t magnitude = value.bits & 0x7fffU;

@@ -10,14 +10,14 @@
 
 namespace fovea {
 
-/// The machine lacks memory, file descriptors or threads. No input is to blame, so this ends a job,
-/// while any other error only makes the input a failed one.
+/// The machine lacks memory, file descriptors or threads. This ends a job, because it is not the
+/// fault of an input; after any other error, only the input counts as failed.
 class ResourceError : public Error {
  public:
   using Error::Error;
 };
 
-/// The caller has asked the work to stop. No input has failed.
+/// Thrown when the caller has asked the work to stop; no input has failed.
 class Interrupted : public Error {
  public:
   Interrupted() : Error("interrupted") {}
@@ -35,8 +35,8 @@ template <typename... Args>
   throw ResourceError(fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// Call this where an error is caught to be given another message or to blame an input: throws
-/// it again when it is one of the two kinds above.
+/// Call this in a catch block that changes the message or marks an input as failed: rethrows the
+/// exception if it is a ResourceError or Interrupted.
 inline void rethrow_unless_finding(const Error& error) {
   if (dynamic_cast<const ResourceError*>(&error) != nullptr ||
       dynamic_cast<const Interrupted*>(&error) != nullptr) {
@@ -44,8 +44,8 @@ inline void rethrow_unless_finding(const Error& error) {
   }
 }
 
-/// What people are told of the exception being handled, of any kind: the standard library's own
-/// words would be "vector::reserve".
+/// Returns a message for users about the exception being handled, of any type; replaces texts of
+/// the standard library such as "vector::reserve".
 [[nodiscard]] std::string words_of_current_exception();
 
 }  // namespace fovea

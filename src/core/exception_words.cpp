@@ -1,4 +1,4 @@
-// Exceptions of the standard library in words.
+// Messages for exceptions of the standard library.
 #include <exception>
 #include <filesystem>
 #include <new>

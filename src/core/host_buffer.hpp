@@ -1,4 +1,4 @@
-// HostBuffer: bytes of host memory that know how they are freed.
+// HostBuffer: bytes of host memory with the function that frees them.
 #pragma once
 
 #include <cstddef>

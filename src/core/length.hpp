@@ -1,4 +1,5 @@
-// The Euclidean length of a vector, and scaling to length 1, computed the same way everywhere.
+// The Euclidean length of a vector, and normalisation to length 1. Results are the same on every
+// machine.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// MemoryPool: take() draws a number, and numbers are served in order.
+// MemoryPool: take() draws a ticket number, and tickets are served in order.
 #include "core/memory_pool.hpp"
 
 #include <chrono>

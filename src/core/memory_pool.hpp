@@ -1,4 +1,4 @@
-// MemoryPool: a number of bytes that several threads share, so that together they never use more.
+// MemoryPool: a memory budget that several threads share.
 #pragma once
 
 #include <condition_variable>
@@ -11,7 +11,7 @@
 
 namespace fovea {
 
-/// Counts bytes; it holds no memory itself. Thread-safe.
+/// Only counts bytes; it allocates no memory. Thread-safe.
 class MemoryPool {
  public:
   /// Bytes taken from a pool, given back on destruction. Movable. The pool must outlive it.
@@ -37,7 +37,7 @@ class MemoryPool {
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
 
-  /// All bytes of the pool. take() never gives more, so callers check this first.
+  /// The size of the whole pool. Callers must not ask take() for more.
   [[nodiscard]] std::size_t size() const { return size_; }
 
   /// Waits until `bytes` are free, in the order of the calls, and takes them. A thread must not
@@ -54,7 +54,7 @@ class MemoryPool {
   std::size_t free_;
   // Requests are served by number, so that many small ones cannot starve a large one.
   std::size_t next_number_ = 0;
-  std::set<std::size_t> waiting_;  // numbers; the lowest is served next
+  std::set<std::size_t> waiting_;  // ticket numbers; the lowest is served next
 };
 
 }  // namespace fovea

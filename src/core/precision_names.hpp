@@ -1,4 +1,4 @@
-// The names of the precisions of which something is true.
+// The names of the precisions that satisfy a condition.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace fovea {
 
-/// `wanted`: a member of PrecisionInfo (&PrecisionInfo::calibrated), or a function of it.
+/// `wanted`: a pointer to a member of PrecisionInfo (&PrecisionInfo::calibrated), or a predicate.
 template <typename Wanted>
 [[nodiscard]] std::vector<std::string> precision_names(const Wanted& wanted) {
   std::vector<std::string> names;
@@ -21,7 +21,7 @@ template <typename Wanted>
   return names;
 }
 
-/// All of them, "auto" first.
+/// The names of all precisions, "auto" first.
 [[nodiscard]] inline std::vector<std::string> precision_names() {
   return precision_names([](const PrecisionInfo&) { return true; });
 }

@@ -1,4 +1,4 @@
-// Quantiles of a few values, the same way everywhere.
+// Quantiles of a few values.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace fovea {
 
-/// The value that this share of the others lies below: 0 is the least, 0.5 the median. Between two
-/// values it is interpolated, as numpy.quantile does it. NaN when a value is. Of one or more.
+/// Returns the quantile for `share`: the minimum for 0, the median for 0.5. Interpolates linearly
+/// between two values, as numpy.quantile does. NaN when a value is NaN. `values` must not be empty.
 [[nodiscard]] inline double quantile(std::vector<double> values, double share) {
   if (std::ranges::any_of(values, [](double value) { return std::isnan(value); })) {
     return std::numeric_limits<double>::quiet_NaN();

@@ -1,4 +1,4 @@
-// Rate: how many things per second get done, told from the moments at which some were.
+// Rate: estimates how many items per second are finished.
 #pragma once
 
 #include <algorithm>
@@ -8,19 +8,19 @@
 
 namespace fovea {
 
-/// The rate of the last seconds. It is measured between moments at which things were finished, so
-/// that it does not fall while several of them are under way, as they are in a batch; when none is
-/// finished for longer than usual, it does. Not thread-safe.
+/// The rate over the last seconds, measured between the times at which items were finished. So it
+/// does not fall while a batch is in progress, only when nothing is finished for longer than usual.
+/// Not thread-safe.
 class Rate {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// The work begins: `done` things were finished before.
+  /// Call this when the work begins; `done` items were finished before.
   void start(Clock::time_point now, std::uint64_t done = 0) { moments_ = {{now, done}}; }
   [[nodiscard]] bool started() const { return !moments_.empty(); }
 
-  /// `done` things are finished by now, those before start() included. Before start(), and when
-  /// there are no more of them than before, this does nothing.
+  /// Records that `done` items are finished, including those before start(). Does nothing before
+  /// start(), or when `done` has not increased.
   void set(Clock::time_point now, std::uint64_t done) {
     if (moments_.empty() || done <= moments_.back().done) {
       return;
@@ -31,13 +31,13 @@ class Rate {
     } else {
       moments_.push_back({now, done});
     }
-    // The first one stays older than the window, so that slow work has a rate, too.
+    // The oldest entry may be older than the window, so that slow work has a rate, too.
     while (moments_.size() > 2 && now - moments_[1].time >= kWindow) {
       moments_.pop_front();
     }
   }
 
-  /// 0 before anything is finished.
+  /// Returns 0 until the first item is finished.
   [[nodiscard]] double per_second(Clock::time_point now) const {
     if (moments_.size() < 2) {
       return 0;

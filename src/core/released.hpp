@@ -1,4 +1,4 @@
-// Released: owns what a C library gave, and gives it back by that library's function.
+// Released: a unique_ptr to an object of a C library, freed with a function of that library.
 #pragma once
 
 #include <memory>

@@ -21,7 +21,7 @@ SharedLibrary SharedLibrary::open(const char* variable, std::span<const char* co
       library.name_ = name;
       break;
     }
-    if (library.reason_.empty()) {  // the first name is the one to expect
+    if (library.reason_.empty()) {  // report the error for the first name, the most likely one
       library.reason_ = dlerror();
     }
   }

@@ -6,7 +6,7 @@
 
 namespace fovea {
 
-/// The address of a library's function, for a pointer to functions of any type.
+/// The address of a library's function; converts to a function pointer of any type.
 class LibraryFunction {
  public:
   explicit LibraryFunction(void* address) : address_(address) {}
@@ -19,20 +19,20 @@ class LibraryFunction {
   void* address_;
 };
 
-/// Stays open until the program ends, because libraries keep threads and state of their own.
+/// Stays open until the program ends, because libraries may have threads and global state.
 class SharedLibrary {
  public:
-  /// Opens the file that the environment variable `variable` names, and no other when it is set and
-  /// not empty; else the first of `names` that the loader finds.
+  /// If the environment variable `variable` is set and not empty, opens the file that it names;
+  /// otherwise the first of `names` that the loader finds.
   static SharedLibrary open(const char* variable, std::span<const char* const> names);
 
   [[nodiscard]] bool is_open() const { return handle_ != nullptr; }
-  /// Why it is not open: the loader's words.
+  /// The loader's message when the library could not be opened.
   [[nodiscard]] const std::string& reason() const { return reason_; }
 
   /// Throws fovea::Error when the library lacks the function.
   [[nodiscard]] LibraryFunction function(const char* name) const;
-  /// Null when the library lacks it.
+  /// Null when the library lacks the function.
   [[nodiscard]] LibraryFunction function_if_there(const char* name) const;
 
  private:

@@ -1,4 +1,4 @@
-// StopFlag: how long-running work learns that its caller wants it to end.
+// StopFlag: lets a caller stop long-running work.
 #pragma once
 
 #include <atomic>
@@ -7,8 +7,8 @@
 
 namespace fovea {
 
-/// Refers to a flag that another thread or a signal handler sets; refers to none by default.
-/// The flag must outlive the work.
+/// Refers to a flag that another thread or a signal handler sets, or to none (default). The flag
+/// must outlive the work.
 class StopFlag {
  public:
   StopFlag() = default;
@@ -19,7 +19,8 @@ class StopFlag {
     return flag_ != nullptr && flag_->load(std::memory_order_relaxed);
   }
 
-  /// Throws Interrupted when the flag is set. Work calls this at least every few milliseconds.
+  /// Throws Interrupted when the flag is set. Work should call this at least every few
+  /// milliseconds.
   void poll() const {
     if (is_set()) {
       throw Interrupted();

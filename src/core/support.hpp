@@ -1,4 +1,4 @@
-// Support: whether something can be done; true, or why not.
+// Support: whether an operation is supported; if not, the reason.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 namespace fovea {
 
 struct [[nodiscard]] Support {
-  std::string why{};  // it cannot be done, in words for people; empty when it can
+  std::string why{};  // reason for users; empty when supported
 
   explicit operator bool() const { return why.empty(); }
 };

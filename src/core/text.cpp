@@ -1,4 +1,4 @@
-// Letters of texts, and parts of URLs.
+// Case conversion and percent-encoding.
 #include "core/text.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Texts: bytes as characters, numbers, letters and parts of URLs.
+// Helpers for strings: parsing of numbers, case conversion and percent-encoding.
 #pragma once
 
 #include <charconv>
@@ -11,7 +11,8 @@
 
 namespace fovea {
 
-/// The number that all of the text is; none where it is not one, or one that `Number` cannot hold.
+/// Parses the whole text as a number; returns nothing when it is not one or does not fit into
+/// `Number`.
 template <typename Number>
 [[nodiscard]] std::optional<Number> parse_number(std::string_view text, int base = 10) {
   Number number{};
@@ -20,14 +21,15 @@ template <typename Number>
   return error == std::errc() && end == last ? std::optional(number) : std::nullopt;
 }
 
-/// Bytes as characters.
+/// Returns the bytes as a string_view.
 [[nodiscard]] inline std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 [[nodiscard]] std::string lower_case(std::string_view text);
 
-/// Text as a part of a URL: every byte becomes "%HH" but letters, digits, "-._~" and those `kept`.
+/// Percent-encodes text for a URL: every byte becomes "%HH", except letters, digits, "-._~" and
+/// those in `kept`.
 [[nodiscard]] std::string percent_encode(std::string_view text, std::string_view kept = "");
 
 }  // namespace fovea

@@ -1,4 +1,4 @@
-// start_thread: starts a thread, or throws an error that says that the system refuses one.
+// start_thread: starts a thread, or throws a ResourceError.
 #pragma once
 
 #include <string_view>
@@ -10,8 +10,8 @@
 
 namespace fovea {
 
-/// Starts a thread that runs `body`. Throws ResourceError when the system refuses; `purpose` then
-/// completes "cannot start the thread that ...".
+/// Starts a thread that runs `body`. Throws ResourceError when the system cannot start it;
+/// `purpose` completes the message "cannot start the thread that ...".
 template <typename Body>
 [[nodiscard]] std::thread start_thread(std::string_view purpose, Body&& body) {
   try {

@@ -1,4 +1,4 @@
-// ThreadPool: an atomic counter hands out indices, a generation number wakes the threads.
+// ThreadPool: threads take indices from an atomic counter and are woken by a generation number.
 #include "core/thread_pool.hpp"
 
 #include <system_error>
@@ -21,7 +21,7 @@ ThreadPool::ThreadPool(int threads) {
   } catch (const std::system_error& error) {
     stop();
     fail_for_resources("cannot start {} threads: {}; use fewer", threads, error.what());
-  } catch (...) {  // no memory for another thread: those that run must be joined
+  } catch (...) {  // no memory for another thread: join those already started
     stop();
     throw;
   }

@@ -37,7 +37,7 @@ class ThreadPool {
   void work(int worker);
   void drain(int worker);
 
-  std::mutex turn_;  // held by the caller whose parallel_for runs
+  std::mutex turn_;  // held during parallel_for, to serialise callers
   std::mutex mutex_;
   std::condition_variable start_;
   std::condition_variable done_;
@@ -51,7 +51,7 @@ class ThreadPool {
   std::vector<std::thread> workers_;
 };
 
-/// One of what `make` gives for each worker of a pool.
+/// Calls `make` once for each worker of a pool and returns the results.
 template <typename Make>
 [[nodiscard]] auto for_workers(const ThreadPool& pool, const Make& make) {
   std::vector<decltype(make())> values;

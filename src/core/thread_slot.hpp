@@ -1,4 +1,4 @@
-// ThreadSlot: an object for each thread that asks for one.
+// ThreadSlot: a thread-local object, made when a thread first asks for it.
 #pragma once
 
 #include <memory>
@@ -10,9 +10,9 @@
 
 namespace fovea {
 
-/// Replaces `thread_local` where a thread may begin when there is no memory left: get() then throws
-/// std::bad_alloc, while the C library ends the process when it cannot register a destructor. A
-/// slot lives as long as the process; its objects end with their threads.
+/// Replaces `thread_local` where memory may have run out: get() then throws std::bad_alloc, whereas
+/// the C library terminates the process when it cannot register a thread_local destructor. A slot
+/// lives as long as the process; its objects are destroyed when their threads end.
 template <typename T>
 class ThreadSlot {
  public:
@@ -24,7 +24,7 @@ class ThreadSlot {
   ThreadSlot(const ThreadSlot&) = delete;
   ThreadSlot& operator=(const ThreadSlot&) = delete;
 
-  /// This thread's object.
+  /// Returns the object of the calling thread.
   [[nodiscard]] T& get() {
     if (void* const found = ::pthread_getspecific(key_); found != nullptr) {
       return *static_cast<T*>(found);

@@ -3,7 +3,7 @@
 
 namespace fovea {
 
-// Ranges of the second byte: Unicode 15, table 3-7.
+// Ranges of the second byte: The Unicode Standard, version 15, table 3-7.
 std::size_t utf8_length(std::string_view bytes) {
   const auto byte = [&](std::size_t index) { return static_cast<unsigned char>(bytes[index]); };
   const unsigned char lead = byte(0);

@@ -7,10 +7,11 @@
 
 namespace fovea {
 
-/// Bytes of the sequence at the front of `bytes`, which are not empty; 0 if it is not well-formed.
+/// Returns the length in bytes of the first sequence in `bytes`, which must not be empty; 0 if it
+/// is not well-formed.
 [[nodiscard]] std::size_t utf8_length(std::string_view bytes);
 
-/// The number of characters; nothing when `text` is not UTF-8.
+/// Returns the number of characters (code points); nothing when `text` is not UTF-8.
 [[nodiscard]] std::optional<std::size_t> utf8_characters(std::string_view text);
 
 }  // namespace fovea

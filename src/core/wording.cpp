@@ -1,4 +1,4 @@
-// The wording of the process, which every message asks for.
+// Options and commands in messages, in the wording set for the process.
 #include "core/wording.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ Wording wording() {
   return chosen_wording.load(std::memory_order_relaxed);
 }
 
-/// Value of an option as C++ writes it: some are members of an enum.
+/// Returns the value of an option in C++ syntax, where some are enumerators.
 std::string cpp_value(std::string_view name, std::string value) {
   for (const auto& [option, type] :
        {std::pair{"precision", "Precision"}, {"dtype", "OutputDType"}}) {
@@ -40,7 +40,7 @@ std::string option_words(std::string_view name, std::string_view value) {
   if (spoken == Wording::kProgram) {
     return value.empty() ? fmt::format("--{}", name) : fmt::format("--{} {}", name, value);
   }
-  std::string keyword(name);  // that of Python, and the field in C++ and C
+  std::string keyword(name);  // the keyword argument in Python, the field in C++ and C
   std::ranges::replace(keyword, '-', '_');
   if (value.empty()) {
     return keyword;

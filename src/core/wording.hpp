@@ -1,4 +1,5 @@
-// How messages write an option or a command, so that their reader can use it as it stands.
+// How messages write options and commands: in the syntax of the language that the user calls Fovea
+// from.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +16,24 @@ enum class Wording : std::uint8_t {
   kC,        ///< device "cpu", precision "bf16", fovea_pull("NAME", NULL, ...)
 };
 
-/// Sets the wording of all messages of this process, which is the program's by default. Whoever
-/// brings the messages to people calls it once, before anything else.
+/// Sets the wording of all messages of this process; the default is kProgram. Bindings call it
+/// once, before anything else.
 void set_wording(Wording wording) noexcept;
 
-/// An option, and the value to give it when there is one.
+/// Returns an option, with its value unless that is empty.
 [[nodiscard]] std::string option_words(std::string_view name, std::string_view value = {});
 
-/// "fp32, bf16 or int8". `conjunction`: "or", "and".
+/// Joins words into a list such as "fp32, bf16 or int8". `conjunction`: "or", "and".
 [[nodiscard]] std::string listed(std::span<const std::string> words, std::string_view conjunction);
 
-/// How features of patches are asked for.
+/// Returns the options or arguments that request features of patches.
 [[nodiscard]] std::string_view feature_words();
 
-/// The command that fetches a model.
+/// Returns the command that downloads a model.
 [[nodiscard]] std::string pull_words(std::string_view id, std::string_view revision);
 
-/// "shards 3/8 and 5/8 are missing"; "" when there are none. `all`: how many are missing, of which
-/// `numbers` may be the first ones alone.
+/// Returns, for example, "shards 3/8 and 5/8 are missing"; "" when none is missing. `all` is how
+/// many are missing; `numbers` may be only the first ones.
 [[nodiscard]] std::string missing_shards_words(std::span<const std::uint64_t> numbers,
                                                std::uint64_t all, std::uint64_t count);
 
