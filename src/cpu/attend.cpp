@@ -1,4 +1,5 @@
-// A block of queries: for each tile of them scores, softmax and values, in the nearest cache.
+// Computes attention for a block of queries: tile by tile scores, softmax and weighted values, all
+// in the L1 and L2 cache.
 #include "cpu/attend.hpp"
 
 #include <algorithm>
@@ -39,7 +40,7 @@ AttentionTasks::Sequence AttentionTasks::sequence(std::int64_t index) const {
   }
   const auto* const queries = pointer<const std::int32_t>(operands_.cu_seqlens_q) + index;
   const auto* const keys = pointer<const std::int32_t>(operands_.cu_seqlens_k) + index;
-  // Offsets rise from the first on, so that no other lies before the operands.
+  // The offsets ascend, so checking the first one suffices.
   if (queries[0] < 0 || keys[0] < 0) {
     fail("attention: sequence {} begins at query {} and key {}, which cannot be negative", index,
          queries[0], keys[0]);
@@ -52,7 +53,7 @@ AttentionTasks::Sequence AttentionTasks::sequence(std::int64_t index) const {
           .keys = std::int64_t{keys[1]} - keys[0]};
 }
 
-/// Keys that a query of the block sees.
+/// Number of keys that a query of the block attends to.
 std::int64_t AttentionTasks::keys_seen(const Block& block, std::int64_t query) const {
   if (!problem_.causal) {
     return block.keys;
@@ -61,7 +62,7 @@ std::int64_t AttentionTasks::keys_seen(const Block& block, std::int64_t query) c
   return std::clamp<std::int64_t>(block.first + query + diagonal + 1, 0, block.keys);
 }
 
-/// Rows of an operand as products take them: in place, or widened into `buffer`.
+/// Returns rows of an operand in the type that products take: in place, or widened into `buffer`.
 Rows AttentionTasks::rows(Address base, std::int64_t offset, std::int64_t stride,
                           std::int64_t count, AlignedBuffer<float>& buffer) const {
   const DType type = problem_.type;
@@ -77,7 +78,7 @@ Rows AttentionTasks::rows(Address base, std::int64_t offset, std::int64_t stride
   return {.data = wide, .type = DType::kF32, .stride = width, .rows = count, .width = width};
 }
 
-/// One tile of queries, `block.first` being the first of them, against the packed keys and values.
+/// Computes one tile of queries, from `block.first` on, with the packed keys and values.
 void AttentionTasks::attend_tile(const TileKernel& kernel, const Rows& queries, const Block& block,
                                  const Finish& finish, Worker& worker) const {
   constexpr auto kUnit = static_cast<std::int64_t>(sizeof(Unit));
@@ -88,8 +89,8 @@ void AttentionTasks::attend_tile(const TileKernel& kernel, const Rows& queries, 
   const std::int64_t depth = units_of(kernel, problem_.head_dim);
   const std::int64_t key_units = units_of(kernel, block.keys);
   const std::int64_t panels = divide_up(block.keys, kernel.columns);
-  // The widest of these may end in units that panels of scores do not reach, or the other way
-  // round.
+  // Rows must hold both the padded units of the keys and whole panels of scores; either may be
+  // longer.
   const std::int64_t row_bytes =
       std::max(key_units * kUnit, panels * kernel.columns * kUnit / numbers_in_unit(kernel.type));
   Unit* const packed = grown(worker.rows, height * std::max(depth, row_bytes / kUnit));
@@ -108,7 +109,8 @@ void AttentionTasks::attend_tile(const TileKernel& kernel, const Rows& queries, 
     widths[row] = keys_seen(block, row);
   }
   const std::int64_t panel_bytes = kernel.columns * kUnit / numbers_in_unit(kernel.type);
-  // A panel's columns of a row are one step of A where steps are as long.
+  // Where a panel is as wide as a step of A, exp_rows() writes the weights directly in packed
+  // order.
   const bool in_place = panel_bytes == kernel.step * kUnit;
   std::byte* const weights =
       in_place ? reinterpret_cast<std::byte*>(packed) : grown(worker.weights, rows * row_bytes);
@@ -206,7 +208,7 @@ void AttentionTasks::run(std::int64_t task, Worker& worker) const {
   block.first = number % blocks * most_queries_;
   block.queries = std::min(most_queries_, sequence.queries - block.first);
   block.keys = sequence.keys;
-  block.keys = keys_seen(block, block.queries - 1);  // of the query that sees most
+  block.keys = keys_seen(block, block.queries - 1);  // the most of all queries
   attend(block, worker);
 }
 

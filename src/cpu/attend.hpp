@@ -1,4 +1,4 @@
-// Attention in tasks that threads share.
+// Attention, split into tasks for several threads.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,12 @@
 
 namespace fovea::cpu {
 
-/// Each task is some queries of one head of one sequence. Problem and operands must outlive it.
+/// Each task computes some queries of one head of one sequence. Problem and operands must outlive
+/// this object.
 class AttentionTasks {
  public:
-  /// Throws fovea::Error when sequences are longer than the problem says.
+  /// `most_queries`: the most queries in a task. Throws fovea::Error when a sequence is longer than
+  /// the problem's maximum.
   AttentionTasks(const ops::AttentionProblem& problem, const ops::AttentionOperands& operands,
                  std::int64_t most_queries);
 
@@ -21,7 +23,7 @@ class AttentionTasks {
   void run(std::int64_t task, Worker& worker) const;
 
  private:
-  /// Where its first rows lie, in elements from the operands' addresses.
+  /// Offsets of a sequence's first rows, in elements from the operands' addresses.
   struct Sequence {
     std::int64_t q = 0;
     std::int64_t k = 0;
@@ -35,8 +37,8 @@ class AttentionTasks {
   struct Block {
     const Sequence& sequence;
     std::int64_t head = 0;
-    std::int64_t first = 0;    // query
-    std::int64_t queries = 0;  // from there on
+    std::int64_t first = 0;    // index of the first query
+    std::int64_t queries = 0;  // number of queries
     std::int64_t keys = 0;
   };
   [[nodiscard]] Sequence sequence(std::int64_t index) const;

@@ -1,4 +1,4 @@
-// CpuBackend: leads its threads through batches.
+// CpuBackend: distributes batches over its threads.
 #include "cpu/cpu_backend.hpp"
 
 #include <algorithm>
@@ -48,8 +48,8 @@ Precision choose_precision(Precision asked) {
   return asked;
 }
 
-/// Types of the tensors: what is not an input of an 8-bit product is in bf16 where the CPU
-/// multiplies that, and in fp32 elsewhere.
+/// Returns the types of the tensors: inputs of 8-bit products have 8 bits; the others are bf16
+/// where the CPU has bf16 products, otherwise fp32.
 CpuTypes types_of(Precision precision) {
   const ops::OperandTypes& operands = ops::operand_types(precision);
   const DType wide = size_of(operands.normed) > 1 ? operands.normed
@@ -98,7 +98,7 @@ class CpuBackend : public ops::Backend {
            const std::function<void(ops::Executor&, const ops::Slice&)>& network) override;
 
   [[nodiscard]] std::int64_t preferred_batch() const override {
-    // Enough for each thread that none waits long for the last one.
+    // Several images per thread, so that threads wait only briefly at the end of a batch.
     return std::max<std::int64_t>(32, 8 * std::int64_t{threads()});
   }
 
@@ -113,20 +113,20 @@ class CpuBackend : public ops::Backend {
   Precision precision_;
   CpuTypes types_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<std::unique_ptr<Team>> teams_;  // kept for batches cut alike
+  std::vector<std::unique_ptr<Team>> teams_;  // reused while batches have the same schedule
   mutable std::mutex turn_;
   ThreadPool pool_;
   std::string note_;
 };
 
-/// Hands out a batch's slices; holds the first exception of any thread.
+/// Hands out a batch's slices, and stores the first exception of any thread.
 class SliceQueue {
  public:
   SliceQueue(const ops::Batch& batch, const Schedule& schedule)
       : batch_(batch), rows_(batch), schedule_(schedule), remaining_(batch.images) {}
 
-  /// The next slice, without workspace; 0 images when there are no more. `shapes` is for where its
-  /// images lie.
+  /// Returns the next slice, without its workspace; one with 0 images when there are no more.
+  /// `shapes` becomes the memory of the slice's image shapes.
   ops::Slice take(std::vector<std::int32_t>& shapes) {
     const std::lock_guard lock(mutex_);
     ops::Slice slice;
@@ -189,7 +189,8 @@ void CpuBackend::run(const ops::Batch& batch,
       teams_.push_back(std::make_unique<Team>(schedule.team));
     }
   }
-  // All memory is taken before the first slice is: a slice that was taken is also walked.
+  // Memory is allocated before the first slice is taken, because a slice that was taken must be
+  // processed.
   const std::size_t bytes = static_cast<std::size_t>(next_slice(schedule, batch.images)) *
                             batch.workspace_bytes_per_image;
   for (const auto& team : teams_) {
@@ -228,7 +229,7 @@ void CpuBackend::run(const ops::Batch& batch,
     }
   });
   if (queue.failed()) {
-    teams_.clear();  // their barriers are spent
+    teams_.clear();  // aborted barriers cannot be reused
     queue.rethrow();
   }
 }

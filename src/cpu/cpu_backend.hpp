@@ -1,4 +1,4 @@
-// The CPU backend: tiles for matrix products, Highway for what lies between them.
+// The CPU backend: tile kernels for matrix products, Highway for the operators between them.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@ namespace fovea::cpu {
 
 struct CpuOptions {
   Precision precision = Precision::kAuto;
-  int threads = 0;     // 0: one for each CPU this process may use
-  std::string note{};  // what Backend::take_note tells: why this device was taken, say
+  int threads = 0;     // 0: as many as CPUs that this process may use
+  std::string note{};  // for Backend::take_note, such as why this device was chosen
 };
 
 /// Throws fovea::Error with the reason when the CPU lacks the instructions for the precision.

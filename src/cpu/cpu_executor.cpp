@@ -1,4 +1,5 @@
-// Calls to operators' parts for the CPU, and what the threads of a team share.
+// Calls the CPU implementations of operators, and provides the memory that the threads of a team
+// share.
 #include "cpu/cpu_executor.hpp"
 
 #include <chrono>
@@ -9,7 +10,7 @@
 namespace fovea::cpu {
 namespace {
 
-/// Adds the time of its life to the worker's account of a place.
+/// Adds the time between construction and destruction to the worker's time for a place.
 class PlaceTimer {
  public:
   PlaceTimer(Worker& worker, ops::Place place)
@@ -41,7 +42,7 @@ void CpuExecutor::do_run(const ops::Call& call) {
 
 template <typename T>
 T* CpuExecutor::shared(PageBuffer& buffer, std::int64_t count) {
-  // Operators end with a barrier, so nobody uses the old memory any more.
+  // Operators end with a barrier, so no thread uses the old memory any more.
   if (rank_ == 0) {
     grown(buffer, static_cast<std::size_t>(count) * sizeof(T));
   }

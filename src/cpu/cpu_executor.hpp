@@ -1,4 +1,5 @@
-// CpuExecutor: runs operators as one thread of a team, and what operators on the CPU are made of.
+// CpuExecutor: runs operators as one thread of a team, and provides the building blocks of
+// operators on the CPU.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +15,10 @@
 
 namespace fovea::cpu {
 
-/// The types of a backend's tensors, for which operators pack their weights.
+/// The tensor types of a backend; operators pack their weights for these.
 struct CpuTypes : ops::TensorTypes {};
 
-/// Prepared weights of a layer norm, alone or within another operator.
+/// Prepared weights of a layer norm, which is an operator or a part of another one.
 struct NormParameters : public ops::Prepared {
   AlignedBuffer<float> weight;
   AlignedBuffer<float> bias;
@@ -31,7 +32,7 @@ class CpuExecutor final : public ops::Executor {
   CpuExecutor(Team& team, int rank, Worker& worker, StopFlag stop)
       : team_(team), rank_(rank), worker_(worker), stop_(stop) {}
 
-  /// Threads of the team, all of which run the same operators.
+  /// Number of threads in the team, all of which run the same operators.
   [[nodiscard]] int threads() const { return team_.size(); }
   [[nodiscard]] Worker& worker() { return worker_; }
 
@@ -54,18 +55,19 @@ class CpuExecutor final : public ops::Executor {
     });
   }
 
-  /// Memory of the team for at least `count` numbers: the same for every thread.
+  /// Returns memory for at least `count` numbers, shared by the threads of the team.
   [[nodiscard]] float* scratch(std::int64_t count);
-  /// All of a product, by the threads of the team.
+  /// Computes a product with all threads of the team.
   void multiply(const Product& product);
-  /// The layer norm of single rows, whose neighbours are `input_stride` and `output_stride` apart.
+  /// Computes the layer norm of rows that are `input_stride` and `output_stride` numbers apart.
   void norm_rows(const NormParameters& norm, double eps, std::int64_t rows, const float* input,
                  std::int64_t input_stride, float* output, std::int64_t output_stride);
 
  private:
   void do_run(const ops::Call& call) override;
 
-  /// A buffer of the team, of at least `count`: the same for every thread.
+  /// Grows a buffer of the team to at least `count` elements and returns its address to every
+  /// thread.
   template <typename T>
   T* shared(PageBuffer& buffer, std::int64_t count);
 

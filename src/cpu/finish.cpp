@@ -1,5 +1,5 @@
-// Bias, scales, GELU, residual and rounding of a tile; Highway compiles this once an instruction
-// set.
+// Applies bias, scales, GELU, residual and rounding to a tile; Highway compiles this file once for
+// each instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/finish.cpp"
 #include "cpu/finish.hpp"
@@ -18,7 +18,7 @@ namespace {
 
 using ops::Epilogue;
 
-/// 1 / x to at least so many bits.
+/// Returns 1 / x, accurate to at least `kBits` bits.
 template <int kBits, typename D, typename V>
 HWY_INLINE V reciprocal(D d, V x) {
   auto inverse = hn::ApproximateReciprocal(x);

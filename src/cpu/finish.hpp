@@ -1,4 +1,4 @@
-// What happens to the sums of a product between the registers and the output.
+// finish_tile: turns the sums of a product into the output (scales, bias, epilogue, rounding).
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ namespace fovea::cpu {
 /// bias[c]), as output_type; i8 outputs are this * output_scale - output_offset, rounded.
 struct Finish {
   bool integers = false;                          // the sums are int32, otherwise float
-  ops::Epilogue epilogue = ops::Epilogue::kNone;  // kResidual: of f32 outputs
+  ops::Epilogue epilogue = ops::Epilogue::kNone;  // kResidual: for f32 outputs only
   DType output_type = DType::kF32;                // f32, bf16 or i8
   float output_scale = 1;
   float output_offset = 0;
-  // Null where there are none. Those of columns are readable up to a whole panel.
-  const std::int32_t* column_offset = nullptr;  // of integers
-  const float* column_scale = nullptr;          // of integers
+  // Null means absent. Column arrays are readable up to a whole panel.
+  const std::int32_t* column_offset = nullptr;  // for integer sums
+  const float* column_scale = nullptr;          // for integer sums
   const float* bias = nullptr;
   const float* row_scale = nullptr;
   void* output = nullptr;

@@ -1,4 +1,4 @@
-// The pools and workers of operators on the host.
+// The thread pool and the workers of operators on the host.
 #include "cpu/host_threads.hpp"
 
 #include <map>
@@ -17,8 +17,8 @@ Worker& HostThreads::worker() {
   return mine;
 }
 
-// A forked child has none of its parent's threads, so it makes its own; the parent's pool cannot be
-// torn down there.
+// A forked child has none of its parent's threads, so it makes a new pool; the parent's pool cannot
+// be destroyed there.
 ThreadPool& HostThreads::pool() const {
   static std::mutex mutex;
   static std::map<std::pair<pid_t, int>, ThreadPool*> pools;

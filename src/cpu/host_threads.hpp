@@ -1,5 +1,5 @@
-// Threads for operators on tensors that somebody else holds: strides, 16-bit types, nothing packed
-// ahead.
+// Threads for operators on tensors of the caller, which may have strides and 16-bit types and are
+// not packed in advance.
 #pragma once
 
 #include <algorithm>
@@ -10,14 +10,14 @@
 
 namespace fovea::cpu {
 
-/// A number of threads, which all operators of the process share.
+/// Runs tasks on up to `count` threads of a pool that all operators of the process share.
 class HostThreads {
  public:
   explicit HostThreads(int count) : count_(count) {}
 
   [[nodiscard]] int count() const { return count_; }
 
-  /// Calls body(i) for [0, count), by any of the threads.
+  /// Calls body(i) for i in [0, count), on any of the threads.
   template <typename Body>
   void share(std::int64_t count, const Body& body) const {
     if (std::min<std::int64_t>(count, count_) <= 1) {
@@ -30,7 +30,7 @@ class HostThreads {
                         [&](std::size_t index, int) { body(static_cast<std::int64_t>(index)); });
   }
 
-  /// The calling thread's worker.
+  /// Returns the worker of the calling thread.
   [[nodiscard]] static Worker& worker();
 
  private:

@@ -1,4 +1,5 @@
-// Instruction sets: what CPU and operating system have, lowered for tiles and Highway together.
+// Detects the instruction sets of CPU and operating system; FOVEA_CPU_ISA restricts them for tiles
+// and Highway alike.
 #include "cpu/isa.hpp"
 
 #include <algorithm>
@@ -22,7 +23,7 @@ namespace {
 
 constexpr const char* kVariable = "FOVEA_CPU_ISA";
 
-/// One bit each.
+/// Features of a CPU, one bit each.
 enum Feature : unsigned {
   kHasAvx2 = 1,
   kHasAvx2Vnni = 2,
@@ -34,7 +35,7 @@ enum Feature : unsigned {
 
 struct Level {
   std::string_view name;
-  unsigned feature;  // that it is named after
+  unsigned feature;  // the feature that gives the set its name
   unsigned allows;
 };
 
@@ -51,7 +52,8 @@ constexpr std::array<Level, 7> kLevels{{
 
 #if defined(__x86_64__)
 
-/// Whether Linux gives this process the registers of AMX, which are 8 KiB a thread.
+/// Requests permission from Linux to use the AMX registers (8 KiB per thread); returns whether it
+/// is granted.
 bool amx_permitted() {
   constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr long kTileData = 18;               // XFEATURE_XTILEDATA
@@ -59,9 +61,9 @@ bool amx_permitted() {
 }
 
 unsigned detect() {
-  // Bits of CPUID's leaf 7.
-  constexpr unsigned kAvxVnniBit = 1U << 4;                      // of 7.1 eax
-  constexpr unsigned kAmxBits = 1U << 22 | 1U << 24 | 1U << 25;  // of 7.0 edx: bf16, tiles, int8
+  // Bits of CPUID leaf 7.
+  constexpr unsigned kAvxVnniBit = 1U << 4;                      // 7.1 eax
+  constexpr unsigned kAmxBits = 1U << 22 | 1U << 24 | 1U << 25;  // 7.0 edx: bf16, tiles, int8
   unsigned eax = 0;
   unsigned ebx = 0;
   unsigned ecx = 0;

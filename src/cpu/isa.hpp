@@ -1,4 +1,4 @@
-// Which instructions the CPU has, or may use: FOVEA_CPU_ISA lowers them for tests.
+// The instruction sets that the CPU supports; FOVEA_CPU_ISA restricts them for tests.
 #pragma once
 
 #include <string>
@@ -9,19 +9,20 @@
 namespace fovea::cpu {
 
 /// Reads FOVEA_CPU_ISA (generic, avx2, avx2_vnni, avx512, avx512_vnni, avx512_bf16, amx; unset or
-/// empty: all there is) once a process and limits matrix products and vector kernels to it. Every
+/// empty: no limit) once per process and limits matrix products and vector kernels to it. Every
 /// backend calls this first. Throws fovea::Error when the value is not one of these.
 void limit_isa_from_environment();
 
-/// The highest of these that is used, after limiting.
+/// The name of the highest instruction set in use, after limiting.
 [[nodiscard]] std::string isa_name();
 
 /// Whether products of bfloat16 matrices run in hardware (AMX or AVX512-BF16).
 [[nodiscard]] bool has_bf16();
-/// Whether products of 8-bit integers are faster here than those of float32.
+/// Whether products of 8-bit integers are faster on this CPU than those of float32.
 [[nodiscard]] bool has_int8();
 
-/// What products compute in: bf16 stays where the CPU multiplies it, all else is widened.
+/// The operand type of products for `type`: bf16 stays bf16 where the CPU has such products; other
+/// types are widened to float32.
 [[nodiscard]] DType product_type(DType type);
 
 /// The fastest tiles for operands of this type: kF32, kBF16 (where has_bf16), or kI8 and kU8.

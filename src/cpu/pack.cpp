@@ -1,4 +1,4 @@
-// Packing: conversion to what tiles multiply, and transposition of 4-byte units.
+// Packs operands: converts them to the type that tiles multiply, and transposes 4-byte units.
 #include "cpu/pack.hpp"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ Unit load_unit(const std::byte* from) {
   return unit;
 }
 
-/// Four rows of four units each, `stride` bytes apart, as four units of four rows each.
+/// Loads four rows of four units each, `stride` bytes apart, and transposes them.
 void transpose_four(const std::byte* from, std::int64_t stride, Four flips, std::int64_t width,
                     Unit* to) {
   const Four a = load_four(from) ^ flips;
@@ -46,8 +46,7 @@ void transpose_four(const std::byte* from, std::int64_t stride, Four flips, std:
   store_four(to + 3 * width, __builtin_shufflevector(ac1, bd1, 2, 6, 3, 7));
 }
 
-/// to[unit * width + row] = unit `unit` of row `row`, with `flip`'s bits changed; rows lie `stride`
-/// bytes apart.
+/// to[unit * width + row] = (unit `unit` of row `row`) ^ `flip`; rows lie `stride` bytes apart.
 void transpose(const std::byte* from, std::int64_t stride, std::int64_t rows, std::int64_t units,
                Unit flip, std::int64_t width, Unit* to) {
   constexpr std::int64_t kUnit = sizeof(Unit);
@@ -76,7 +75,7 @@ void transpose(const std::byte* from, std::int64_t stride, std::int64_t rows, st
   }
 }
 
-/// Whether numbers of A lie in memory as tiles take them.
+/// Whether A already has the type that tiles take.
 bool is_unit(UnitType unit, DType type) {
   return (unit == UnitType::kF32 && type == DType::kF32) ||
          (unit == UnitType::kBF16 && type == DType::kBF16) ||
@@ -84,15 +83,16 @@ bool is_unit(UnitType unit, DType type) {
          (unit == UnitType::kI8I8 && type == DType::kI8);
 }
 
-/// Rows of bytes as units.
+/// Rows of bytes, to be read as units.
 struct Lines {
   const std::byte* data = nullptr;
   std::int64_t stride = 0;  // bytes
-  std::int64_t bytes = 0;   // of a row
+  std::int64_t bytes = 0;   // in a row
   Unit flip = 0;
 };
 
-/// `count` rows from `first` on in the numbers that tiles take: in place, or in `scratch`.
+/// Returns `count` rows from `first` on in the type that tiles take: in place, or converted into
+/// `scratch`.
 Lines lines_of(const TileKernel& kernel, const Rows& from, std::int64_t first, std::int64_t count,
                bool is_a, AlignedBuffer<std::byte>& scratch) {
   const auto size = static_cast<std::int64_t>(size_of(from.type));
@@ -134,7 +134,7 @@ Lines lines_of(const TileKernel& kernel, const Rows& from, std::int64_t first, s
   return {.data = made, .stride = from.width * number, .bytes = from.width * number};
 }
 
-/// Rows of `lines` as columns of [units][width]; what lies beyond the rows or a row's end is zero.
+/// Transposes the rows of `lines` into columns of [units][width], padded with zeros.
 void place_transposed(const Lines& lines, std::int64_t rows, std::int64_t units, std::int64_t width,
                       Unit* to) {
   const std::int64_t whole = lines.bytes / static_cast<std::int64_t>(sizeof(Unit));
@@ -148,11 +148,11 @@ void place_transposed(const Lines& lines, std::int64_t rows, std::int64_t units,
     std::memcpy(&last,
                 lines.data + row * lines.stride + whole * static_cast<std::int64_t>(sizeof(Unit)),
                 rest);
-    to[whole * width + row] = last ^ lines.flip;  // its other numbers meet zeros of B
+    to[whole * width + row] = last ^ lines.flip;  // flipped padding is multiplied by zeros of B
   }
 }
 
-/// Rows of `lines` as [units / step][height][step], zero beyond.
+/// Writes the rows of `lines` as [units / step][height][step], padded with zeros.
 void place_in_steps(const Lines& lines, std::int64_t rows, std::int64_t units, std::int64_t height,
                     std::int64_t step, Unit* to) {
   const auto step_bytes = step * static_cast<std::int64_t>(sizeof(Unit));

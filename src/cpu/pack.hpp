@@ -1,4 +1,4 @@
-// Operands of products in the order in which tiles read them.
+// Packs operands of products into the order in which tiles read them.
 #pragma once
 
 #include <cstdint>
@@ -18,32 +18,32 @@ struct Rows {
   std::int64_t width = 0;  // elements of a row
 };
 
-/// What tiles add to each i8 of A, for one of their instruction's operands is u8.
+/// Added to each i8 of A for tiles whose instruction takes u8 as one operand.
 inline constexpr int kByteOffset = 128;
 
-/// Whether tiles can read whole rows of A where they lie.
+/// Whether tiles can read A in place, without packing.
 [[nodiscard]] bool is_direct(const TileKernel& kernel, const Rows& from);
-/// Units of an inner dimension of `width`, padded with zeros to the kernel's steps.
+/// Number of units for an inner dimension of `width`, rounded up to the kernel's step.
 [[nodiscard]] std::int64_t units_of(const TileKernel& kernel, std::int64_t width);
-/// Rows of the tile that begins where `remaining` rows are left, some of which may be padding.
+/// Height of the next tile when `remaining` rows are left; some of its rows may be padding.
 [[nodiscard]] std::int64_t tile_height(const TileKernel& kernel, std::int64_t remaining);
-/// The units that `pack_rows` writes for so many rows.
+/// The number of units that `pack_rows` writes.
 [[nodiscard]] std::int64_t packed_size(const TileKernel& kernel, std::int64_t rows,
                                        std::int64_t units);
 
-/// A, tile after tile of tile_height: row r begins at unit r * units of a tile's first row.
-/// bf16 and f32 as they are; u8 for these is centered (center_pixels); i8 has kByteOffset added
-/// where tiles take u8.
+/// Packs A tile after tile, each of tile_height rows; the tile that begins at row r begins at unit
+/// r * units. bf16 and f32 stay as they are; u8 is centred for these (center_pixels); i8 has
+/// kByteOffset added where tiles take u8.
 void pack_rows(const TileKernel& kernel, const Rows& from, AlignedBuffer<std::byte>& scratch,
                Unit* to);
 
-/// B, panel after panel of the kernel's columns: each row of `from` is a column of B. f32 becomes
-/// bf16 where tiles take it; i8 stays.
+/// Packs B panel after panel, each of the kernel's number of columns; each row of `from` is a
+/// column of B. f32 becomes bf16 where tiles take that; i8 stays.
 void pack_columns(const TileKernel& kernel, const Rows& from, AlignedBuffer<std::byte>& scratch,
                   Unit* to);
-/// The same of B as it is, f32 or bf16.
+/// The same for B that is not transposed, in f32 or bf16.
 void pack_matrix(const TileKernel& kernel, const Rows& from, Unit* to);
-/// The units that both write for so many columns.
+/// The number of units that pack_columns and pack_matrix write.
 [[nodiscard]] std::int64_t panels_size(const TileKernel& kernel, std::int64_t columns,
                                        std::int64_t units);
 

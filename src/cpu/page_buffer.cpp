@@ -22,7 +22,7 @@ PageBuffer::PageBuffer(std::size_t bytes) : bytes_(bytes) {
   if (bytes == 0) {
     return;
   }
-  // What is smaller would be mostly rounding.
+  // Rounding smaller sizes up to huge pages would waste most of the memory.
   const bool huge = bytes >= kHugePage / 2;
   mapped_ = huge ? rounded_up(bytes) + kHugePage : bytes;
   mapping_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -33,7 +33,7 @@ PageBuffer::PageBuffer(std::size_t bytes) : bytes_(bytes) {
   if (huge) {
     data_ += rounded_up(std::bit_cast<std::size_t>(data_)) - std::bit_cast<std::size_t>(data_);
     madvise(data_, rounded_up(bytes),
-            MADV_HUGEPAGE);  // a wish: kernels without huge pages refuse it
+            MADV_HUGEPAGE);  // only a hint: kernels without huge pages refuse it
   }
 }
 
@@ -45,7 +45,7 @@ PageBuffer::~PageBuffer() {
 
 std::byte* grown(PageBuffer& buffer, std::size_t bytes) {
   if (buffer.bytes() < bytes) {
-    buffer = PageBuffer();  // before there is memory for the new one
+    buffer = PageBuffer();  // frees the old memory before allocating the new
     buffer = PageBuffer(bytes);
   }
   return buffer.data();

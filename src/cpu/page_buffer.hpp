@@ -1,4 +1,5 @@
-// PageBuffer: zeroed memory for weights and activations, in huge pages where the kernel gives them.
+// PageBuffer: zeroed memory for weights and activations, in huge pages where the kernel provides
+// them.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +7,8 @@
 
 namespace fovea::cpu {
 
-/// Owns `bytes()` of zeroed memory aligned to at least 4096. Huge pages spare the matrix products
-/// most of their TLB misses: every slice streams all weights, and a tile of rows has as many pages.
+/// Owns `bytes()` of zeroed memory, aligned to at least 4096. Huge pages avoid most TLB misses of
+/// matrix products: every slice streams all weights, and each row of a tile may be in another page.
 class PageBuffer {
  public:
   PageBuffer() = default;
@@ -32,11 +33,11 @@ class PageBuffer {
  private:
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
-  void* mapping_ = nullptr;  // which is aligned to a huge page within
+  void* mapping_ = nullptr;  // the whole mapping, in which the data is aligned to a huge page
   std::size_t mapped_ = 0;
 };
 
-/// At least `bytes`, with nothing of what was there before.
+/// Makes `buffer` hold at least `bytes`; previous contents are lost.
 std::byte* grown(PageBuffer& buffer, std::size_t bytes);
 
 }  // namespace fovea::cpu

@@ -1,4 +1,5 @@
-// Blocks of tiles: a panel of B meets all rows of a block while it is in the nearest caches.
+// Computes products in blocks of tiles: a panel of B is multiplied with all rows of a block while
+// it is in the L1 or L2 cache.
 #include "cpu/product.hpp"
 
 #include <algorithm>
@@ -11,17 +12,17 @@
 namespace fovea::cpu {
 namespace {
 
-/// Packed rows of a block take at most this: with a panel of B they fit a share of a second-level
+/// Maximum bytes of a block's packed rows: together with a panel of B they fit into part of the L2
 /// cache.
 constexpr std::int64_t kBlockBytes = 448 << 10;
-/// Units of the inner dimension that are multiplied at once where they need not be all.
+/// Units of the inner dimension per part, for products that can be computed in parts.
 constexpr std::int64_t kMaxUnits = 1024;
 
 bool is_integer(const TileKernel& kernel) {
   return kernel.type != UnitType::kF32 && kernel.type != UnitType::kBF16;
 }
 
-/// `values`, and zeros up to a whole panel.
+/// Copies `values` and pads with zeros up to a whole panel.
 template <typename To, typename From>
 AlignedBuffer<To> padded(const From& values, std::int64_t columns) {
   AlignedBuffer<To> made(static_cast<std::size_t>(
@@ -30,8 +31,8 @@ AlignedBuffer<To> padded(const From& values, std::int64_t columns) {
   return made;
 }
 
-/// Asks for a tile of the output while its sums are made: its rows lie too far apart for the
-/// hardware to foresee them.
+/// Prefetches a tile of the output while its sums are computed: its rows are too far apart for the
+/// hardware prefetcher.
 void prefetch(const void* output, std::int64_t rows, std::int64_t stride, std::int64_t bytes) {
   constexpr std::int64_t kLine = 64;
   const auto* const first = static_cast<const std::byte*>(output);
@@ -42,7 +43,7 @@ void prefetch(const void* output, std::int64_t rows, std::int64_t stride, std::i
   }
 }
 
-/// A call of finish_tile that is still to be made, if there is one.
+/// A pending call of finish_tile, if any.
 struct Ending {
   const Unit* sums = nullptr;
   std::int64_t stride = 0;
@@ -136,7 +137,7 @@ std::int64_t Product::rows_in_cache() const {
   const std::int64_t tile_bytes =
       kernel.max_height() * units() * static_cast<std::int64_t>(sizeof(Unit));
   const std::int64_t limit = std::max<std::int64_t>(1, kBlockBytes / tile_bytes);
-  const std::int64_t tiles = divide_up(row_tiles(), divide_up(row_tiles(), limit));  // blocks alike
+  const std::int64_t tiles = divide_up(row_tiles(), divide_up(row_tiles(), limit));  // equal blocks
   return tiles * kernel.max_height();
 }
 
@@ -193,8 +194,8 @@ void Product::multiply(std::int64_t first, std::int64_t count, std::int64_t firs
   const RowLayout direct_layout{.row = a.stride * static_cast<std::int64_t>(size_of(a.type)) /
                                        static_cast<std::int64_t>(sizeof(Unit)),
                                 .step = kernel.step};
-  // The sums of a tile are finished while those of the next one are made: what registers of tiles
-  // have stored cannot be read at once.
+  // The sums of a tile are finished while those of the next one are computed, because data stored
+  // from tile registers cannot be read immediately.
   alignas(64) Unit sums[2][TileKernel::kMaxTile];
   int turn = 0;
   Ending ending;

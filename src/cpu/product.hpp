@@ -1,4 +1,4 @@
-// Matrix products: packed weights, and blocks of tiles that threads share.
+// Matrix products: packed weights, and blocks of tiles that are distributed over threads.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace fovea::cpu {
 
-/// Weights and bias of a linear layer in the order of the tiles.
+/// Weights and bias of a linear layer, packed in the order in which tiles read them.
 class PackedWeights : public ops::Prepared {
  public:
   /// Packs for a layer that reads `input`: f32, bf16, or i8 and u8, for which the weights are
@@ -26,7 +26,8 @@ class PackedWeights : public ops::Prepared {
   [[nodiscard]] std::int64_t out() const { return out_; }
   [[nodiscard]] const Unit* panels() const { return reinterpret_cast<const Unit*>(memory_.data()); }
 
-  /// How a product with them ends, but for what the problem adds: epilogue and output.
+  /// The Finish of a product with these weights, without the epilogue and the output, which the
+  /// problem specifies.
   [[nodiscard]] Finish finish() const;
 
  private:
@@ -39,16 +40,16 @@ class PackedWeights : public ops::Prepared {
   AlignedBuffer<std::int32_t> column_offset_;
 };
 
-/// What a product computes: part after part, of each of which A is packed first. `run` does so with
-/// one thread, run_shared with many.
+/// A matrix product, computed part after part; for each part A is packed first. `run` uses one
+/// thread, run_shared several.
 struct Product {
   const TileKernel& kernel;
   Rows a;                        // [rows, in]
   const Unit* panels;            // B [in, out]
-  std::int64_t panel_units = 0;  // of a panel, of which a part has some
+  std::int64_t panel_units = 0;  // units of a whole panel, also in a part
   std::int64_t out = 0;          // columns
-  Finish finish{};               // of the first row and column
-  Unit* packed = nullptr;        // memory for A: packed_units
+  Finish finish{};               // addresses of the first row and column
+  Unit* packed = nullptr;        // memory for packed A, packed_units() units
 
   Product(const PackedWeights& weights, const Rows& input, ops::Epilogue epilogue,
           DType output_type, void* output, std::int64_t output_stride,
@@ -58,30 +59,32 @@ struct Product {
 
   [[nodiscard]] std::int64_t units() const { return units_of(kernel, a.width); }
   [[nodiscard]] std::int64_t packed_units() const { return packed_size(kernel, a.rows, units()); }
-  /// Tiles below each other, and panels side by side.
+  /// Number of tiles along the rows, and of panels along the columns.
   [[nodiscard]] std::int64_t row_tiles() const;
   [[nodiscard]] std::int64_t column_panels() const;
 
-  /// What is added to the output can be added in parts of the inner dimension: then a panel of B
-  /// stays in the nearest caches. The parts depend on the inner dimension alone.
+  /// A product that is added to its output (residual) can be split along the inner dimension, so
+  /// that a panel of B stays in the L1 and L2 cache. The parts depend only on the inner dimension.
   [[nodiscard]] std::int64_t parts() const;
   [[nodiscard]] Product part(std::int64_t index) const;
 
-  /// Tiles [first, first + count) of a part.
+  /// Packs or multiplies tiles [first, first + count) of a part.
   void pack(std::int64_t first, std::int64_t count, AlignedBuffer<std::byte>& scratch) const;
   void multiply(std::int64_t first, std::int64_t count, std::int64_t first_panel,
                 std::int64_t panel_count) const;
-  /// All of it by this thread, in blocks that need less memory for A; `packed` is not used.
+  /// Computes the whole product in this thread, in blocks that need less memory for A; `packed` is
+  /// not used.
   void run(AlignedBuffer<Unit>& memory, AlignedBuffer<std::byte>& scratch) const;
 
  private:
-  /// Rows [first, first + count), a multiple of the tiles' height or all that is left.
+  /// The product of rows [first, first + count). `count` is a multiple of the tiles' height, or all
+  /// remaining rows.
   [[nodiscard]] Product rows(std::int64_t first, std::int64_t count) const;
-  /// Rows of A that stay in the nearest caches while all panels pass.
+  /// Number of rows of A that stay in the L2 cache while all panels are multiplied.
   [[nodiscard]] std::int64_t rows_in_cache() const;
 };
 
-/// enter and leave of the kernel.
+/// Calls the kernel's `enter` and `leave` on construction and destruction.
 class TileSession {
  public:
   explicit TileSession(const TileKernel& kernel) : kernel_(kernel) {
@@ -101,9 +104,9 @@ class TileSession {
   const TileKernel& kernel_;
 };
 
-/// Computes all of a product by threads that share it: `memory(units)` is for A, the same for all
-/// of them; `share(count, task)` calls task(i) for every i below count, by any of them, and ends
-/// when all are done; `scratch()` is of the calling thread.
+/// Computes a product with several threads. `memory(units)` returns memory for A, the same for all
+/// threads; `share(count, task)` calls task(i) for every i below count, on any thread, and returns
+/// when all are done; `scratch()` returns a buffer of the calling thread.
 template <typename Memory, typename Share, typename Scratch>
 void run_shared(const Product& product, int threads, const Memory& memory, const Share& share,
                 const Scratch& scratch) {
@@ -119,7 +122,8 @@ void run_shared(const Product& product, int threads, const Memory& memory, const
   }
 }
 
-/// The function for a tile of this height, which is one of the kernel's.
+/// Returns the kernel's function for tiles of this height, which must be one of the kernel's
+/// heights.
 [[nodiscard]] TileFunction tile_function(const TileKernel& kernel, std::int64_t height);
 
 }  // namespace fovea::cpu

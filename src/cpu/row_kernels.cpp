@@ -1,4 +1,5 @@
-// Highway implementations of the vector kernels; this file is compiled once an instruction set.
+// Highway implementations of the vector kernels; this file is compiled once for each instruction
+// set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/row_kernels.cpp"
 #include "cpu/row_kernels.hpp"
@@ -18,7 +19,7 @@ HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 namespace {
 
-/// 127 over the largest number of a row, and its inverse into `scale`.
+/// Returns 127 / (largest magnitude of a row), and stores the inverse in `scale`.
 template <typename Value>
 HWY_INLINE float i8_scale(std::int64_t width, const Value& value, float& scale) {
   const Wide wide;
@@ -98,8 +99,8 @@ void exp_row(const ExpArgs& args, std::int64_t row) {
       peaks1 = hn::Max(peaks1, high);
     }
   }
-  // exp(scale (score - peak)) = 2^(factor score - factor peak); rounding of the last product scales
-  // all of a row alike.
+  // exp(scale (score - peak)) = 2^(factor score - factor peak). The rounding error of factor * peak
+  // scales the whole row, so it cancels in the softmax.
   constexpr float kLog2OfE = 1.44269504F;
   const auto factor = hn::Set(wide, args.scale * kLog2OfE);
   const float largest = hn::GetLane(hn::MaxOfLanes(wide, hn::Max(peaks0, peaks1)));
@@ -156,7 +157,7 @@ void center_pixels_impl(const std::uint8_t* pixels, std::int64_t count, void* ou
   }
 }
 
-/// Dot products of a token with four keys at once: the token is read once.
+/// Computes dot products of a token with four keys at once, so that the token is read once.
 HWY_INLINE void dot_keys(const float* token, const float* keys, std::int64_t width,
                          std::int64_t heads, float* scores, std::int64_t stride) {
   const Wide wide;

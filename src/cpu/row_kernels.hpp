@@ -1,5 +1,5 @@
-// The vector kernels between the matrix products, compiled for every instruction set and chosen
-// at run time. One thread each; callers split the rows.
+// The vector kernels between the matrix products, compiled for every instruction set and chosen at
+// run time. Each call uses one thread; callers split the rows.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +8,24 @@
 
 namespace fovea::cpu {
 
-/// Rows of float32 [rows, width], dense -> the same shape as float32, bfloat16, or i8 with a scale
-/// for each row, whose largest number becomes 127.
+/// LayerNorm of dense float32 [rows, width], written as float32, bfloat16, or i8 with a scale for
+/// each row that maps its largest magnitude to 127.
 struct LayerNormArgs {
   const float* input = nullptr;
   void* output = nullptr;  // may be `input` when float32
   DType output_type = DType::kF32;
   const float* weight = nullptr;
   const float* bias = nullptr;
-  float* row_scale = nullptr;  // [rows], of i8
+  float* row_scale = nullptr;  // [rows], for i8 outputs
   std::int64_t rows = 0;
   std::int64_t width = 0;
   float eps = 0;
 };
 void layer_norm(const LayerNormArgs& args);
 
-/// exp(scale * (score - the row's largest)) of scores in panels of 8 or more columns, that is
-/// [panels][rows][columns], and 1 over each row's sum. Row r has `widths[r]` scores; what lies
-/// beyond them becomes zero. bf16 is rounded after it was added up.
+/// Computes exp(scale * (score - row maximum)) for scores in panels of at least 8 columns,
+/// [panels][rows][columns], and the inverse of each row's sum. Row r has `widths[r]` scores; the
+/// outputs beyond them are zero. The sums are of unrounded values, also for bf16 outputs.
 struct ExpArgs {
   const float* scores = nullptr;
   std::int64_t panels = 0;
@@ -39,7 +39,7 @@ struct ExpArgs {
   DType output_type = DType::kF32;
   std::int64_t output_panel_stride = 0;
   std::int64_t output_row_stride = 0;
-  float* inverse_sums = nullptr;  // [rows]; 0 of a row without scores
+  float* inverse_sums = nullptr;  // [rows]; 0 for a row without scores
 };
 void exp_rows(const ExpArgs& args);
 

@@ -1,4 +1,4 @@
-// The cost models behind the cutting of batches and of matrix products.
+// The cost models for splitting batches and matrix products over threads.
 #include "cpu/schedule.hpp"
 
 #include <algorithm>
@@ -8,12 +8,12 @@
 namespace fovea::cpu {
 namespace {
 
-// A slice of about this many rows keeps the matrix units busy while a core's share of the last
-// cache still holds most of its activations.
+// A slice of about this many rows keeps the matrix units busy, while a core's share of the
+// last-level cache still holds most of its activations.
 constexpr std::int64_t kMaxRows = 400;
 constexpr std::int64_t kEnoughRows = 384;
 
-// Share of its time that one more thread of a team spends waiting for the others.
+// Fraction of its time that each additional thread of a team spends waiting for the others.
 constexpr double kTeamOverhead = 0.03;
 
 }  // namespace
@@ -46,7 +46,7 @@ std::int64_t next_slice(const Schedule& schedule, std::int64_t remaining) {
 }
 
 Grid plan_grid(std::int64_t row_tiles, std::int64_t panels, int team) {
-  // What a block costs beyond its tiles, in tiles.
+  // Overhead of a block, as a number of tiles.
   constexpr std::int64_t kBlockCost = 1;
   Grid best(row_tiles, panels, row_tiles, panels);
   std::int64_t best_time = row_tiles * panels + kBlockCost;

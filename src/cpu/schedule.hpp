@@ -1,4 +1,4 @@
-// How a batch is cut over threads: images side by side, or one image by several threads.
+// How a batch is divided among threads: one image per thread, or several threads per image.
 #pragma once
 
 #include <algorithm>
@@ -8,23 +8,23 @@
 
 namespace fovea::cpu {
 
-/// `teams` teams of `team` threads each work side by side, each on a slice of images at a time.
+/// `teams` teams of `team` threads each work in parallel, each on one slice of images at a time.
 struct Schedule {
   int teams = 1;
   int team = 1;
-  std::int64_t max_images = 1;     // of a slice
-  std::int64_t enough_images = 1;  // a slice need not be larger to run well
+  std::int64_t max_images = 1;     // maximum of a slice
+  std::int64_t enough_images = 1;  // larger slices are not faster
 };
 
-/// Picks the team size that ends a batch first: teams of one never wait for each other, larger
-/// ones leave nobody idle when there are fewer images than threads.
+/// Picks the team size with which a batch ends first: single threads need not wait for each other;
+/// larger teams leave no thread idle when there are fewer images than threads.
 [[nodiscard]] Schedule plan_schedule(std::int64_t images, std::int64_t tokens, int threads);
 
-/// Images of the next slice when `remaining` are left: large at first, smaller at the end, so that
-/// the teams finish together.
+/// Number of images in the next slice when `remaining` are left. Slices become smaller towards the
+/// end, so that the teams finish together.
 [[nodiscard]] std::int64_t next_slice(const Schedule& schedule, std::int64_t remaining);
 
-/// How the threads of a team share a matrix product of `row_tiles` x `panels` tiles: in blocks.
+/// Divides a matrix product of `row_tiles` x `panels` tiles into blocks for the threads of a team.
 class Grid {
  public:
   Grid(std::int64_t row_tiles, std::int64_t panels, std::int64_t block_tiles,
@@ -59,7 +59,7 @@ class Grid {
   std::int64_t block_panels_;
 };
 
-/// The blocks with which `team` threads are done first.
+/// Returns the grid with which `team` threads finish first.
 [[nodiscard]] Grid plan_grid(std::int64_t row_tiles, std::int64_t panels, int team);
 
 }  // namespace fovea::cpu

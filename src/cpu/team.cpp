@@ -1,4 +1,5 @@
-// TeamBarrier: a counter and a generation; the last to arrive starts the next generation.
+// TeamBarrier: a counter and a generation number; the last thread to arrive starts the next
+// generation.
 #include "cpu/team.hpp"
 
 #include <immintrin.h>
@@ -8,7 +9,8 @@
 namespace fovea::cpu {
 namespace {
 
-// About 20 microseconds: longer than threads differ on an operator when all of them run.
+// Spins for about 20 microseconds, longer than the usual difference between threads at the end of
+// an operator.
 constexpr int kSpins = 1000;
 
 }  // namespace
@@ -17,7 +19,8 @@ void TeamBarrier::arrive_and_wait() {
   if (size_ == 1) {
     return;
   }
-  // Acquire, so that who comes after an abort, and waits for the generation after it, sees it.
+  // Acquire, so that a thread that arrives after an abort sees it and does not wait for the next
+  // generation.
   const std::uint32_t generation = generation_.load(std::memory_order_acquire);
   throw_if_aborted();
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {

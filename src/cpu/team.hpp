@@ -1,4 +1,4 @@
-// Team: threads that walk through the network together on the same images.
+// Team: threads that run the network together on the same images.
 #pragma once
 
 #include <atomic>
@@ -10,13 +10,13 @@
 
 namespace fovea::cpu {
 
-/// A barrier for a fixed number of threads that spins before it sleeps: operators take
-/// microseconds. When one thread cannot come any more, `abort` frees the others.
+/// A barrier for a fixed number of threads that spins before it sleeps, because operators take
+/// microseconds. When a thread has failed, `abort` releases the others.
 class TeamBarrier {
  public:
   explicit TeamBarrier(int size) : size_(size) {}
 
-  /// Returns when all have arrived. Throws fovea::Error after `abort`.
+  /// Returns when all threads have arrived. Throws fovea::Error after `abort`.
   void arrive_and_wait();
   void abort();
 
@@ -29,15 +29,15 @@ class TeamBarrier {
   std::atomic<bool> aborted_{false};
 };
 
-/// What the threads of a team share.
+/// The state that the threads of a team share.
 class Team {
  public:
   explicit Team(int size) : size_(size), barrier_(size) {}
 
   [[nodiscard]] int size() const { return size_; }
 
-  /// Calls task(index) for [0, count), shared by the threads of the team, all of which must call
-  /// this. Returns when all tasks are done.
+  /// Calls task(index) for [0, count), distributed over the threads of the team, all of which must
+  /// call this. Returns when all tasks are done.
   template <typename Task>
   void for_each(int rank, unsigned& phase, std::int64_t count, const Task& task) {
     if (size_ == 1) {
@@ -46,8 +46,8 @@ class Team {
       }
       return;
     }
-    // Two counters by turns: nobody uses the other one now, for all have passed the barrier that
-    // ended its turn, and the barrier below ends this one's.
+    // Two counters alternate. All threads have passed the barrier that ended the use of the other
+    // one, so it can be reset now; the barrier below ends the use of this one.
     std::atomic<std::int64_t>& next = next_[phase];
     phase ^= 1U;
     if (rank == 0) {
@@ -63,7 +63,7 @@ class Team {
     barrier_.arrive_and_wait();
   }
 
-  /// Begins anew. Call this before the threads set out, which all begin with phase 0.
+  /// Resets the counters. Call this before the threads start, all with phase 0.
   void reset() {
     next_[0].store(0, std::memory_order_relaxed);
     next_[1].store(0, std::memory_order_relaxed);
@@ -73,10 +73,10 @@ class Team {
 
   // Written by rank 0, read by all after a barrier.
   ops::Slice slice;
-  std::vector<std::int32_t> shapes;  // of the slice
+  std::vector<std::int32_t> shapes;  // image shapes of the slice
   PageBuffer workspace;
   PageBuffer scratch;
-  PageBuffer packed;  // A of the product at hand
+  PageBuffer packed;  // packed A of the current product
 
  private:
   int size_;

@@ -1,5 +1,5 @@
-// What the vector kernels share: loops over vectors, storing as narrow types, exp. Included by
-// files that Highway compiles once an instruction set.
+// Helpers of the vector kernels: loops over vectors, conversion to narrow types, exp. Included by
+// files that Highway compiles once for each instruction set.
 #if defined(FOVEA_CPU_VECTOR_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_CPU_VECTOR_INL
 #undef FOVEA_CPU_VECTOR_INL
@@ -37,7 +37,8 @@ HWY_INLINE void for_each_vector(std::int64_t count, const Step& step) {
   }
 }
 
-/// Sum over [0, count) of term(tag, i), a vector of float each. Four partial sums hide latency.
+/// Sum over [0, count) of the vectors of float that term(tag, i) returns. Four partial sums hide
+/// latency.
 template <typename Term>
 HWY_INLINE float sum_over(std::int64_t count, const Term& term) {
   const Wide wide;
@@ -64,12 +65,12 @@ HWY_INLINE float sum_over(std::int64_t count, const Term& term) {
   return total;
 }
 
-/// This plus a number from -2^22 to 2^22 is a float whose low bits are the number, rounded to
-/// nearest even.
+/// Adding this to a number in [-2^22, 2^22] leaves the number, rounded to nearest even, in the low
+/// bits of the float.
 constexpr float kToInteger = 12582912.0F;  // 1.5 * 2^23
 
-/// Rounds to nearest even: bf16 are the upper halves. NaN stays NaN for the patterns that
-/// arithmetic makes.
+/// Rounds to nearest even, with the bf16 in the upper half of each lane. NaNs that arithmetic
+/// produces stay NaN.
 template <typename D, typename V>
 HWY_INLINE auto round_to_bf16([[maybe_unused]] D d, V value) {
   const hn::RebindToUnsigned<D> du;
@@ -78,8 +79,8 @@ HWY_INLINE auto round_to_bf16([[maybe_unused]] D d, V value) {
   return hn::Add(hn::Add(bits, hn::Set(du, 0x7fff)), odd);
 }
 
-/// Rounds to nearest even, to -127 to 127: -128 has no opposite. i8 are the lowest bytes. NaN
-/// becomes one of these.
+/// Rounds to nearest even and clamps to [-127, 127], with the i8 in the lowest byte of each lane.
+/// NaN becomes some number in this range.
 template <typename D, typename V>
 HWY_INLINE auto round_to_i8([[maybe_unused]] D d, V value) {
   const hn::RebindToUnsigned<D> du;
@@ -88,7 +89,7 @@ HWY_INLINE auto round_to_i8([[maybe_unused]] D d, V value) {
   return hn::BitCast(du, hn::Add(clamped, hn::Set(d, kToInteger)));
 }
 
-/// A vector of floats, rounded to `kType`: f32, bf16 or i8.
+/// Stores a vector of floats, rounded to `kType`: f32, bf16 or i8.
 template <DType kType, typename D, typename V>
 HWY_INLINE void store_as(D d, V value, void* to, std::int64_t index) {
   if constexpr (kType == DType::kI8) {
@@ -104,7 +105,7 @@ HWY_INLINE void store_as(D d, V value, void* to, std::int64_t index) {
   }
 }
 
-/// Two vectors side by side, in fewer instructions.
+/// Stores two consecutive vectors, with fewer instructions than two calls.
 template <DType kType, typename D, typename V>
 HWY_INLINE void store_pair_as(D d, V low, V high, void* to, std::int64_t index) {
 #if HWY_TARGET == HWY_SCALAR
@@ -145,9 +146,9 @@ HWY_INLINE void store_all(std::int64_t count, const Value& value, void* to) {
   }
 }
 
-/// 2^x for -126 <= x <= 126: the power of the next integer, by its exponent, times a polynomial of
-/// the rest, which is within 1/2. Its coefficients make the largest relative error small, 7e-8, or
-/// 3e-6 where less is enough. NaN stays NaN.
+/// 2^x for -126 <= x <= 126: the power of the nearest integer, built from exponent bits, times a
+/// polynomial of the remainder in [-1/2, 1/2]. The minimax polynomial has a relative error of at
+/// most 7e-8, or 3e-6 in the less accurate variant. NaN stays NaN.
 template <bool kExact, typename D, typename V>
 HWY_INLINE V exp2_in_range(D d, V x) {
   constexpr float kFifth[] = {1.3276471e-3F, 9.6755413e-3F, 5.5507133e-2F,
@@ -174,14 +175,14 @@ HWY_INLINE V exp2_in_range(D d, V x) {
   return hn::BitCast(d, hn::Add(hn::BitCast(di, p), exponent));
 }
 
-/// Not below -126; NaN stays NaN, for maxps takes the second of two where one is NaN, and other
-/// instruction sets take NaN.
+/// Returns max(x, -126). NaN stays NaN: maxps returns its second operand if one is NaN, and other
+/// instruction sets return NaN.
 template <typename D, typename V>
 HWY_INLINE V at_least_lowest_exponent(D d, V x) {
   return hn::Max(hn::Set(d, -126.0F), x);
 }
 
-/// exp(x) for x <= 0, at least exp(-87); NaN stays NaN.
+/// exp(x) for x <= 0, but not less than exp(-87). NaN stays NaN.
 template <typename D, typename V>
 HWY_INLINE V exp_negative(D d, V x) {
   constexpr float kLog2OfE = 1.44269504F;

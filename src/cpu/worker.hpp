@@ -1,4 +1,4 @@
-// Worker: what a thread computes operators with.
+// Worker: the scratch memory of a thread that computes operators.
 #pragma once
 
 #include <array>
@@ -11,19 +11,19 @@
 
 namespace fovea::cpu {
 
-/// Memory that belongs to one thread from one operator to the next.
+/// Thread-private buffers, reused from operator to operator.
 struct Worker {
   AlignedBuffer<Unit> rows;                  // packed A
   AlignedBuffer<Unit> keys;                  // packed B
   AlignedBuffer<Unit> values;                // packed B
-  AlignedBuffer<float> scores;               // of attention and pooling
-  AlignedBuffer<std::byte> weights;          // of attention: exponentials
-  AlignedBuffer<std::byte> converted;        // operands as tiles take them
+  AlignedBuffer<float> scores;               // for attention and pooling
+  AlignedBuffer<std::byte> weights;          // for attention: exponentials
+  AlignedBuffer<std::byte> converted;        // operands converted to the type that tiles take
   std::array<AlignedBuffer<float>, 4> wide;  // operands as float32
   ops::Profile times;
 };
 
-/// The address of an element.
+/// Returns the address of an element.
 inline const std::byte* at(const void* base, std::int64_t element, DType type) {
   return static_cast<const std::byte*>(base) + element * static_cast<std::int64_t>(size_of(type));
 }

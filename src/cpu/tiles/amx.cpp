@@ -8,14 +8,14 @@
 namespace fovea::cpu {
 namespace {
 
-constexpr int kSide = 16;                               // rows of a register
-constexpr int kRowBytes = 64;                           // and bytes of one
-constexpr int kColumns = 2 * kSide;                     // of a tile
+constexpr int kSide = 16;                               // rows of a tile register
+constexpr int kRowBytes = 64;                           // bytes of a row of a tile register
+constexpr int kColumns = 2 * kSide;                     // columns of a tile of sums
 constexpr int kColumnsBytes = kColumns * sizeof(Unit);  // a row of B, and of sums
-constexpr int kStepOfB = kSide * kColumns;              // units
+constexpr int kStepOfB = kSide * kColumns;              // units of B per step
 constexpr int kNextSums = kSide * kColumns;             // the sums of the next 16 rows
 
-/// The operand of ldtilecfg: all registers are of 16 rows of 64 bytes.
+/// The operand of ldtilecfg: all registers have 16 rows of 64 bytes.
 struct alignas(64) Configuration {
   std::uint8_t palette = 1;
   std::uint8_t start_row = 0;
@@ -41,8 +41,8 @@ void leave() {
   _tile_release();
 }
 
-// Registers are numbers in the instructions, so these cannot be functions.
-// 0 to 3: sums. 4, 5: A. 6, 7: B.
+// Register numbers must be constants in the instructions, so these are macros instead of functions.
+// Tile registers 0 to 3 hold sums, 4 and 5 rows of A, 6 and 7 columns of B.
 #define FOVEA_AMX_TILES(name, dot)                                                          \
   void name##_32(const Unit* a, const RowLayout& layout, const Unit* b, std::int64_t units, \
                  Unit* sums) {                                                              \

@@ -1,4 +1,4 @@
-// Vectors of 8 units of integers, for the files of AVX2.
+// Vectors of 8 integer units, for the tiles for AVX2.
 #pragma once
 
 #include <immintrin.h>

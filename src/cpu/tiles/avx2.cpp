@@ -7,7 +7,7 @@ namespace {
 struct F32 {
   static constexpr int kLanes = 8;
   static constexpr int kVectors = 2;
-  /// The number of products that are added one after the other.
+  /// Maximum number of products in one running sum, which limits rounding errors.
   static constexpr std::int64_t kMaxUnits = 256;
   using Vector = __m256;
   using Sum = __m256;
@@ -24,7 +24,7 @@ struct F32 {
   }
 };
 
-/// Pairs of 16 bits: those of 8 (vpmaddubsw) would saturate, and take as many multiplications.
+/// Uses pairs of 16-bit products (vpmaddwd): those of 8 bits (vpmaddubsw) would saturate.
 struct I16 : Integers {
   static Sum dot(Sum sum, Vector a, Vector b) {
     return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b));

@@ -1,4 +1,4 @@
-// Vectors of 16 units of integers, for the files of AVX-512.
+// Vectors of 16 integer units, for the tiles for AVX-512.
 #pragma once
 
 #include <immintrin.h>

@@ -7,7 +7,7 @@ namespace {
 struct F32 {
   static constexpr int kLanes = 16;
   static constexpr int kVectors = 2;
-  /// The number of products that are added one after the other.
+  /// Maximum number of products in one running sum, which limits rounding errors.
   static constexpr std::int64_t kMaxUnits = 256;
   using Vector = __m512;
   using Sum = __m512;

@@ -1,4 +1,4 @@
-// Tiles for CPUs of any kind: vectors of four floats, as compilers make them.
+// Tiles for any CPU: vectors of four floats, in GCC's vector extension.
 #include "cpu/tiles/tile-inl.hpp"
 
 namespace fovea::cpu {
@@ -7,7 +7,7 @@ namespace {
 struct F32 {
   static constexpr int kLanes = 4;
   static constexpr int kVectors = 2;
-  /// The number of products that are added one after the other.
+  /// Maximum number of products in one running sum, which limits rounding errors.
   static constexpr std::int64_t kMaxUnits = 256;
   using Vector [[gnu::vector_size(16)]] = float;
   using Sum = Vector;

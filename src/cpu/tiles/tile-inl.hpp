@@ -1,5 +1,5 @@
-// A tile of sums in registers, for the files that include this: each is compiled for one
-// instruction set, and says what its vectors do.
+// multiply_tile: computes a tile of sums in registers. Each file that includes this is compiled for
+// one instruction set and defines its vector type.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 namespace fovea::cpu {
 namespace {
 
-/// `V`: kLanes units in a vector, kVectors of them in a row of the tile; Vector, Sum;
-/// load(units), broadcast(unit), dot(sum, a, b),
-/// store(to, sum, whether it is added to what is there); kMaxUnits, after which a sum is stored
-/// and begins anew: many short sums of floats round less than a long one.
+/// `V` defines kLanes, the units in a vector; kVectors, the vectors in a row of the tile; the types
+/// Vector and Sum; load(units), broadcast(unit), dot(sum, a, b) and store(to, sum, whether to add
+/// to the stored value); and kMaxUnits, after which a sum is stored and restarted, because several
+/// short sums of floats have smaller rounding errors than a long one.
 template <typename V, int kHeight>
 void multiply_tile(const Unit* a, const RowLayout& /*layout*/, const Unit* b, std::int64_t units,
                    Unit* sums) {
   constexpr int kColumns = V::kVectors * V::kLanes;
   constexpr int kLineUnits = 16;
-  // Units by which B is asked for ahead of its use: a panel is longer than the nearest cache.
+  // Prefetch distance for B in units of the inner dimension: a panel is larger than the L1 cache.
   constexpr int kAhead = 16;
   std::int64_t done = 0;
   do {

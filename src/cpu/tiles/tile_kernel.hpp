@@ -6,8 +6,8 @@
 
 namespace fovea::cpu {
 
-/// The numbers of both operands lie in units of 4 bytes along the inner dimension: what one lane of
-/// a dot product takes at once.
+/// Both operands are stored in units of 4 bytes along the inner dimension: the numbers that one
+/// lane of a dot-product instruction takes at once.
 enum class UnitType : std::uint8_t {
   kF32,   // 1 float; sums are float
   kBF16,  // 2 bfloat16; sums are float
@@ -22,17 +22,16 @@ enum class UnitType : std::uint8_t {
 
 using Unit = std::uint32_t;
 
-/// Where A's units lie, in units: those of a row are in steps of so many as the kernel takes at
-/// once.
+/// Strides of A, in units. The units of a row are grouped into steps, each of which the kernel
+/// reads at once.
 struct RowLayout {
   std::int64_t row = 0;   // from one row to the next
   std::int64_t step = 0;  // from one step of a row to the next
 };
 
 /// sums [height, columns] = A [height, units] x B [units, columns].
-///   B: [units][columns]   sums: [height][columns]
-/// `units` is a multiple of the kernel's step. Each sum is of its own row and column alone, and the
-/// same for every height: in the order of the units.
+///   B: [units][columns]   sums: [height][columns] `units` is a multiple of the kernel's step. Each
+///   sum depends only on its row and column, and adds the units in the same order for every height.
 using TileFunction = void (*)(const Unit* a, const RowLayout& layout, const Unit* b,
                               std::int64_t units, Unit* sums);
 
@@ -43,11 +42,11 @@ struct TileKernel {
 
   UnitType type = UnitType::kF32;
   std::int64_t columns = 0;
-  std::int64_t step = 1;  // 1: A has to be packed, and its layout is not asked for
+  std::int64_t step = 1;  // 1: A must be packed, and the layout argument is ignored
   std::array<std::int64_t, kHeights> heights{};  // ascending
   std::array<TileFunction, kHeights> functions{};
-  void (*enter)() = nullptr;  // to be called before a thread's first tile, and
-  void (*leave)() = nullptr;  // after its last one
+  void (*enter)() = nullptr;  // called before a thread's first tile, if not null
+  void (*leave)() = nullptr;  // called after its last tile, if not null
 
   [[nodiscard]] std::int64_t max_height() const { return heights.back(); }
   /// The layout of packed A: [units / step][height][step].
@@ -56,7 +55,7 @@ struct TileKernel {
   }
 };
 
-// What each instruction set has. Only a CPU that has it may call it.
+// The kernels for each instruction set. They may be called only on a CPU that supports it.
 extern const TileKernel generic_f32;
 #if defined(__x86_64__)
 extern const TileKernel avx2_f32;
