@@ -1,4 +1,4 @@
-// The rows of batches, and results in memory of the host.
+// BatchRows, and OutputMemory in host memory.
 #include "ops/backend.hpp"
 
 #include <cstring>
@@ -66,7 +66,7 @@ class HostOutput final : public OutputMemory {
   }
 
  private:
-  mutable HostBuffer buffer_;  // its bytes are not the object's state
+  mutable HostBuffer buffer_;  // mutable: its bytes are not part of the object's state
 };
 
 }  // namespace

@@ -23,9 +23,9 @@
 
 namespace fovea::ops {
 
-/// Where operators run, one after the other: on the CPU one thread of a team that works on the
-/// same images, on a GPU a stream. Every thread of a team makes the same calls; an operator's
-/// output may be read by the calls after it. Operand memory belongs to the backend's device.
+/// Runs operators in order: on the CPU as one thread of a team that works on the same images, on a
+/// GPU in a stream. Every thread of a team makes the same calls; later calls may read an operator's
+/// output. Operands are in the memory of the backend's device.
 class Executor {
  public:
   Executor() = default;
@@ -40,40 +40,40 @@ class Executor {
   }
 
  private:
-  /// The call is checked.
+  /// The call has been checked.
   virtual void do_run(const Call& call) = 0;
 };
 
-/// Tells the networks apart that a backend runs: those that are equal make the same calls of
-/// operators for slices of the same size.
+/// Identifies a network: equal ones make the same calls of operators for slices of the same size.
 struct Network {
   std::int64_t layers = 0;
-  std::uint8_t ending = 0;  // what its caller does behind the layers
+  std::uint8_t ending = 0;  // which operators the caller runs after the layers
   DType output = DType::kF32;
 
   friend auto operator<=>(const Network&, const Network&) = default;
 };
 
-/// What Backend::run is to cut into slices. Input and output are host memory, whole images one
-/// after the other; a text is an image of which only the input's type differs.
+/// The input of Backend::run. Input and output are host memory with the images concatenated; texts
+/// are handled as images with another input type.
 struct Batch {
   std::int64_t images = 0;
-  std::int64_t tokens = 1;  // rows of an image, to size the slices; of the largest with `grids`
-  /// Images of different sizes, without gaps in the input: how many rows each has, as a height
-  /// times a width.
+  std::int64_t tokens = 1;  // rows of an image (with `grids`: of the largest), to size the slices
+  /// The sizes of images that differ and are concatenated in the input: each image has height *
+  /// width rows.
   std::span<const PatchGrid> grids{};
   std::span<const std::uint8_t> input{};
   std::span<std::byte> output{};
-  /// `output` is memory of Backend::allocate_output, where it stays on the backend's device.
+  /// Whether `output` is memory from Backend::allocate_output, so that results stay on the device.
   bool output_stays = false;
   std::size_t workspace_bytes_per_image = 0;
   Network network{};
-  /// Each image is a slice of its own, which one host thread walks through the network: what its
-  /// executor is given then depends neither on the other images nor on the number of threads.
+  /// Makes each image a separate slice, computed by one host thread: the calls to the executor then
+  /// depend neither on the other images nor on the number of threads.
   bool one_by_one = false;
-  /// When it is set, `run` throws Interrupted within a second, and nothing is promised of `output`.
+  /// When this flag is set, `run` throws Interrupted within a second, and the contents of `output`
+  /// are undefined.
   StopFlag stop{};
-  /// When it is set, called after each slice with the number of its images, from any thread.
+  /// Unless empty, called after each slice with its number of images, from any thread.
   std::function<void(std::int64_t images)> on_computed{};
 };
 
@@ -86,46 +86,46 @@ struct Slice {
   /// Memory for activations: images * workspace_bytes_per_image, aligned to kBufferAlignment, not
   /// initialised.
   std::byte* workspace = nullptr;
-  /// Shapes of its images, when the batch has grids.
+  /// Shapes of the images, when the batch has grids.
   ImageShapes shapes{};
 
-  /// Rows of all its images, of which each has `tokens` unless they differ.
+  /// Number of rows of all images; each has `tokens` unless the images have different sizes.
   [[nodiscard]] std::int64_t rows(std::int64_t tokens) const {
     return shapes.differ() ? shapes.rows : images * tokens;
   }
 };
 
-/// Where the images of a batch begin.
+/// Computes where the images of a batch begin.
 class BatchRows {
  public:
   explicit BatchRows(const Batch& batch);
 
-  /// Rows of all images before `image`.
+  /// Number of rows of all images before `image`.
   [[nodiscard]] std::int64_t before(std::int64_t image) const {
     return starts_.empty() ? image * tokens_ : starts_[static_cast<std::size_t>(image)];
   }
-  /// What images [first, first + images) have of the batch's input.
+  /// Returns the part of the batch's input for images [first, first + images).
   [[nodiscard]] std::span<const std::uint8_t> input(std::int64_t first, std::int64_t images) const;
-  /// Bytes of the input that the largest image may have.
+  /// Maximum number of input bytes of an image.
   [[nodiscard]] std::size_t most_input_bytes() const;
 
-  /// Writes what ImageShapes::starts and ::grids are to be of images [first, first + images), which
-  /// must have sizes of their own: images + 1 and 2 * images numbers.
+  /// Writes ImageShapes::starts (images + 1 numbers) and ImageShapes::grids (2 * images numbers)
+  /// for images [first, first + images). The batch must have grids.
   void shapes(std::int64_t first, std::int64_t images, std::int32_t* starts,
               std::int32_t* grids) const;
 
  private:
-  /// The input before `image`, in rows, or in images where all are alike.
+  /// The amount of input before `image`: in rows, or in images where all have the same size.
   [[nodiscard]] std::size_t units(std::int64_t image) const {
     return static_cast<std::size_t>(starts_.empty() ? image : before(image));
   }
 
   const Batch& batch_;
   std::int64_t tokens_;
-  std::vector<std::int64_t> starts_;  // empty when all images have as many rows
+  std::vector<std::int64_t> starts_;  // empty when all images have the same number of rows
 };
 
-/// Time spent in the places of the network, summed over threads.
+/// Calls and time of the operators at one place of the network, summed over threads.
 struct OperatorTime {
   std::uint64_t calls = 0;
   double seconds = 0;
@@ -153,13 +153,13 @@ class Profile {
 /// Types of the tensors between a network's operators.
 struct TensorTypes {
   DType stream = DType::kF32;    // residual stream
-  DType normed = DType::kF32;    // what a norm gives to a linear layer
-  DType qkv = DType::kF32;       // what attention reads
-  DType attended = DType::kF32;  // what attention gives
+  DType normed = DType::kF32;    // output of a norm, input of a linear layer
+  DType qkv = DType::kF32;       // input of attention
+  DType attended = DType::kF32;  // output of attention
   DType inner = DType::kF32;     // between the two layers of an MLP
-  bool row_scales = false;       // of `normed`
+  bool row_scales = false;       // whether `normed` has a scale for each row
 
-  /// The types of a layer that is not computed in 8 bits: those of 8 bits become attention's.
+  /// Returns the types for a layer that is not computed in 8 bits: `qkv` replaces all 8-bit types.
   [[nodiscard]] TensorTypes widened() const {
     const auto wide = [this](DType type) { return size_of(type) == 1 ? qkv : type; };
     return {.stream = stream,
@@ -170,10 +170,10 @@ struct TensorTypes {
   }
 };
 
-/// Memory for results, on a backend's device, which it keeps alive. Thread-safe.
+/// Memory for results on a backend's device, which this object keeps alive. Thread-safe.
 class OutputMemory {
  public:
-  /// The device of memory of the host.
+  /// The value of device() for host memory.
   static constexpr int kHost = -1;
 
   OutputMemory() = default;
@@ -181,11 +181,11 @@ class OutputMemory {
   OutputMemory(const OutputMemory&) = delete;
   OutputMemory& operator=(const OutputMemory&) = delete;
 
-  /// Where it is; readable by the host only when the device is kHost.
+  /// The memory; the host may access it only when the device is kHost.
   [[nodiscard]] virtual std::span<std::byte> bytes() const = 0;
-  /// The number of the GPU, or kHost.
+  /// The index of the GPU, or kHost.
   [[nodiscard]] virtual int device() const = 0;
-  /// Copies its first bytes to the host. Throws fovea::Error when the device fails.
+  /// Copies the first host.size() bytes to the host. Throws fovea::Error when the device fails.
   virtual void copy_to(std::span<std::byte> host) const = 0;
 };
 
@@ -196,53 +196,54 @@ class Backend {
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;
 
-  /// Words for people: "cpu (avx512_bf16), bf16, 8 threads".
+  /// A description for users, such as "cpu (avx512_bf16), bf16, 8 threads".
   [[nodiscard]] virtual std::string description() const = 0;
-  /// The number of images that a caller with many had best pass at once.
+  /// The recommended number of images per call of `run`.
   [[nodiscard]] virtual std::int64_t preferred_batch() const = 0;
-  /// What a user should know of runs so far, such as memory that ran short; each is told once.
+  /// Returns a note for users about the runs so far, such as a shortage of memory; each note is
+  /// returned once.
   [[nodiscard]] virtual std::string take_note() { return {}; }
-  /// Never kAuto.
+  /// The precision in use, never kAuto.
   [[nodiscard]] virtual Precision precision() const = 0;
   [[nodiscard]] virtual int threads() const = 0;
   [[nodiscard]] virtual TensorTypes types() const = 0;
 
-  /// Whether this backend runs the problem: whether a layer can have its norm within, say.
+  /// Whether this backend supports the problem, such as a linear layer with a built-in norm.
   [[nodiscard]] virtual Support can_run(const BackendProblem& problem) const = 0;
 
-  /// Copies weights into the backend's own form; the host memory may go afterwards. Thread-safe.
-  /// Throws fovea::Error when their spans do not fit the shapes.
+  /// Copies weights into the backend's format; the host memory may be freed afterwards.
+  /// Thread-safe. Throws fovea::Error when the lengths of the spans do not match the shapes.
   [[nodiscard]] PreparedPtr prepare(const Weights& weights) {
     std::visit([](const auto& given) { check_weights(given); }, weights);
     return do_prepare(weights);
   }
 
-  /// Host memory for a Batch's input: where the device copies from such memory of its own accord
-  /// (page-locked, on GPUs), `run` takes it as it is. Freed before the backend. Thread-safe.
+  /// Allocates host memory for a Batch's input, page-locked for GPUs, from which `run` copies to
+  /// the device directly. It must be freed before the backend. Thread-safe.
   [[nodiscard]] virtual HostBuffer allocate_input(std::size_t bytes) { return HostBuffer(bytes); }
 
-  /// Memory of the device for the output of batches that stays there, which is the host's unless
-  /// the backend has its own. It may outlive the backend. Throws fovea::Error when there is not
-  /// enough. Thread-safe.
+  /// Allocates memory for output that stays on the device (host memory for backends on the host).
+  /// It may outlive the backend. Throws fovea::Error when memory is exhausted. Thread-safe.
   [[nodiscard]] virtual std::shared_ptr<OutputMemory> allocate_output(std::size_t bytes);
 
   /// Runs independent host tasks, such as preparing weights, on the backend's host threads.
   virtual void for_each(std::size_t count, const std::function<void(std::size_t)>& task) = 0;
 
-  /// Cuts the batch into slices and calls `network` for each, on executors that work side by side,
-  /// until all are done. Rethrows the first exception. Calls take turns.
+  /// Splits the batch into slices and calls `network` for each, on executors that work in parallel.
+  /// Rethrows the first exception. Concurrent calls are serialised.
   virtual void run(const Batch& batch,
                    const std::function<void(Executor&, const Slice&)>& network) = 0;
 
-  /// Time by place since the last call of reset_profile; none of a backend that measures nothing.
+  /// Time per place since the last call of reset_profile; all zero for a backend that does not
+  /// measure.
   [[nodiscard]] virtual Profile profile() const { return {}; }
   virtual void reset_profile() {}
-  /// Seconds that a device of its own has computed for `run` since reset_profile, without the
-  /// copies to and from it; 0 for backends that compute on the host.
+  /// Seconds that the device has computed in `run` since reset_profile, without the copies to and
+  /// from it; 0 for backends that compute on the host.
   [[nodiscard]] virtual double device_seconds() const { return 0; }
 
  private:
-  /// The weights are checked.
+  /// The weights have been checked.
   [[nodiscard]] virtual PreparedPtr do_prepare(const Weights& weights) = 0;
 };
 

@@ -1,4 +1,4 @@
-// Rounds to MXFP8, block by block.
+// Rounds numbers to MXFP8, block by block.
 #include "ops/block_scales.hpp"
 
 #include <algorithm>
@@ -10,8 +10,9 @@ namespace {
 
 constexpr std::uint32_t kInfinity = 0x7f800000U;
 constexpr int kFractionBits = 23;
-/// 448 is 1.75 * 2^8: the scale's exponent is the largest's less 8, or less 7 when its fraction is
-/// above that of 1.75, which adding this carries into the exponent.
+/// The maximum of e4m3 is 448 = 1.75 * 2^8. So the scale's exponent is the exponent of the largest
+/// magnitude minus 8, or minus 7 if its fraction is above 1.75; in that case, adding this constant
+/// to the bits carries into the exponent.
 constexpr std::uint32_t kAbove448 = 0x1fffffU;
 constexpr std::uint32_t kExponentOf448 = 8;
 

@@ -1,16 +1,16 @@
-// What the operators' declarations have in common: devices, places, stored numbers, prepared
-// weights, and images of different sizes.
+// Common declarations of the operators: devices, places, stored numbers, prepared weights, and
+// images of different sizes.
 //
 // Each operator's op.hpp declares, for a Problem, Weights and a Call:
-//   to_string(problem), as messages have it
-//   valid(problem): whether it makes sense on any device
-//   check(call): throws fovea::Error unless the problem makes sense and the operands fit it
-//   check_weights(weights): throws fovea::Error when a span's length does not fit the shapes
-//   can_run(problem, ...): whether a backend of the device runs the problem
-// and its parts for each device, which get what is checked:
-//   prepare(weights, ...): the weights in the device's form
-//   run(call, executor); the reference keeps copies of weights: keep(weights, storage)
-//   run(problem, operands, ...): on tensors that the caller holds, all of which have memory
+//   to_string(problem): the text for messages
+//   valid(problem): whether it is valid, whatever the device
+//   check(call): throws fovea::Error unless the problem is valid and the operands match it
+//   check_weights(weights): throws fovea::Error when a span's length does not match the shapes
+//   can_run(problem, ...): whether a backend of the device supports the problem
+// and implementations for each device, whose arguments have been checked:
+//   prepare(weights, ...): converts the weights to the device's format
+//   run(call, executor); for the reference also keep(weights, storage), which copies the weights
+//   run(problem, operands, ...): computes on tensors of the caller, none of which is null
 #pragma once
 
 #include <compare>
@@ -46,9 +46,9 @@ class Storage;
 
 namespace fovea::ops {
 
-/// Places of the network: where a linear layer stands, and where time is spent.
+/// Places of operators in the network, to name linear layers and to measure time.
 enum class Place : std::uint8_t {
-  kPixels,  // what prepares pixels for the patch embedding
+  kPixels,  // preparation of pixels for the patch embedding
   kPatchEmbed,
   kLayerNorm,
   kQkv,
@@ -65,26 +65,26 @@ inline constexpr std::string_view kPlaceNames[] = {"pixels",    "patch_embed", "
                                                    "pool",      "other"};
 inline constexpr std::size_t kPlaces = std::size(kPlaceNames);
 
-/// "patch_embed".
+/// Such as "patch_embed".
 [[nodiscard]] constexpr std::string_view to_string(Place place) {
   return kPlaceNames[static_cast<std::size_t>(place)];
 }
 
-/// How a tensor holds numbers: those of one-byte types are number / scale - offset, rounded. Where
-/// rows have scales of their own, those come on top.
+/// How a tensor stores numbers: one-byte types store number / scale - offset, rounded. Where each
+/// row has its own scale, that applies in addition.
 struct Stored {
   DType type = DType::kF32;
   float scale = 1.0F;
   int offset = 0;
 };
 
-/// The offset of GELU's results as i8, which are never less than -0.1701: most of the 256 numbers
-/// are for what is positive.
+/// The offset of GELU's results stored as i8. They are never less than -0.1701, so most of the 256
+/// values represent positive numbers.
 inline constexpr int kGeluI8Offset = 96;
-/// The least scale with which such a result is no less than -127.
+/// The smallest scale with which these results are stored as -127 or more.
 inline constexpr float kMinGeluI8Scale = 0.1701F / (127 - kGeluI8Offset);
 
-/// Weights in the form a backend computes with; only the backend that made them knows it.
+/// Weights in a backend's internal format; usable only with the backend that made them.
 class Prepared {
  public:
   Prepared() = default;
@@ -94,11 +94,11 @@ class Prepared {
 };
 using PreparedPtr = std::unique_ptr<const Prepared>;
 
-/// Images with different numbers of tokens: where each lies in tensors [rows, ...] that hold
-/// several without gaps, in the memory of the executor's device. Without addresses all images have
-/// the same number of rows.
+/// The positions of images with different numbers of tokens, concatenated in tensors [rows, ...].
+/// The addresses refer to memory of the executor's device; without them all images have the same
+/// number of rows.
 struct ImageShapes {
-  std::int64_t rows = 0;  // of all images together
+  std::int64_t rows = 0;  // total of all images
   Address starts = 0;     // int32 (images + 1): the first row of each image, from 0, and `rows`
   Address grids = 0;      // int32 (images, 2): height and width in patches
 

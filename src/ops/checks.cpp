@@ -6,7 +6,7 @@
 namespace fovea::ops {
 namespace {
 
-// Sizes beyond this make products of two of them overflow.
+// Maximum size: products of two sizes up to this do not overflow.
 constexpr std::int64_t kMaxDim = std::int64_t{1} << 31;
 
 }  // namespace

@@ -17,16 +17,16 @@
 
 namespace fovea::ops {
 
-/// Whether each number stands for itself.
+/// Whether the type stores numbers directly, without scale and offset.
 [[nodiscard]] bool is_float(DType type);
-/// Whether numbers are in one byte that their rows have scales for, if any.
+/// Whether row scales are absent, or the type has one byte.
 [[nodiscard]] bool takes_row_scales(DType type);
 
-/// Whether products of two such sizes can be made.
+/// Whether all sizes are so small that products of two of them do not overflow.
 [[nodiscard]] bool is_dim(std::int64_t dim);
 [[nodiscard]] Support valid_sizes(std::initializer_list<std::int64_t> sizes);
 [[nodiscard]] Support valid_if(bool holds, std::string_view why);
-/// Whether images of one to the greatest number of tokens can have so many together.
+/// Whether the total number of tokens is possible for images of 1 to `tokens` tokens each.
 template <typename Problem>
 [[nodiscard]] Support valid_total(const Problem& problem) {
   if (problem.total >= problem.images && problem.total <= problem.images * problem.tokens) {
@@ -38,7 +38,8 @@ template <typename Problem>
 
 /// Throws fovea::Error unless `have` is `want`.
 void check_length(std::string_view what, std::size_t have, std::int64_t want);
-/// Throws fovea::Error unless `view` has this type and shape; `problem` and `what` are named.
+/// Throws fovea::Error unless `view` has this type and shape; the message names `problem` and
+/// `what`.
 void check_operand(const std::string& problem, std::string_view what, const ConstTensorView& view,
                    DType dtype, std::initializer_list<std::int64_t> shape);
 [[nodiscard]] bool fits(const ConstTensorView& view, DType dtype,
@@ -51,7 +52,7 @@ void check_problem(const Problem& problem) {
   }
 }
 
-/// The same as check_operand; the message is made only when it is needed, for this runs for every
+/// The same as check_operand, but formats `problem` only on failure, since this runs for every
 /// operator of every slice.
 template <typename Problem>
 void check_tensor(const Problem& problem, std::string_view what, const ConstTensorView& view,
@@ -61,7 +62,7 @@ void check_tensor(const Problem& problem, std::string_view what, const ConstTens
   }
 }
 
-/// Throws fovea::Error unless images of different sizes, and no others, come with their shapes.
+/// Throws fovea::Error unless shapes are given exactly when the images have different sizes.
 template <typename Problem>
 void check_shapes(const Problem& problem, bool varlen, const ImageShapes& shapes) {
   if (varlen != shapes.differ()) {

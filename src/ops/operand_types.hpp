@@ -1,4 +1,4 @@
-// The types of what matrix products multiply, by precision, on every device.
+// The operand types of matrix products for each precision, the same on every device.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace fovea::ops {
 
-/// A name that no type has is an error of the build.
+/// Finds a type by its name at compile time; an unknown name is a compile-time error.
 [[nodiscard]] constexpr DType dtype_named(std::string_view name) {
   for (std::size_t index = 0; index < std::size(kDTypes); ++index) {
     if (kDTypes[index].name == name) {
@@ -23,7 +23,7 @@ namespace fovea::ops {
 }
 
 struct OperandTypes {
-  DType normed = DType::kF32;  // what a norm gives to a linear layer
+  DType normed = DType::kF32;  // output of a norm, input of a linear layer
   DType inner = DType::kF32;   // between the two layers of an MLP
 
   /// Whether a norm writes 8-bit integers, with a scale for each row.

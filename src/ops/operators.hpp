@@ -1,4 +1,4 @@
-// The operators, listed: what executors run, and what backends prepare.
+// The list of operators: variants of their calls, weights and problems.
 #pragma once
 
 #include <variant>
@@ -13,15 +13,15 @@
 
 namespace fovea::ops {
 
-/// An operator with all that it is given.
+/// A call of any operator.
 using Call = std::variant<PatchEmbedCall, LayerNormCall, LinearCall, AttentionCall, PoolCall,
                           ProjectCall, ConvertCall>;
 
-/// Weights of an operator as a model file gives them: float32 in host memory.
+/// Weights of any operator, as read from a model: float32 in host memory.
 using Weights =
     std::variant<PatchEmbedWeights, LayerNormWeights, LinearWeights, PoolWeights, ProjectWeights>;
 
-/// Problems that not every backend runs: whether it does is asked before weights are prepared.
+/// Problems that not every backend supports: check can_run before preparing weights.
 using BackendProblem = std::variant<PatchEmbedProblem, LinearProblem, PoolProblem, ProjectProblem>;
 
 }  // namespace fovea::ops

@@ -9,16 +9,16 @@
 
 namespace fovea::ops {
 
-/// How positions along one axis weight the rows of a table, as torch's F.interpolate does with
-/// mode="bilinear", align_corners=False and antialias=True: a triangle around the position's place
-/// in the table, as wide as two rows of the table, or as two positions where those are further
-/// apart; what lies outside of the table is left out, and the weights add up to 1.
+/// Interpolation weights along one axis, as in torch's F.interpolate with mode="bilinear",
+/// align_corners=False and antialias=True: a triangle filter centred at the position in the table,
+/// with a support of two table rows, or of two positions when downscaling. Rows outside the table
+/// are excluded, and the weights add up to 1.
 class AxisWeights {
  public:
   AxisWeights(std::int64_t table, std::int64_t positions);
 
   [[nodiscard]] std::int64_t first(std::int64_t position) const { return at(position).first; }
-  /// The weights of the rows from the first on.
+  /// The weights of consecutive table rows from `first` on.
   [[nodiscard]] std::span<const float> weights(std::int64_t position) const {
     return at(position).weights;
   }
@@ -32,7 +32,7 @@ class AxisWeights {
     return rows_[static_cast<std::size_t>(position)];
   }
 
-  std::vector<Rows> rows_;  // of each position
+  std::vector<Rows> rows_;  // for each position
 };
 
 /// The table (side, side, width), resized to an image's patches.
@@ -42,7 +42,7 @@ class ResizedPositions {
   ResizedPositions(std::span<const float> table, std::int64_t side, std::int64_t width,
                    const PatchGrid& grid);
 
-  /// The row of a patch, counted along the rows of the image: out [width].
+  /// Computes the position embedding of a patch, numbered row by row in the image: out [width].
   void row(std::int64_t patch, float* out) const;
 
  private:

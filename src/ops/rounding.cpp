@@ -1,4 +1,4 @@
-// Rounds weights to 8 bits and folds constants, in double where it adds up.
+// Rounds weights to 8 bits and folds constants; sums are computed in double.
 #include "ops/rounding.hpp"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ RoundedLinear round_to_i8(const LinearWeights& weights) {
       rounded.sum[o] += stored[i];
     }
     rounded.scale[o] = scale * weights.input.scale;
-    if (weights.input.offset != 0) {  // the product takes what is stored
+    if (weights.input.offset != 0) {  // the product is computed with the stored numbers
       rounded.bias[o] += static_cast<float>(
           double{rounded.scale[o]} *
           static_cast<double>(std::int64_t{weights.input.offset} * rounded.sum[o]));
@@ -68,7 +68,7 @@ LinearWeights FoldedPatchEmbed::projection() const {
 }
 
 FoldedPatchEmbed fold_pixels(const PatchEmbedWeights& weights, DType pixels, std::int64_t depth) {
-  constexpr double kMiddle = 127.5;  // of the pixels' range
+  constexpr double kMiddle = 127.5;  // middle of the range of pixels
   const auto in = static_cast<std::size_t>(weights.projection.in);
   const auto out = static_cast<std::size_t>(weights.projection.out);
   const auto row = static_cast<std::size_t>(depth);
@@ -79,8 +79,8 @@ FoldedPatchEmbed fold_pixels(const PatchEmbedWeights& weights, DType pixels, std
                           .weight = std::vector<float>(row * out),
                           .no_bias = std::vector<float>(out),
                           .position = std::vector<float>(weights.position.size())};
-  // The bias, and the product with centre * scale + shift:
-  // v * scale + shift = (v - centre) * scale + (centre * scale + shift).
+  // Adds the bias, and the product of the weights with centre * scale + shift: v * scale + shift =
+  // (v - centre) * scale + (centre * scale + shift).
   std::vector<double> constant(out);
   for (std::size_t o = 0; o < out; ++o) {
     constant[o] = weights.projection.bias[o];
@@ -92,7 +92,8 @@ FoldedPatchEmbed fold_pixels(const PatchEmbedWeights& weights, DType pixels, std
     }
   }
   if (bytes) {
-    // The product takes v, not v - centre, and the weights as rounded: what that adds leaves again.
+    // The product uses v instead of v - centre, and rounded weights: subtracts centre times their
+    // sum.
     const RoundedLinear rounded = round_to_i8(folded.projection());
     for (std::size_t o = 0; o < out; ++o) {
       constant[o] -= centre * rounded.sum[o] * rounded.scale[o];

@@ -1,5 +1,5 @@
-// Weights in 8 bits, and the pixels' normalisation as part of the weights: the same on every
-// device.
+// Rounding of weights to 8 bits, and folding of the pixels' normalisation into weights; the same on
+// every device.
 #pragma once
 
 #include <cstdint>
@@ -11,36 +11,37 @@
 
 namespace fovea::ops {
 
-/// A linear layer whose products are of integers.
+/// A linear layer with integer weights and inputs.
 struct RoundedLinear {
   std::vector<std::int8_t> weight;  // [out, in]
-  std::vector<float> scale;         // [out]: of a product's sums, with the input's scale
-  std::vector<float> bias;          // [out]: with what the input's offset adds
-  std::vector<std::int32_t> sum;    // [out]: of the weights
+  std::vector<float> scale;         // [out]: scale of a product's sums, including the input's scale
+  std::vector<float> bias;          // [out]: corrected for the input's offset
+  std::vector<std::int32_t> sum;    // [out]: sums of the weights
 };
 
-/// Takes weights that calibration has rounded, and rounds others: the largest of a row becomes 127.
+/// Uses the rounded weights from calibration if there are any; otherwise rounds, so that the
+/// largest magnitude of a row becomes 127.
 [[nodiscard]] RoundedLinear round_to_i8(const LinearWeights& weights);
 
-/// What a float product takes from every pixel: the results, -128 to 127, are exact in bf16 too,
-/// and products of them round less.
+/// Subtracted from every pixel before a float product: the results, -128 to 127, are exact in bf16,
+/// too, and give smaller rounding errors.
 inline constexpr int kPixelCentre = 128;
 
-/// The patch embedding of pixels as they are stored: v * scale + shift, the same for every pixel of
-/// a channel, is part of the weights and of the position table.
+/// The patch embedding for unnormalised pixels: the normalisation v * scale + shift of each channel
+/// is folded into the weights and the position table.
 struct FoldedPatchEmbed {
   DType pixels = DType::kU8;
   std::int64_t depth = 0;
   std::vector<float> weight;    // [hidden, depth], zero beyond patch_elements
   std::vector<float> no_bias;   // [hidden]
-  std::vector<float> position;  // [tokens, hidden], with the bias and what the shift adds
+  std::vector<float> position;  // [tokens, hidden], with the bias and the product with the shift
 
-  /// The projection, whose numbers live as long as this does.
+  /// Views of the projection, valid as long as this object.
   [[nodiscard]] LinearWeights projection() const;
 };
 
-/// Folds for products that take `pixels`: u8 as they are, with weights that are rounded to i8, or
-/// any float type of pixels less kPixelCentre. Rows of weights have `depth` numbers.
+/// Folds the normalisation for products whose inputs are of type `pixels`: u8, with weights rounded
+/// to i8, or a float type with kPixelCentre subtracted. Rows of weights have `depth` numbers.
 [[nodiscard]] FoldedPatchEmbed fold_pixels(const PatchEmbedWeights& weights, DType pixels,
                                            std::int64_t depth);
 

@@ -8,15 +8,16 @@
 namespace fovea::ops {
 namespace {
 
-// Queries of a head that a thread works on at once where threads share an image.
+// Queries of a head in one task where several threads share an image.
 constexpr std::int64_t kMaxQueries = 256;
-// The same of tensors that somebody else holds: their scores stay in the nearest caches.
+// The same for tensors of the caller: the scores of a task fit into the L2 cache.
 constexpr std::int64_t kQueryBlock = 64;
 
 }  // namespace
 
 void run(const AttentionCall& call, cpu::CpuExecutor& executor) {
-  // Heads are shared out, by many threads in parts.
+  // Heads are distributed over the threads; with many threads, the queries of a head are split as
+  // well.
   const std::int64_t queries = call.problem.queries;
   const std::int64_t parts = executor.threads() == 1 ? 1 : divide_up(queries, kMaxQueries);
   const cpu::AttentionTasks tasks(call.problem, call.operands, divide_up(queries, parts));

@@ -6,7 +6,7 @@
 namespace fovea::ops {
 namespace {
 
-/// What attention is planned for, whatever the slice.
+/// Number of images for which the kernel is chosen, whatever the size of the slice.
 constexpr std::int64_t kManyImages = 256;
 
 }  // namespace
@@ -15,8 +15,8 @@ void run(const AttentionCall& call, gpu::GpuExecutor& executor) {
   if (!executor.take_scratch(0)) {
     return;
   }
-  // Kernels of attention add keys in orders of their own, and an image's result must not depend on
-  // how many there are: all slices take the kernel that suits many.
+  // Attention kernels differ in the order in which they add keys, and an image's result must not
+  // depend on the number of images: all slices use the kernel chosen for many images.
   AttentionProblem planned = call.problem;
   planned.batch = kManyImages;
   const gpu::AttentionChoice choice = executor.planner().attention(planned);

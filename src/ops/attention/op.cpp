@@ -1,4 +1,4 @@
-// Attention: checks, words, and the reference in float64.
+// Attention: checks, text form, and the reference in float64.
 #include "ops/attention/op.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 using reference::at;
 using reference::Vector;
 
-/// Attention in float64, strides and all.
+/// Attention in float64, for any strides.
 void attend(const AttentionProblem& problem, const AttentionOperands& operands) {
   if (problem.varlen) {
     const auto* const starts_q = pointer<const std::int32_t>(operands.cu_seqlens_q);

@@ -5,7 +5,7 @@
 
 namespace fovea::ops {
 
-/// Element (b, n, h, d) of an operand lies at b * batch + n * row + h * head + d; in elements.
+/// Element (b, n, h, d) of an operand is at b * batch + n * row + h * head + d, in elements.
 struct AttentionStrides {
   std::int64_t batch = 0;
   std::int64_t row = 0;
@@ -22,13 +22,13 @@ struct AttentionProblem {
   std::int64_t keys = 0;      // length of k and v
   std::int64_t head_dim = 0;
   double scale = 1.0;
-  /// Query i sees keys 0 .. i + keys - queries. Keys from `queries` on left out, that is the mask
-  /// that begins with the first key (torch's is_causal).
+  /// Query i sees keys 0 to i + keys - queries: the mask is aligned to the last key. Without the
+  /// keys from `queries` on it is the mask aligned to the first key (torch's is_causal).
   bool causal = false;
   DType type = DType::kF32;  // of q, k, v and o
-  /// Sequences of different lengths, one after the other in tensors (total, heads, head_dim):
-  /// `queries` and `keys` are the greatest lengths, and strides have no use for `batch`. Sequence b
-  /// has rows starts[b] to starts[b + 1]. A query that sees no key gets zeros.
+  /// Sequences of different lengths, concatenated in tensors (total, heads, head_dim): `queries`
+  /// and `keys` are the maximum lengths, and AttentionStrides::batch is unused. Sequence b has rows
+  /// cu_seqlens[b] to cu_seqlens[b + 1]. The result of a query that sees no key is zero.
   bool varlen = false;
   AttentionStrides q{}, k{}, v{}, o{};
 
@@ -43,7 +43,7 @@ struct AttentionOperands {
   Address k = 0;
   Address v = 0;
   Address o = 0;
-  /// Starts of sequences, with varlen: batch + 1 int32 each, the first of them 0.
+  /// Starts of the sequences when `varlen` is set: batch + 1 int32 each, the first of which is 0.
   Address cu_seqlens_q = 0;
   Address cu_seqlens_k = 0;
 };
@@ -55,22 +55,23 @@ struct AttentionCall {
   [[nodiscard]] static Place place() { return Place::kAttention; }
 };
 
-/// The problem of the encoder, whose projections are packed: a row of qkv holds all of q, then all
-/// of k, then all of v. qkv [images * tokens, 3 * heads * head_dim] -> [.., heads * head_dim].
+/// Returns the attention problem of the encoder, with packed projections: a row of qkv holds all of
+/// q, then all of k, then all of v. qkv [images * tokens, 3 * heads * head_dim] -> [.., heads *
+/// head_dim].
 [[nodiscard]] AttentionProblem packed_attention(std::int64_t images, std::int64_t tokens,
                                                 std::int64_t heads, std::int64_t head_dim,
                                                 double scale, DType type);
-/// The operands of such a problem.
+/// Returns the operands for a packed_attention problem.
 [[nodiscard]] AttentionOperands packed_operands(const AttentionProblem& problem, Address qkv,
                                                 Address output);
 
-/// "attention (2,12/4,196x300,64) causal bf16": batch, heads of q and of k, lengths, head
+/// Such as "attention (2,12/4,196x300,64) causal bf16": batch, heads of q and of k, lengths, head
 /// dimension.
 [[nodiscard]] std::string to_string(const AttentionProblem& problem);
 [[nodiscard]] Support valid(const AttentionProblem& problem);
 
-/// The call of a packed_attention problem; throws fovea::Error when it is none or its operands have
-/// other shapes.
+/// Returns the call for a packed_attention problem. Throws fovea::Error when the problem is not
+/// one, or when the operands have other shapes.
 [[nodiscard]] AttentionCall packed_attention_call(const AttentionProblem& problem,
                                                   const ConstTensorView& qkv,
                                                   const TensorView& output,
@@ -81,7 +82,7 @@ void check(const AttentionCall& call);
 void run(const AttentionCall& call, cpu::CpuExecutor& executor);
 void run(const AttentionCall& call, gpu::GpuExecutor& executor);
 void run(const AttentionCall& call, reference::ReferenceExecutor& executor);
-// Callers that hold tensors of a GPU may force a level (gpu/launch/attention.hpp).
+// GPU tensors of the caller: see gpu/launch/attention.hpp, where a kernel level may be forced.
 void run(const AttentionProblem& problem, const AttentionOperands& operands,
          const cpu::HostThreads& threads);
 

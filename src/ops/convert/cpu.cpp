@@ -1,4 +1,4 @@
-// Tensors in another type or place on the CPU.
+// Conversion and copying of tensors on the CPU.
 #include <cstring>
 
 #include "core/convert.hpp"

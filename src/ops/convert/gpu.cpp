@@ -1,4 +1,4 @@
-// Tensors in another type or place on a GPU: which kernel takes the types, and its grid.
+// Conversion and copying of tensors on a GPU: chooses the kernel and its grid.
 #include "ops/convert/gpu.hpp"
 
 #include <optional>
@@ -13,7 +13,7 @@
 namespace fovea::gpu {
 namespace {
 
-constexpr std::int64_t kConvertBlocksPerSm = 8;  // of 256 threads: all that an SM holds
+constexpr std::int64_t kConvertBlocksPerSm = 8;  // of 256 threads: the limit of an SM
 
 std::optional<KernelId> convert_kernel(const ConvertProblem& problem) {
   if (problem.input == DType::kBF16 && problem.output == DType::kF16) {

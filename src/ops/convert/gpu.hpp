@@ -1,4 +1,4 @@
-// Tensors in another type on a GPU: problems and launches.
+// Conversion of tensors on a GPU: problems and launches.
 #pragma once
 
 #include <cstdint>

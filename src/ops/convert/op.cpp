@@ -1,4 +1,4 @@
-// Tensors in another type or place: what fits together, and rounding from float64.
+// Conversion and copying of tensors: checks, and the reference in float64.
 #include "ops/convert/op.hpp"
 
 #include "core/error.hpp"

@@ -1,12 +1,12 @@
-// Tensors in another type or place.
+// Conversion and copying of tensors.
 #pragma once
 
 #include "ops/call.hpp"
 
 namespace fovea::ops {
 
-/// The same values elsewhere, both [rows, width]: as they are, or those of the stream's type or f32
-/// as f16 or f32, rounded to nearest even. What f16 does not hold becomes infinite.
+/// Copies a tensor [rows, width]: unchanged, or from the stream's type or f32 to f16 or f32,
+/// rounded to nearest even. Values beyond the range of f16 become infinite.
 struct ConvertCall {
   ConstTensorView input;
   TensorView output;

@@ -12,10 +12,10 @@
 namespace fovea::ops {
 namespace {
 
-// Rows of a task on the host.
+// Rows per task for operators on the host.
 constexpr std::int64_t kRowBlock = 32;
 
-/// Rows [first, first + rows), by the calling thread.
+/// Computes rows [first, first + rows) in the calling thread.
 void norm_rows(const LayerNormProblem& problem, const LayerNormOperands& operands,
                std::int64_t first, std::int64_t rows, cpu::Worker& worker) {
   const std::int64_t count = rows * problem.width;

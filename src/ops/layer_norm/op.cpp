@@ -1,4 +1,4 @@
-// LayerNorm: checks, words, and the reference in float64.
+// LayerNorm: checks, text form, and the reference in float64.
 #include "ops/layer_norm/op.hpp"
 
 #include <fmt/format.h>

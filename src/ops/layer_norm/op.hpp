@@ -12,7 +12,7 @@ struct LayerNormProblem {
   double eps = 1e-6;
   DType input = DType::kF32;
   DType output = DType::kF32;
-  /// One-byte outputs: each row is divided by a scale of its own, [rows] f32.
+  /// Divides each row by its own scale, [rows] f32, for one-byte outputs.
   bool row_scales = false;
 
   friend auto operator<=>(const LayerNormProblem&, const LayerNormProblem&) = default;
@@ -24,7 +24,7 @@ struct LayerNormOperands {
   Address bias = 0;       // f32 (width)
   Address output = 0;     // (rows, width); may be the input when the types are the same
   Address row_scale = 0;  // f32 (rows), when the problem has row scales
-  /// Where the scales of the blocks go, of an output of kMXFP8 (ops/block_scales.hpp).
+  /// Where to write the scales of the blocks for an output of kMXFP8 (ops/block_scales.hpp).
   Address block_scales = 0;
 };
 
@@ -39,7 +39,7 @@ struct LayerNormCall {
   const Prepared& weights;
   ConstTensorView input;
   TensorView output;        // may be `input` when the types are the same
-  TensorView row_scales{};  // f32 [rows], when the problem has them; likewise below
+  TensorView row_scales{};  // f32 [rows], when the problem has row scales
 
   [[nodiscard]] static Place place() { return Place::kLayerNorm; }
 };

@@ -15,10 +15,10 @@
 namespace fovea::ops {
 namespace {
 
-// Elements of a task that widens an operand.
+// Elements per task when an operand is widened.
 constexpr std::int64_t kWidenBlock = 1 << 16;
 
-/// The whole operand as products take it: as it is, or widened.
+/// Returns the whole operand in the type that products take: unchanged or widened.
 const void* as_product(Address data, DType from, DType to, std::int64_t count,
                        const cpu::HostThreads& threads, AlignedBuffer<float>& buffer) {
   const void* const numbers = pointer<const void>(data);
@@ -34,7 +34,7 @@ const void* as_product(Address data, DType from, DType to, std::int64_t count,
   return wide;
 }
 
-/// i8 weights times their scales.
+/// Multiplies i8 weights by their scales.
 const void* scaled(const LinearProblem& problem, const LinearOperands& operands,
                    AlignedBuffer<float>& buffer) {
   float* const wide = grown(buffer, problem.out * problem.in);
@@ -90,7 +90,7 @@ Support can_run(const LinearProblem& problem, const cpu::CpuTypes& types) {
 
 void run(const LinearProblem& problem, const LinearOperands& operands,
          const cpu::HostThreads& threads) {
-  cpu::Worker& worker = cpu::HostThreads::worker();  // its memory is shared by all threads here
+  cpu::Worker& worker = cpu::HostThreads::worker();  // shared by all threads here
   const bool bytes = problem.input == DType::kU8;
   const DType type = bytes ? DType::kF32 : cpu::product_type(problem.input);
   const std::int64_t count = problem.rows * problem.out;

@@ -1,4 +1,4 @@
-// Linear layers: checks, words, and the reference in float64.
+// Linear layers: checks, text form, and the reference in float64.
 #include "ops/linear/op.hpp"
 
 #include <fmt/format.h>

@@ -24,28 +24,28 @@ inline constexpr std::string_view kEpilogueNames[] = {"none", "gelu_tanh", "gelu
 ///   input [rows, in], W [out, in], bias [out] -> output [rows, out]
 struct LinearProblem {
   Place place = Place::kOther;
-  std::int64_t layer = 0;  // of the encoder, which has a layer for each place
+  std::int64_t layer = 0;  // index of the encoder layer that contains this linear layer
   std::int64_t rows = 0;
   std::int64_t in = 0;
   std::int64_t out = 0;
   Epilogue epilogue = Epilogue::kNone;
   DType input = DType::kF32;
   DType output = DType::kF32;
-  bool row_scales = false;  // the input has them, see LayerNormProblem
-  /// The input's rows go through the layer norm that the weights came with, with this eps. Asked
-  /// only of backends whose can_run agrees; others do it as an operator of its own.
+  bool row_scales = false;  // the input has row scales, see LayerNormProblem
+  /// Applies the layer norm of LinearWeights, with this eps, to the input's rows first. Only for
+  /// backends whose can_run accepts it; with others the norm is a separate operator.
   bool norm = false;
   double eps = 1e-6;
 
   friend auto operator<=>(const LinearProblem&, const LinearProblem&) = default;
 };
 
-/// Dense, with weights as they are; u8 inputs go with i8 weights.
+/// Operands are dense; weights have the input's type, or i8 for u8 inputs.
 struct LinearOperands {
   Address input = 0;
   Address weight = 0;
-  Address bias = 0;   // f32 (out), or none
-  Address scale = 0;  // f32 (out) of i8 weights
+  Address bias = 0;   // f32 (out), or 0
+  Address scale = 0;  // f32 (out), for i8 weights
   Address output = 0;
 };
 
@@ -55,14 +55,15 @@ struct LinearWeights {
   std::int64_t out = 0;
   std::span<const float> weight{};
   std::span<const float> bias{};
-  /// Backends that compute in narrow types take their weights' type from the input's.
+  /// The type and storage of the input. Backends derive the type of the weights from it.
   Stored input{};
   Stored output{};
-  /// When calibration has rounded the weights to one byte already: [out, in], and a scale for each
-  /// output, weight[o, i] ~ rounded[o, i] * rounded_scale[o]. `bias` is then the corrected one.
+  /// Weights that calibration has already rounded to one byte, if any: [out, in], with a scale for
+  /// each output, weight[o, i] ~ rounded[o, i] * rounded_scale[o]. `bias` is then the corrected
+  /// one.
   std::span<const std::uint8_t> rounded{};
   std::span<const float> rounded_scale{};
-  /// The layer norm that the input goes through first, when LinearProblem::norm says so.
+  /// The layer norm of the input, for problems with LinearProblem::norm.
   LayerNormWeights norm{};
 };
 
@@ -76,7 +77,7 @@ struct LinearCall {
   [[nodiscard]] Place place() const { return problem.place; }
 };
 
-/// "linear fc1: [784, 768] bf16 x [3072, 768]^T -> bf16, gelu_tanh".
+/// Such as "linear fc1: [784, 768] bf16 x [3072, 768]^T -> bf16, gelu_tanh".
 [[nodiscard]] std::string to_string(const LinearProblem& problem);
 [[nodiscard]] Support valid(const LinearProblem& problem);
 void check(const LinearCall& call);

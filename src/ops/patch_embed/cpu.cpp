@@ -14,12 +14,12 @@ namespace fovea::ops {
 namespace {
 
 struct PatchEmbedParameters : public Prepared {
-  std::unique_ptr<cpu::PackedWeights> projection;  // of centered pixels, or of pixels in 8 bits
+  std::unique_ptr<cpu::PackedWeights> projection;  // for centred pixels, or for 8-bit pixels
   AlignedBuffer<float> position;
   AlignedBuffer<float> prefix;
 };
 
-/// Rows [first, first + rows) of the position tables of images of different sizes.
+/// Writes rows [first, first + rows) of the resized position tables of images of different sizes.
 void resize_positions(const PatchEmbedProblem& problem, std::span<const float> table,
                       const ImageShapes& shapes, std::int64_t first, std::int64_t rows,
                       float* output) {
@@ -59,7 +59,7 @@ void run(const PatchEmbedCall& call, cpu::CpuExecutor& executor) {
                   static_cast<std::size_t>(problem.hidden) * sizeof(float));
     }
   });
-  // The rows of all images lie side by side where there are patches alone.
+  // The rows of all images are contiguous when there are no prefix tokens.
   const std::int64_t parts = problem.prefix > 0 ? problem.images : 1;
   const std::int64_t rows = problem.patches() / parts;
   const std::int64_t width = problem.patch_elements;

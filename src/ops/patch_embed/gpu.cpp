@@ -16,8 +16,8 @@ struct DevicePatchEmbed {
   gpu::DeviceBuffer position;  // bf16; f32 when it is resized for each image
 };
 
-/// Pixels as they are, against i8 weights, where norms give i8 as well and the TMA takes rows of
-/// that many bytes; else as bf16, to which positions can be added that are resized for each image.
+/// Uses pixels as u8 with i8 weights where norms also write i8 and the TMA supports the row size;
+/// otherwise bf16, to which positions resized for each image can be added.
 DType pixels_of(Precision precision, const PatchEmbedWeights& weights) {
   constexpr std::int64_t kCopyUnit = 16;
   const bool integers = operand_types(precision).normed == DType::kI8;
@@ -25,7 +25,7 @@ DType pixels_of(Precision precision, const PatchEmbedWeights& weights) {
   return integers && fits ? DType::kU8 : DType::kBF16;
 }
 
-/// Puts the resized positions there first, to which the product is added.
+/// Writes the resized positions first; the product is then added to them.
 void add_patches(const PatchEmbedCall& call, const DevicePatchEmbed& layer, Address pixels,
                  gpu::GpuExecutor& executor) {
   const PatchEmbedProblem& problem = call.problem;

@@ -1,4 +1,4 @@
-// The patch embedding: checks, words, and the reference in float64.
+// The patch embedding: checks, text form, and the reference in float64.
 #include "ops/patch_embed/op.hpp"
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace {
 using reference::at;
 using reference::Vector;
 
-/// The position of each row of an image of height x width patches: (height * width, hidden).
+/// Returns the position embedding of an image of height x width patches: (height * width, hidden).
 Vector positions(const PatchEmbedProblem& problem, const PatchEmbedWeights& weights,
                  std::int64_t height, std::int64_t width) {
   const std::int64_t side = problem.position_side;
@@ -44,7 +44,7 @@ View rows_from(const View& view, std::int64_t first, std::int64_t width) {
   return rows;
 }
 
-/// The patch embedding of images that are all alike, in float64.
+/// The patch embedding of images of equal size, in float64.
 void embed(const PatchEmbedProblem& problem, const PatchEmbedWeights& weights,
            const ConstTensorView& patches, const TensorView& tokens) {
   for (std::int64_t i = 0; i < problem.images * problem.prefix * problem.hidden; ++i) {

@@ -1,4 +1,4 @@
-// The patch embedding: pixels of patches to tokens.
+// The patch embedding: converts pixels of patches to tokens.
 #pragma once
 
 #include <array>
@@ -8,40 +8,41 @@
 
 namespace fovea::ops {
 
-/// Patches to tokens: normalise, project, add bias and position.
+/// Converts patches to tokens: normalises, projects, and adds bias and position.
 ///   patches [images * tokens, patch_elements], channels innermost
 ///     -> [images * (prefix + tokens), hidden]
 struct PatchEmbedProblem {
   std::int64_t images = 0;
-  std::int64_t tokens = 0;          // N, patches an image
+  std::int64_t tokens = 0;          // N, patches per image
   std::int64_t patch_elements = 0;  // p * p * 3
   std::int64_t hidden = 0;
   /// Tokens before the patches of each image, such as a class token: rows of the weights.
   std::int64_t prefix = 0;
   DType input = DType::kU8;
   DType output = DType::kF32;
-  /// Images of different sizes, one after the other, of `total` tokens together: `tokens` is the
-  /// greatest number, and the position table a square with this many positions on a side, which is
-  /// resized to the patches of each image. 0: all images are alike.
+  /// Side of the square position table, in positions, when images have different sizes: the table
+  /// is resized to the patches of each image, and `tokens` is the maximum per image. 0: all images
+  /// have the same size.
   std::int64_t position_side = 0;
+  /// Tokens of all images together, which are concatenated, when they have different sizes.
   std::int64_t total = 0;
 
   [[nodiscard]] bool varlen() const { return position_side > 0; }
-  /// Rows of the input.
+  /// Number of rows of the input.
   [[nodiscard]] std::int64_t patches() const { return varlen() ? total : images * tokens; }
-  /// Rows of the output.
+  /// Number of rows of the output.
   [[nodiscard]] std::int64_t rows() const { return patches() + images * prefix; }
 
   friend auto operator<=>(const PatchEmbedProblem&, const PatchEmbedProblem&) = default;
 };
 
-/// Operands of patches that need no normalisation, and whose bias is in the position table; without
-/// prefix.
+/// Operands where normalisation is folded into the weights and the bias into the position table;
+/// without prefix tokens.
 struct PatchEmbedOperands {
   Address patches = 0;
-  Address weight = 0;    // (hidden, patch_elements), i8 for u8 patches, else of their type
-  Address scale = 0;     // f32 (hidden) of i8 weights
-  Address position = 0;  // (tokens, hidden) of the output's type
+  Address weight = 0;    // (hidden, patch_elements), i8 for u8 patches, else the patches' type
+  Address scale = 0;     // f32 (hidden), for i8 weights
+  Address position = 0;  // (tokens, hidden), in the output's type
   Address output = 0;
 };
 
@@ -60,7 +61,7 @@ struct PatchEmbedCall {
   const Prepared& weights;
   ConstTensorView patches;
   TensorView tokens;
-  ImageShapes shapes{};  // when the problem is of different sizes; likewise below
+  ImageShapes shapes{};  // when the images have different sizes
 
   [[nodiscard]] static Place place() { return Place::kPatchEmbed; }
 };

@@ -12,7 +12,7 @@ namespace {
 
 struct PoolParameters : public Prepared {
   AlignedBuffer<float> keys;
-  std::vector<std::unique_ptr<cpu::PackedWeights>> values;  // one a head
+  std::vector<std::unique_ptr<cpu::PackedWeights>> values;  // one per head
   std::unique_ptr<cpu::PackedWeights> out;
   std::unique_ptr<cpu::NormParameters> norm;
   std::unique_ptr<cpu::PackedWeights> fc1;
@@ -26,14 +26,15 @@ void run(const PoolCall& call, cpu::CpuExecutor& executor) {
   const auto& parameters = dynamic_cast<const PoolParameters&>(call.weights);
   const std::int64_t images = problem.images;
   const std::int64_t hidden = problem.hidden;
-  // Float32 throughout: a slice has few rows here, and this is where errors reach the embedding.
+  // Uses float32 throughout: there are few rows here, and rounding errors would directly affect the
+  // embedding.
   const std::int64_t means_size = images * problem.heads * hidden;
   float* const means = executor.scratch(means_size + images * (2 * hidden + problem.mlp));
-  float* const values = means + means_size;  // then the norm's output
+  float* const values = means + means_size;  // reused for the norm's output
   float* const inner = values + images * hidden;
   cpu::Worker& worker = executor.worker();
 
-  // A head's means of all images lie together, for the product with its values.
+  // The means of a head are contiguous over all images, for the product with the value weights.
   const auto* const starts = pointer<const std::int32_t>(call.shapes.starts);
   executor.share(images, [&](std::int64_t image) {
     const std::int64_t first = problem.varlen ? starts[image] : image * problem.tokens;

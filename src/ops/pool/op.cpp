@@ -1,4 +1,4 @@
-// The pooling head: checks, words, and the reference in float64.
+// The pooling head: checks, text form, and the reference in float64.
 #include "ops/pool/op.hpp"
 
 #include <algorithm>

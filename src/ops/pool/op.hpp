@@ -1,4 +1,4 @@
-// The pooling head: tokens of an image to its embedding.
+// The pooling head: converts the tokens of an image to its embedding.
 #pragma once
 
 #include "ops/call.hpp"
@@ -7,10 +7,10 @@
 
 namespace fovea::ops {
 
-/// The multi-head attention pooling head, with what is constant folded away: the probe is a
-/// parameter, so a head's score of token x is x . key (scale, Wk^T and q folded into `key`; the
-/// bias of K shifts all scores of a head alike and cancels in the softmax), and V is linear, so it
-/// applies after the weighted sum.
+/// The multi-head attention pooling head, with constants folded: the probe is a parameter, so a
+/// head's score of token x is x . key (scale, Wk^T and q folded into `key`; the bias of K shifts
+/// all scores of a head alike and cancels in the softmax), and V is linear, so it applies after the
+/// weighted sum.
 ///   y = out_proj(concat_heads(Wv_head (sum_n softmax(x . key)_n x_n) + bv_head))
 ///   output = y + fc2(gelu_tanh(fc1(layer_norm(y))))
 ///   x [images * tokens, hidden] -> f32 [images, hidden]
@@ -22,11 +22,11 @@ struct PoolProblem {
   std::int64_t mlp = 0;
   double eps = 1e-6;
   DType input = DType::kF32;
-  /// x goes through the layer norm that the weights came with, with the same eps. Asked only of
-  /// backends whose can_run agrees; for others it is an operator of its own.
+  /// Applies the layer norm of PoolWeights to x first, with the same eps. Only for backends whose
+  /// can_run accepts it; with others the norm is a separate operator.
   bool norm = false;
-  /// Images with different numbers of tokens, one after the other, of `total` tokens together:
-  /// `tokens` is the greatest number.
+  /// Images with different numbers of tokens, concatenated, with `total` tokens in all: `tokens` is
+  /// the maximum per image.
   bool varlen = false;
   std::int64_t total = 0;
 
@@ -40,7 +40,7 @@ struct PoolProblem {
 struct PoolWeights {
   std::int64_t heads = 0;
   std::span<const float> key{};  // [heads, hidden]
-  /// The layer norm that the tokens go through first, when PoolProblem::norm says so.
+  /// The layer norm of the tokens, for problems with PoolProblem::norm.
   LayerNormWeights input_norm{};
   LinearWeights value;
   LinearWeights out;

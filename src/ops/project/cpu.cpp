@@ -1,4 +1,4 @@
-// Heads of one token on the CPU.
+// The projection of one token per sequence, on the CPU.
 #include <memory>
 
 #include "core/error.hpp"

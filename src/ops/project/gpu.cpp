@@ -1,4 +1,4 @@
-// Heads of one token on a GPU.
+// The projection of one token per sequence, on a GPU.
 #include "gpu/gpu_executor.hpp"
 #include "gpu/gpu_weights.hpp"
 #include "gpu/launch/pool.hpp"

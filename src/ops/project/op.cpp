@@ -1,4 +1,4 @@
-// Heads of one token: checks, words, and the reference in float64.
+// The projection of one token per sequence: checks, text form, and the reference in float64.
 #include "ops/project/op.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Heads that read one token of each sequence: it is normalised, and projected to the embedding.
+// The projection of one token of each sequence, after a layer norm, to the embedding.
 #pragma once
 
 #include "ops/call.hpp"
@@ -7,13 +7,13 @@
 
 namespace fovea::ops {
 
-/// output = W layer_norm(x[token]) + bias, of one token per sequence; layer_norm(x[token]) alone
-/// when it is not `projected`, and `out` is `hidden`.
+/// output = W layer_norm(x[token]) + bias, for one token per sequence. Without `projected` it is
+/// layer_norm(x[token]), and `out` equals `hidden`.
 ///   x [sequences * tokens, hidden], W [out, hidden] -> f32 [sequences, out]
 struct ProjectProblem {
   std::int64_t sequences = 0;
-  std::int64_t tokens = 0;  // of a sequence
-  std::int64_t token = 0;   // the one that is read
+  std::int64_t tokens = 0;  // tokens per sequence
+  std::int64_t token = 0;   // index of the token that is read
   std::int64_t hidden = 0;
   std::int64_t out = 0;
   bool projected = true;
@@ -28,7 +28,7 @@ struct ProjectProblem {
 /// See ProjectProblem.
 struct ProjectWeights {
   LayerNormWeights norm;
-  LinearWeights linear{};  // without numbers when the problem is not projected
+  LinearWeights linear{};  // empty when the problem is not projected
 };
 
 struct ProjectCall {

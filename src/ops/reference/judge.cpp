@@ -14,19 +14,20 @@ namespace fovea::ops::reference {
 namespace {
 
 struct NumberFormat {
-  int fraction;       // bits; 0 of integers
-  int smallest;       // exponent of a number that is not subnormal
-  double difference;  // what rounding to it may cost: see Tolerance
+  int fraction;       // bits of the mantissa; 0 for integers
+  int smallest;       // smallest exponent of a normal number
+  double difference;  // tolerance for rounding to this type: see Tolerance::difference
 };
-/// Formats in the order of DType. One byte: half a unit of three bits of mantissa, squared.
+/// Formats in the order of DType. The tolerance of one-byte types is the square of half a unit with
+/// three mantissa bits.
 constexpr NumberFormat kFormats[] = {{0, 0, 1e-3},      {0, 0, 1e-3},      {3, -6, 1e-3},
                                      {3, -6, 1e-3},     {10, -14, 5e-7},   {7, -126, 1e-5},
                                      {23, -126, 2e-12}, {52, -1022, 1e-24}};
 static_assert(std::size(kFormats) == std::size(kDTypes));
 
-/// Sums over a tile or all of them.
+/// Sums of squares over one tile or all tiles.
 struct Sums {
-  double error = 0.0;  // of squares, as all of these
+  double error = 0.0;  // sum of (actual - expected)^2
   double framework_error = 0.0;
   double actual = 0.0;
   double expected = 0.0;
@@ -48,17 +49,17 @@ double square(double value) {
   return value * value;
 }
 
-/// Largest of the two; NaN when either is.
+/// The larger of the two; NaN when either is NaN.
 double larger(double a, double b) {
   return std::isnan(a) || a > b ? a : b;
 }
 
-/// Both zero throughout is equality.
+/// If both are zero throughout, they count as equal.
 double share(double error, double size) {
   return error == 0.0 ? 0.0 : error / size;
 }
 
-/// The largest errors go into the verdict, the sums are returned.
+/// Returns the sums of a tile and updates the largest errors in the verdict.
 Sums measure(const TileValues& values, Verdict& verdict) {
   Sums sums;
   for (std::size_t i = 0; i < values.expected.size(); ++i) {
@@ -88,7 +89,7 @@ Sums measure(const TileValues& values, Verdict& verdict) {
   return sums;
 }
 
-/// Why one value is too far from the exact one; empty when none is.
+/// Returns why a value is too far from the exact one; empty when none is.
 std::string far_value(std::span<const TileValues> tiles, double factor, double framework_worst) {
   for (const TileValues& values : tiles) {
     for (std::size_t i = 0; i < values.expected.size(); ++i) {
@@ -118,7 +119,7 @@ std::vector<Tile> sample_tiles(std::int64_t rows, std::int64_t columns, std::siz
       chosen.emplace(index / across, index % across);
     }
   } else {
-    // The corners are where tails and the first and last block of a grid are.
+    // Corner tiles cover the ragged ends and the first and last block of a grid.
     chosen = {{0, 0}, {0, across - 1}, {down - 1, 0}, {down - 1, across - 1}};
     std::mt19937_64 engine(seed);
     std::uniform_int_distribution<std::int64_t> row(0, down - 1);
@@ -171,7 +172,7 @@ Verdict judge(std::span<const TileValues> tiles, const Tolerance& tolerance) {
 
   const double factor = tolerance.framework_factor;
   const double reordered = std::ldexp(std::sqrt(static_cast<double>(tolerance.terms)), -24);
-  // The mean square of a rounding is a twelfth of the unit's.
+  // The mean square of a rounding error is unit^2 / 12.
   const double rounding = std::sqrt(share(all.unit / 12.0, all.expected));
   const double allowed = factor * larger(larger(verdict.framework_error, rounding), reordered);
   const double allowed_worst =

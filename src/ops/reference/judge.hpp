@@ -1,7 +1,7 @@
-// The numerics contract: whether what an operator wrote is right, and by how much.
+// The numerics contract: decides whether an operator's output is accurate enough.
 //
-// python/fovea/lab/_numerics.py states the same contract; tests/ops/contract.json holds both to the
-// same figures.
+// python/fovea/lab/_numerics.py implements the same contract; tests/ops/contract.json checks that
+// both give the same results.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,8 @@
 
 namespace fovea::ops::reference {
 
-/// A part of the output, compared as one: errors that stay in one place must not drown in the rest.
+/// A part of the output that is judged separately, so that a local error is not averaged out by the
+/// rest.
 struct Tile {
   std::int64_t row = 0;
   std::int64_t column = 0;
@@ -22,7 +23,7 @@ struct Tile {
   std::int64_t columns = 0;
 
   [[nodiscard]] std::size_t count() const { return static_cast<std::size_t>(rows * columns); }
-  /// Where value `index` of the tile lies in the output.
+  /// Position in the output of value `index` of the tile.
   [[nodiscard]] std::int64_t row_of(std::size_t index) const {
     return row + static_cast<std::int64_t>(index) / columns;
   }
@@ -32,57 +33,61 @@ struct Tile {
   friend bool operator==(const Tile&, const Tile&) = default;
 };
 
-/// Rows and columns of a tile; one that is zero or unwritten must be noticed.
+/// Rows and columns of a tile: small enough that one unwritten tile is noticed.
 inline constexpr std::int64_t kTile = 128;
 
-/// The tiles that are compared: all of a small output; else the corners, the ragged ends and some
-/// at random. `limit` is how many at the most.
+/// Chooses the tiles to compare: all tiles of a small output; otherwise the corners, the ragged
+/// ends and some at random. `limit` is the maximum number.
 [[nodiscard]] std::vector<Tile> sample_tiles(std::int64_t rows, std::int64_t columns,
                                              std::size_t limit, std::uint64_t seed);
 
-/// One tile: what came out, what should, and what a framework of the same precision gives.
+/// The values of one tile: actual, expected, and those of a framework with the same precision.
 struct TileValues {
   Tile tile;
   std::vector<double> actual;
   std::vector<double> expected;
   std::vector<double> framework;
-  /// One unit in the last place of the output's type at each expected value; empty: none counts.
+  /// One unit in the last place of the output's type at each expected value; empty: no such
+  /// allowance.
   std::vector<double> unit;
 };
 
-/// All must hold; NaN anywhere fails.
+/// Limits that must all hold; NaN anywhere fails.
 struct Tolerance {
-  /// The error against float64 over that of a framework of the same precision.
+  /// Maximum ratio of the error to that of a framework with the same precision, both against
+  /// float64.
   double framework_factor = 2.0;
-  /// 1 - 2<x,y> / (|x|^2 + |y|^2) over all of what is compared, and over the worst tile.
+  /// Maximum of 1 - 2<x,y> / (|x|^2 + |y|^2) over all compared values, and over the worst tile.
   double difference = 1e-5;
   double tile_difference = 1e-5;
-  /// Products added up in f32 for each value: that their order differs is nobody's error.
+  /// Number of products summed in f32 for each value: allows for rounding that depends on their
+  /// order.
   std::int64_t terms = 1;
 };
 
-/// What rounding operands, intermediate results and the result to this type may cost.
+/// Returns the tolerance when operands, intermediate results and the result are rounded to this
+/// type.
 [[nodiscard]] Tolerance tolerance_of(DType type);
 
 struct Verdict {
   double error = 0.0;            // |actual - expected| / |expected|, all tiles together
-  double framework_error = 0.0;  // the same of the framework's values
+  double framework_error = 0.0;  // the same for the framework's values
   double worst = 0.0;            // the largest |actual - expected|
   /// The largest |actual - expected| / |expected|, where values below their tile's root mean square
   /// count as if they were as large.
   double worst_relative = 0.0;
   double framework_worst = 0.0;
   double difference = 0.0;       // 1 - 2<x,y> / (|x|^2 + |y|^2), all tiles together
-  double tile_difference = 0.0;  // the same of the worst tile
+  double tile_difference = 0.0;  // the same for the worst tile
   std::int64_t worst_row = 0;    // where the largest |actual - expected| is
   std::int64_t worst_column = 0;
-  std::string reason;  // why it does not pass; empty when it does
+  std::string reason;  // reason of the failure; empty when it passes
 
   [[nodiscard]] bool passes() const { return reason.empty(); }
 };
 
-/// The distance from a number of this type, as large as `value`, to the next one; of kMXFP8 both
-/// are divided by the scale of the number's block.
+/// The distance between adjacent numbers of this type at the magnitude of `value`; for kMXFP8 both
+/// are relative to the scale of the block.
 [[nodiscard]] double unit_in_last_place(DType type, double value);
 
 /// Passes when all of these hold:
@@ -95,8 +100,7 @@ struct Verdict {
 /// An exact result that is rounded once passes whatever the inputs are.
 [[nodiscard]] Verdict judge(std::span<const TileValues> tiles, const Tolerance& tolerance);
 
-/// Why these are not the tiles of an output of which `row`, and no other, is NaN; empty when they
-/// are.
+/// Checks that in these tiles exactly `row` is NaN; returns the reason of a failure, or "".
 [[nodiscard]] std::string wrong_nan(std::span<const TileValues> tiles, std::int64_t row);
 
 }  // namespace fovea::ops::reference

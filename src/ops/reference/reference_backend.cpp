@@ -1,4 +1,4 @@
-// ReferenceBackend: keeps copies of the host weights and calls the float64 operators.
+// ReferenceBackend: keeps copies of the weights in host memory and calls the float64 operators.
 #include "ops/reference/reference_backend.hpp"
 
 #include <memory>

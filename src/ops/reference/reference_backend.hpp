@@ -1,4 +1,4 @@
-// ReferenceBackend: runs the whole network in float64, slowly, to compare backends with.
+// ReferenceBackend: runs the whole network in float64, slowly, as the reference for other backends.
 #pragma once
 
 #include <list>
@@ -10,7 +10,7 @@
 
 namespace fovea::ops::reference {
 
-/// Activations and the residual stream are float64; one thread, one image a slice.
+/// Activations and the residual stream are float64; uses one thread and one image per slice.
 [[nodiscard]] std::unique_ptr<Backend> make_backend();
 
 class ReferenceExecutor final : public Executor {
@@ -18,7 +18,7 @@ class ReferenceExecutor final : public Executor {
   void do_run(const Call& call) override;
 };
 
-/// Memory for what spans of weights point to.
+/// Owns the memory that spans of weights point to.
 class Storage {
  public:
   void keep(std::span<const float>& span);
@@ -45,7 +45,7 @@ template <typename W>
   return dynamic_cast<const Kept<W>&>(prepared).get();
 }
 
-/// Runs a call alone, which is not checked, on weights that were Kept.
+/// Runs a single call, without checking it, on weights from `Kept`.
 template <typename C>
 void compute(const C& call) {
   ReferenceExecutor executor;

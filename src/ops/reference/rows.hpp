@@ -1,7 +1,7 @@
-// One row of each operator as its formula says: for the float64 operators, the laboratory and
-// tests.
+// One row of each operator, computed directly from its formula: for the float64 operators, the
+// laboratory and tests.
 //
-// `Number` is double for the exact result; in float the same loops compute as a framework does.
+// `Number` is double for the exact result, or float for results as a framework computes them.
 // Operands are vectors or spans of any arithmetic type.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace fovea::ops::reference {
 
-/// Sum of a[i] b[i]: eight sums side by side, of which compilers make vectors.
+/// Sum of a[i] b[i], in eight partial sums, which compilers vectorise.
 template <typename Number, typename A, typename B>
 [[nodiscard]] Number dot(std::span<const A> a, std::span<const B> b) {
   constexpr std::size_t kLanes = 8;
@@ -85,7 +85,7 @@ void normalise_row(std::span<const X> x, const Moments<Number>& moments, double 
   }
 }
 
-/// scale times query . key for each row of `keys`, which lie one after the other.
+/// Returns scale * (query . key) for each row of `keys`, a dense matrix.
 template <typename Number, typename X>
 [[nodiscard]] std::vector<Number> scores_of(std::span<const X> query, std::span<const X> keys,
                                             double scale) {
@@ -97,8 +97,8 @@ template <typename Number, typename X>
   return scores;
 }
 
-/// y = softmax(scores) x values, rows that lie one after the other; zeros without scores. `store`
-/// is what becomes of exp(score - maximum) before it meets the values, and not of what is added up.
+/// y = softmax(scores) x values, a dense matrix; zeros without scores. `store` rounds exp(score -
+/// maximum) before it is multiplied by the values, but not in the sum of the weights.
 template <typename Number, typename X, typename Store = std::identity>
 void weigh_rows(std::span<Number> scores, std::span<const X> values, std::span<Number> y,
                 Store store = {}) {
@@ -122,7 +122,7 @@ void weigh_rows(std::span<Number> scores, std::span<const X> values, std::span<N
   }
 }
 
-/// y = softmax(scale query x keys^T) x values for one query and the keys that it sees.
+/// y = softmax(scale query x keys^T) x values for one query and the keys that it attends to.
 template <typename X>
 void attend_row(std::span<const X> query, std::span<const X> keys, std::span<const X> values,
                 double scale, std::span<double> y) {

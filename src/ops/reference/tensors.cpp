@@ -1,4 +1,4 @@
-// Loads, stores and layers in float64: loops as in the formulas, nothing clever.
+// Loads, stores and layers in float64, as plain loops.
 #include "ops/reference/tensors.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace fovea::ops::reference {
 namespace {
 
-/// Where the scales of a matrix of kMXFP8 lie.
+/// Returns the address of the scales of a matrix of kMXFP8.
 template <typename View>
 BlockScales scales_of(const View& view) {
   return {view.shape[0], view.shape[1]};

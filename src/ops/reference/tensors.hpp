@@ -1,4 +1,4 @@
-// Tensors and layers in float64: what the operators' references are made of.
+// Tensors and layers in float64: the building blocks of the reference operators.
 #pragma once
 
 #include <cstddef>
@@ -17,25 +17,25 @@ namespace fovea::ops::reference {
 
 using Vector = std::vector<double>;
 
-/// Element `index` of a view as float64, whatever its type (u8 included); one of kMXFP8 is a matrix
-/// [rows, width].
+/// Returns element `index` of a view as float64, for any type (u8 included); a view of kMXFP8 must
+/// be a matrix [rows, width].
 [[nodiscard]] double load(const ConstTensorView& view, std::int64_t index);
-/// Rounds `value` to the view's type, which is not kMXFP8.
+/// Stores `value`, rounded to the view's type, which must not be kMXFP8.
 void store(const TensorView& view, std::int64_t index, double value);
-/// Rounds a row of a matrix [rows, width] to its type.
+/// Stores a row of a matrix [rows, width], rounded to its type.
 void store_row(const TensorView& view, std::int64_t row, std::span<const double> values);
 
 [[nodiscard]] inline std::size_t at(std::int64_t index) {
   return static_cast<std::size_t>(index);
 }
 
-/// A row of a matrix [rows, width].
+/// Loads a row of a matrix [rows, width].
 [[nodiscard]] Vector read_row(const ConstTensorView& view, std::int64_t row, std::int64_t width);
-/// Rows of `width` elements that begin at first, first + step, ..., one after the other.
+/// Loads rows of `width` elements that begin at first, first + step, ..., into one array.
 [[nodiscard]] Vector read_rows(const ConstTensorView& view, std::int64_t first, std::int64_t step,
                                std::int64_t count, std::int64_t width);
 
-/// Outputs [first, first + count) of a linear layer, or all of them.
+/// Computes outputs [first, first + count) of a linear layer, or all of them.
 [[nodiscard]] Vector forward(const LinearWeights& weights, std::span<const double> x,
                              std::int64_t first, std::int64_t count);
 [[nodiscard]] Vector forward(const LinearWeights& weights, std::span<const double> x);
@@ -54,8 +54,8 @@ template <typename Problem>
   return {starts[image], starts[image + 1] - starts[image]};
 }
 
-/// The weights, one per row of a table, with which torch's F.interpolate(mode="bilinear",
-/// align_corners=False, antialias=True) makes position `index` of `count` from it.
+/// The weights, one per table row, with which torch's F.interpolate(mode="bilinear",
+/// align_corners=False, antialias=True) computes position `index` of `count`.
 [[nodiscard]] Vector interpolation(std::int64_t index, std::int64_t count, std::int64_t table);
 
 }  // namespace fovea::ops::reference
