@@ -1,4 +1,4 @@
-// Rounds the layers, several at a time, and writes them to the file.
+// Rounds the layers in parallel and writes them to the calibration file.
 #include "quantize/calibrator.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 constexpr float kInt8Headroom = 1.1F;
 constexpr float kE4M3Headroom = 2.0F;
 
-/// The factor of a stored 8-bit input, where norms do not give each row its own scale.
+/// Returns the scale of a stored 8-bit input, for inputs without row scales.
 float input_scale(const InputStatistics& inputs, DType numbers) {
   const float peak = std::ranges::max(inputs.peaks);
   if (numbers == DType::kI8) {
@@ -59,7 +59,7 @@ std::filesystem::path round_and_write(
     if (name == model::kPlaceOfStaticInputs) {
       rounded[number] = round_layer(weight, parameters.bias.span(), inputs, numbers);
       layers[number].input_scale = input_scale(inputs, numbers);
-    } else {  // the norm before it can divide its columns at no cost
+    } else {  // the norm before this layer can divide its columns at no cost
       divisors[number] = balancing_divisors(weight, inputs);
       for (std::size_t i = 0; i < weight.size(); ++i) {
         weight[i] *= divisors[number][i % inputs.width];

@@ -1,5 +1,5 @@
-// Gram matrices are computed in tiles of 4 rows by 3 vectors, whose 12 sums and 4 operands fill
-// AVX2's 16 registers; dot products take eight rows with one, which is then loaded once.
+// Computes Gram matrices in tiles of 4 rows by 3 vectors, whose 12 sums and 4 operands fill AVX2's
+// 16 registers, and dot products of eight rows with one vector, which is loaded once.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "quantize/gram_kernels.cpp"
 #include "quantize/gram_kernels.hpp"
@@ -17,7 +17,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Tag = hn::ScalableTag<float>;
 using V = hn::Vec<Tag>;
 
-/// Sums of a row of a tile.
+/// The sums of one row of a tile.
 struct RowSums {
   V s0;
   V s1;

@@ -1,4 +1,4 @@
-// The backend and executor that note a linear layer's input before they pass the call on.
+// A backend and an executor that record a linear layer's input before forwarding the call.
 #include "quantize/observer.hpp"
 
 #include <algorithm>
@@ -90,7 +90,7 @@ class ObservingBackend final : public ops::Backend {
   std::vector<ops::Place> places_;
   Observations& observations_;
   std::mutex turn_;
-  std::int64_t images_ = 0;  // of the batches before
+  std::int64_t images_ = 0;  // number of images in earlier batches
 };
 
 }  // namespace

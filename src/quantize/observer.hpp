@@ -1,4 +1,4 @@
-// Observer: a backend that passes all calls on and records what the linear layers read.
+// Observer: a backend that forwards all calls and records the inputs of linear layers.
 #pragma once
 
 #include <condition_variable>
@@ -16,30 +16,30 @@
 
 namespace fovea::quantize {
 
-/// Images [first, first + count) of all that are observed.
+/// Images [first, first + count) of all observed images.
 struct ImageRange {
   std::int64_t first = 0;
   std::int64_t count = 1;
 };
 
-/// Statistics by place and then layer. A sum depends on the order in which
-/// numbers are added, so images are added in the order of their numbers, whichever thread is first.
+/// Statistics for each place and layer. Because floating-point sums depend on the order of
+/// addition, images are added in the order of their numbers, whichever thread comes first.
 class Observations {
  public:
-  /// Adds the rows of `images` to layer `layer` of `place`, after those of all images before them,
-  /// for which this waits. Thread-safe. Rethrows what `give_up` was given.
+  /// Adds the rows of `images` to layer `layer` of `place`; waits until those of all earlier images
+  /// have been added. Thread-safe. Rethrows the exception passed to `give_up`.
   void add(ops::Place place, std::size_t layer, const ImageRange& images,
            const ConstTensorView& input);
-  /// Call this when images will not be added: threads that wait for them get `reason`, or the
-  /// reason of an earlier call.
+  /// Call this when images will not be added: threads that wait for them throw `reason`, or that of
+  /// an earlier call.
   void give_up(std::exception_ptr reason);
-  /// Throws fovea::Error when that layer was never seen.
+  /// Returns the statistics of a layer. Throws fovea::Error when it has not been observed.
   [[nodiscard]] const InputStatistics& at(ops::Place place, std::size_t layer) const;
 
  private:
   struct Entry {
     std::int64_t images = 0;     // added so far; under mutex_
-    InputStatistics statistics;  // of the thread whose turn it is
+    InputStatistics statistics;  // used by the thread whose turn it is
   };
 
   mutable std::mutex mutex_;

@@ -1,4 +1,5 @@
-// Column order, factorisation, rounding with feedback, and the correction of the bias.
+// Rounds weights: column order, factorisation, rounding with error feedback, and correction of the
+// bias.
 #include "quantize/rounding.hpp"
 
 #include <algorithm>
@@ -14,11 +15,13 @@
 namespace fovea::quantize {
 namespace {
 
-// Added to the diagonal, as a share of its mean: bounds the factors where inputs hardly vary.
+// Damping: added to the diagonal, as a fraction of its mean, to bound the factors where inputs
+// hardly vary.
 constexpr double kDamping = 0.01;
 constexpr float kInt8Max = 127.0F;
 
-/// The inputs' covariance, its columns in the order of `order`, upper triangle, damped.
+/// Returns the damped covariance of the inputs, with columns permuted by `order`; upper triangle
+/// only.
 AlignedBuffer<float> covariance(const InputStatistics& inputs,
                                 const std::vector<std::size_t>& order) {
   const std::size_t width = inputs.width;
@@ -42,7 +45,7 @@ AlignedBuffer<float> covariance(const InputStatistics& inputs,
   return matrix;
 }
 
-/// Turns the upper triangle of a positive matrix into that of R with matrix = R R^T.
+/// Factorises a positive definite matrix as R R^T; replaces its upper triangle by R.
 void factor(AlignedBuffer<float>& matrix, std::size_t width) {
   for (std::size_t j = width; j-- > 0;) {
     const std::size_t tail = width - j - 1;
@@ -60,14 +63,15 @@ void factor(AlignedBuffer<float>& matrix, std::size_t width) {
   }
 }
 
-/// Row k: the weights with which the errors of columns before k enter column k, u_jk for j < k.
+/// Returns a matrix whose row k holds u_jk for j < k: the weights of the errors of columns j in
+/// column k.
 AlignedBuffer<float> feedback(const InputStatistics& inputs,
                               const std::vector<std::size_t>& order) {
   const std::size_t width = inputs.width;
   AlignedBuffer<float> matrix = covariance(inputs, order);
   factor(matrix, width);
   AlignedBuffer<float> rows(width * width);
-  constexpr std::size_t kBlock = 64;  // transposed in blocks that fit the first cache
+  constexpr std::size_t kBlock = 64;  // transposed in blocks that fit into the L1 cache
   for (std::size_t k0 = 0; k0 < width; k0 += kBlock) {
     for (std::size_t j0 = 0; j0 <= k0; j0 += kBlock) {
       for (std::size_t k = k0; k < std::min(k0 + kBlock, width); ++k) {
@@ -163,7 +167,7 @@ std::vector<float> balancing_divisors(std::span<const float> weight,
   for (std::size_t element = 0; element < weight.size(); ++element) {
     peaks[element % width] = std::max(peaks[element % width], std::abs(weight[element]));
   }
-  // A column that is zero on either side needs no room on the other.
+  // A column that is zero among the inputs or among the weights needs no scaling.
   std::vector<float> divisors(width, 1.0F);
   double sum = 0;
   std::size_t balanced = 0;

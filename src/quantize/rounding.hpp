@@ -36,15 +36,15 @@ struct RoundedLayer {
 [[nodiscard]] RoundedLayer round_layer(std::span<const float> weight, std::span<const float> bias,
                                        const InputStatistics& inputs, DType numbers);
 
-/// Divisors [width] of the inputs' columns, by which the weights' columns are to be multiplied.
-/// They make the peak of a column as large among the inputs as among the weights, so that a single
-/// column decides neither the scale of a row of inputs nor that of a row of weights (Xiao et al.,
-/// "SmoothQuant", arXiv:2211.10438, with alpha = 0.5). Their geometric mean is 1. weight: [out,
-/// width].
+/// Returns divisors [width] for the inputs' columns; the weights' columns are to be multiplied by
+/// them. They balance the peaks of a column among the inputs and among the weights, so that a
+/// single column determines neither the scale of a row of inputs nor that of a row of weights (Xiao
+/// et al., "SmoothQuant", arXiv:2211.10438, with alpha = 0.5). Their geometric mean is 1. weight:
+/// [out, width].
 [[nodiscard]] std::vector<float> balancing_divisors(std::span<const float> weight,
                                                     const InputStatistics& inputs);
 
-/// The statistics of the same inputs divided by `divisors` [width].
+/// Returns the statistics of the same inputs, divided by `divisors` [width].
 [[nodiscard]] InputStatistics divided(const InputStatistics& inputs,
                                       std::span<const float> divisors);
 
