@@ -46,7 +46,7 @@ Problem checked(std::string_view name, const Problem& problem) {
 }
 
 DType float_type(std::string_view name, std::int32_t type) {
-  // In the order of fovea_type.
+  // The types in the order of fovea_type.
   constexpr DType kTypes[] = {DType::kF16, DType::kBF16, DType::kF32};
   if (type < FOVEA_F16 || type > FOVEA_F32) {
     fail("{}: operands are f16, bf16 or f32", name);
@@ -55,7 +55,7 @@ DType float_type(std::string_view name, std::int32_t type) {
 }
 
 ops::Epilogue epilogue_of(std::int32_t epilogue) {
-  // In the order of fovea_epilogue.
+  // The epilogues in the order of fovea_epilogue.
   constexpr ops::Epilogue kEpilogues[] = {ops::Epilogue::kNone, ops::Epilogue::kGeluTanh,
                                           ops::Epilogue::kResidual};
   if (epilogue < FOVEA_EPILOGUE_NONE || epilogue > FOVEA_EPILOGUE_RESIDUAL) {
