@@ -38,7 +38,7 @@ class Interruption {
 /// Progress, failed inputs and the summary of one job, on stderr.
 class JobReporter {
  public:
-  /// For a job that writes no files both names are empty, and every failure is shown. `noun`: what
+  /// Both names are empty for a job that writes no files; all its failures are shown. `noun`: what
   /// a row stands for.
   JobReporter(const JobArguments& arguments, std::string output, std::string errors_file,
               std::string noun = "image");

@@ -7,7 +7,7 @@ import sys
 program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "fovea")
 if not os.path.isfile(program):
     sys.exit(f"{program} is missing: this Fovea was installed without the program")
-# Python ignores these signals, and the program would inherit that.
+# Restores these signals, which Python ignores: the program would inherit that.
 for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
     signal.signal(ignored, signal.SIG_DFL)
 os.execv(program, ["fovea", *sys.argv[1:]])

@@ -11,18 +11,18 @@ Precision = Literal["auto", "fp32", "bf16", "int8", "fp8", "mxfp8"]
 TextClean = Literal["auto", "lower", "canonicalize", "none"]
 Tower = Literal["images", "texts"]
 
-# Names in the order of the engine's numbers.
+# Names in the order of the engine's enumerations.
 TEXT_CLEANS = get_args(TextClean)
 TOWERS = get_args(Tower)
 
 _TORCH_TYPES = {"torch.float32": "fp32", "torch.bfloat16": "bf16"}
-# Names without such a type.
+# Names of precisions that have no torch type.
 _NAMES = [f'"{name}"' for name in get_args(Precision)[1:] if name not in _TORCH_TYPES.values()]
 _QUOTED_PRECISIONS = f'{", ".join(_NAMES)} or "auto"'
 
 
 class TorchDevice(Protocol):
-    """torch.device, which callers may have without Fovea importing torch."""
+    """The interface of torch.device, so that Fovea need not import torch."""
 
     @property
     def type(self) -> str: ...
@@ -31,7 +31,7 @@ class TorchDevice(Protocol):
 
 
 class TorchType(Protocol):
-    """torch.dtype."""
+    """The interface of torch.dtype, so that Fovea need not import torch."""
 
     @property
     def is_floating_point(self) -> bool: ...
@@ -44,7 +44,7 @@ Device = str | TorchDevice
 
 def integer(value: SupportsIndex, name: str, least: int, bits: int = 32, least_is: str = "") -> int:
     """Checks that a number fits into the engine's type, because ctypes would truncate it silently.
-    `least_is` says what the least number means."""
+    `least_is` says in the message what `least` means."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -59,7 +59,7 @@ def integer(value: SupportsIndex, name: str, least: int, bits: int = 32, least_i
 
 
 def choice(value: str, name: str, names: Sequence[str]) -> int:
-    """The number of a name among those that there are."""
+    """Returns the index of `value` in `names`; raises ValueError when it is not one of them."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a string, not {type(value).__name__}")
     if value not in names:
@@ -68,21 +68,21 @@ def choice(value: str, name: str, names: Sequence[str]) -> int:
 
 
 def path_text(value: str | os.PathLike[str], name: str) -> bytes:
-    """A path or name, for the engine."""
+    """Encodes a path or name for the engine."""
     if not isinstance(value, (str, os.PathLike)):
         raise TypeError(f"{name} must be a string or a path, not {type(value).__name__}")
     return _without_nul(os.fsencode(value), name)
 
 
 def name_text(value: str, name: str) -> bytes:
-    """A name, for the engine."""
+    """Encodes a name for the engine."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a string, not {type(value).__name__}")
     return _without_nul(value.encode("utf-8", "surrogateescape"), name)
 
 
 def device_name(device: Device) -> str:
-    """ "cuda:1" of torch.device("cuda", 1) and of itself."""
+    """Returns the device as a string, such as "cuda:1", from a string or a torch.device."""
     if isinstance(device, str):
         return device
     if type(device).__module__.partition(".")[0] == "torch" and type(device).__name__ == "device":
@@ -91,7 +91,7 @@ def device_name(device: Device) -> str:
 
 
 def precision_name(precision: Precision | TorchType) -> str:
-    """ "bf16" of torch.bfloat16 and of itself."""
+    """Returns the precision as a string, such as "bf16", from a string or a torch.dtype."""
     if isinstance(precision, str):
         return precision
     if type(precision).__module__.partition(".")[0] == "torch" and type(precision).__name__ == "dtype":

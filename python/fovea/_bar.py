@@ -1,4 +1,4 @@
-"""Progress bars by tqdm, where the caller wants one."""
+"""Optional progress bars, shown by tqdm."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ if TYPE_CHECKING:
 
 
 class Bar:
-    """A progress bar, or none."""
+    """A progress bar, or a placeholder that shows nothing."""
 
     def __init__(self, bar: Any = None) -> None:
         self._bar = bar
 
     def update(self, count: int) -> None:
-        """Adds to what is done."""
+        """Advances the bar by `count`."""
         if self._bar is not None:
             self._bar.update(count)
 
@@ -35,7 +35,7 @@ class Bar:
 
 
 def progress_bar(total: int | None, wanted: bool, unit: str, **options: Any) -> Bar:
-    """A bar for `total` units (None: unknown) when it is wanted."""
+    """Returns a bar for `total` units (None: unknown) if `wanted`, else one that shows nothing."""
     if not wanted:
         return Bar()
     try:

@@ -27,9 +27,9 @@ from fovea._query import Queries, Query, make_queries
 
 Path = Union[str, "os.PathLike[str]"]
 
-MOST_WEIGHT = 1000  # as of --photo-weight
+MAX_WEIGHT = 1000  # the limit of --photo-weight, too
 _LONG_BITS = 64
-# Rows that are read in one call of the engine, between which Ctrl-C works.
+# Rows to read per call of the engine: Ctrl-C works between calls.
 _ROWS_PER_READ = 1 << 14
 
 
@@ -54,7 +54,7 @@ class Collection:
                 one. They must be of the same model.
             model: the model for words and for photos that are not in the outputs; None: the one that made the outputs.
                 It is loaded when it is first needed: on the CPU, in fp32; with device="cuda" on that GPU, in bf16.
-            encoder: an Encoder for this instead, which stays yours.
+            encoder: an Encoder for this instead, which the caller still owns.
             root: where relative names of photos start; None: in the folder where `fovea embed` ran.
             threads: threads that compare; 0: one per CPU that this process may use.
             device: where rows are compared: "cpu", "cuda", "cuda:N", "emu", "auto", or a torch.device. A GPU keeps
@@ -102,7 +102,7 @@ class Collection:
 
     @property
     def dimension(self) -> int:
-        """Numbers in one embedding."""
+        """Dimension of the embeddings."""
         return self._dimension
 
     @property
@@ -117,7 +117,7 @@ class Collection:
 
     @property
     def is_finished(self) -> bool:
-        """False when the job that writes an output has not finished, so that its last rows are absent."""
+        """False when an output is unfinished, so that its last rows are absent."""
         return self._finished
 
     @property
@@ -136,7 +136,7 @@ class Collection:
                     raise Error(
                         f"no manifest.json in {', '.join(self._outputs)} names the model: pass model= or encoder="
                     )
-                # A few texts: a GPU that does not have the rows would take longer to start than to compute.
+                # The CPU embeds a few texts faster than a GPU starts; a GPU that holds the rows has started already.
                 on_gpu = self._device.startswith(("cuda", "emu"))
                 self._encoder = Encoder(
                     self._model,
@@ -261,7 +261,7 @@ class Collection:
         if given.dtype.kind != "f" or given.ndim not in (1, 2) or given.shape[-1] != self._dimension:
             shape = "x".join(map(str, given.shape))
             raise ValueError(
-                f"vectors are floating-point [vectors, {self._dimension}] or [{self._dimension}], not {given.dtype} "
+                f"vectors must be floating-point [vectors, {self._dimension}] or [{self._dimension}], not {given.dtype} "
                 f"{shape}"
             )
         several = np.ascontiguousarray(np.atleast_2d(given), np.float32)
@@ -283,7 +283,7 @@ class Collection:
         return None if row.value < 0 else row.value
 
     def photo(self, row: SupportsIndex) -> Photo:
-        """What the index says of the photo of a row, and what its file says now."""
+        """Returns the photo of a row: its index entry, and the current state of its file."""
         found = _library.Photo()
         number = self._number(row)
         library.fovea_collection_photo(self._opened().pointer, number, ctypes.byref(found))
@@ -323,7 +323,7 @@ class Collection:
         return rows
 
     def close(self) -> None:
-        """Frees the memory now and not with the object, and that of the model if this has loaded it. Running calls
+        """Frees the memory now instead of with the object, including the model if this object loaded it. Running calls
         are not cut short."""
         with self._lock:
             self._handle = None
@@ -351,7 +351,7 @@ class Collection:
         return number
 
     def _source(self, row: int) -> tuple[str, str]:
-        """The name and the path."""
+        """Returns the name and the path of the photo of a row."""
         source, path = ctypes.c_char_p(), ctypes.c_char_p()
         library.fovea_collection_source(self._opened().pointer, row, ctypes.byref(source), ctypes.byref(path))
         return text(source.value or b""), os.fsdecode(path.value or b"")
@@ -390,7 +390,7 @@ class Collection:
             yield matches
 
 
-#: The usual name for what makes a Collection.
+#: fovea.open(...) is the usual way to make a Collection.
 open = Collection
 
 _Photos = Union[SupportsIndex, ImageLike, npt.NDArray[np.floating[Any]], "list[Any]", "tuple[Any, ...]"]
@@ -398,7 +398,7 @@ _Queries = Union[Query, "list[Any]", "tuple[Any, ...]"]
 
 
 class _Handle:
-    """The engine's collection, which is freed when the last user has let it go."""
+    """A collection of the engine, which is freed with the last reference to this object."""
 
     def __init__(self, pointer: ctypes.c_void_p) -> None:
         self.pointer = pointer
@@ -434,8 +434,9 @@ class _Sources(Sequence[str]):
 
 
 def _interruptible(work: Callable[[Callable[[], bool]], None]) -> None:
-    """work(is_stopped), whose engine asks is_stopped every now and then, and fails soon after it is true. In the main
-    thread, where Python handles signals, it runs in a thread of its own, and what a signal raises ends it."""
+    """Calls work(is_stopped) so that signals can interrupt it: the engine polls is_stopped, and fails soon after it
+    returns True. In the main thread, where Python handles signals, `work` runs in another thread, and an exception
+    raised by a signal handler stops it."""
     if threading.current_thread() is not threading.main_thread():
         work(lambda: False)
         return
@@ -455,6 +456,6 @@ def _list_of(given: Any) -> list[Any]:
 def _weight(value: float, name: str) -> float:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, not {type(value).__name__}")
-    if not 0 < value <= MOST_WEIGHT:
-        raise ValueError(f"{name} must be more than 0 and at most {MOST_WEIGHT}, not {value}")
+    if not 0 < value <= MAX_WEIGHT:
+        raise ValueError(f"{name} must be more than 0 and at most {MAX_WEIGHT}, not {value}")
     return float(value)

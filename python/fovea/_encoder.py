@@ -49,11 +49,11 @@ from fovea._runs import Options, Rows, Run, Running, Window, WindowOfTexts, wind
 
 OnError = Literal["raise", "nan"] | Callable[[ImageError], Any]
 
-# Images that `embed` computes in one run when it cannot take all at once.
+# Images per run of `embed` when it cannot pass all of them at once.
 _LEAST_WINDOW = 256
-# Texts that `embed_text` computes in one run.
+# Texts per run of `embed_text`.
 _TEXTS_PER_WINDOW = 1024
-# Memory by which the rows grow while the number of images is unknown.
+# Bytes by which the array of rows grows while the number of images is unknown.
 _ROWS_BYTES = 16 << 20
 _LONG_BITS = 64
 
@@ -115,11 +115,11 @@ class Encoder:
         )
         library.fovea_encoder_load_calibrated(*arguments, ctypes.byref(handle))
         self._handle = handle
-        self._lock = threading.Lock()  # the handle is not freed while it is being used
+        self._lock = threading.Lock()  # keeps the handle from being freed while it is used
         self._pid = os.getpid()
         self._free = weakref.finalize(self, _free_encoder, handle, self._pid)
         self._free.atexit = False  # daemon threads may still use it, and the end of the process frees it
-        self._labels: tuple[Any, Numbers] | None = None  # of the last call of `label`, with what they were made of
+        self._labels: tuple[Any, Numbers] | None = None  # vectors of the last call of `label`, and its arguments
         self._model = os.fsdecode(model)
         self._device = text(library.fovea_encoder_device(handle))
         self._precision = text(library.fovea_encoder_precision(handle))
@@ -145,7 +145,7 @@ class Encoder:
 
     @property
     def dimension(self) -> int:
-        """Numbers in one embedding."""
+        """Dimension of the embeddings."""
         return self._dimension
 
     @property

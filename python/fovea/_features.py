@@ -1,4 +1,4 @@
-"""Features: what the vision tower gives of images, where it was computed, and how other libraries get it."""
+"""Features: hidden states of the vision tower, in the memory of their device, shared with other libraries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fovea._runs import Run, Window
 FeatureType = Literal["f16", "f32"]
 Layer = Literal["last", "penultimate", "pooled"] | SupportsIndex
 
-# Types in the order of the engine's numbers.
+# Types in the order of the engine's enumeration.
 TYPES = ("f32", "f16")
 _NUMPY_TYPES = (np.dtype(np.float32), np.dtype(np.float16))
 _NAMES_OF_TYPES = {
@@ -34,22 +34,22 @@ _NAMES_OF_TYPES = {
 }
 
 _DLPACK_CPU, _DLPACK_CUDA = 1, 2
-_CAPSULE = b"dltensor"  # kept, because a capsule points to its name
+_CAPSULE = b"dltensor"  # must outlive all capsules, which point to it
 
 
 def feature_type(value: FeatureType | npt.DTypeLike | TorchType) -> int:
-    """The engine's number of "f16", numpy.float16, torch.float16 and the like."""
+    """Returns the engine's number for "f16", numpy.float16, torch.float16 and the like."""
     name = value if isinstance(value, str) else str(value)
     if name not in _NAMES_OF_TYPES:
         with contextlib.suppress(TypeError):
             name = str(np.dtype(value))  # type: ignore[arg-type]
     if name not in _NAMES_OF_TYPES:
-        raise ValueError(f'dtype must be "f16" or "f32", or one of numpy or torch that means them, not {value!r}')
+        raise ValueError(f'dtype must be "f16" or "f32", or the equivalent of numpy or torch, not {value!r}')
     return _NAMES_OF_TYPES[name]
 
 
 def layer_name(layer: Layer) -> bytes:
-    """What the engine calls it."""
+    """Returns the engine's name for a layer."""
     if isinstance(layer, str):
         if layer not in ("last", "penultimate", "pooled"):
             raise ValueError(f'layer must be "last", "penultimate", "pooled" or an integer, not {layer!r}')
@@ -71,11 +71,11 @@ class Features:
     wait. The memory goes when the object and all that was made of it are gone, and not with the Encoder."""
 
     def __init__(self, handle: ctypes.c_void_p) -> None:
-        """Wraps an engine's object whose run has ended."""
+        """Wraps the engine's object of a run that has ended."""
         self._handle = handle
         self._pid = os.getpid()
         self._free = weakref.finalize(self, _free, handle, self._pid)
-        self._free.atexit = False  # the end of the process frees it
+        self._free.atexit = False  # freed by the end of the process
         shape = (ctypes.c_int64 * 3)()
         rank = library.fovea_features_shape(handle, shape)
         self._shape = tuple(shape[:rank])
@@ -84,12 +84,12 @@ class Features:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(images, tokens, hidden), or (images, hidden) of the pooled ones."""
+        """(images, tokens, hidden), or (images, hidden) for pooled features."""
         return self._shape
 
     @property
     def ndim(self) -> int:
-        """3, or 2 of the pooled ones."""
+        """3, or 2 for pooled features."""
         return len(self._shape)
 
     @property
@@ -119,7 +119,7 @@ class Features:
         if size == 0:
             return np.empty(self._shape, self._dtype)
         memory = (ctypes.c_char * size).from_address(library.fovea_features_data(self._handle))
-        memory._owner = self  # arrays keep what they view, and this keeps the memory
+        memory._owner = self  # arrays keep `memory` alive, and this keeps what it views
         return np.frombuffer(memory, self._dtype).reshape(self._shape)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
@@ -143,7 +143,7 @@ class Features:
         dl_device: tuple[Any, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """A DLPack capsule. `stream` is not needed: the numbers are there already."""
+        """Returns a DLPack capsule. `stream` is ignored, because the numbers are complete."""
         self._require_here()
         here = self.__dlpack_device__()
         if dl_device is not None and tuple(map(int, dl_device)) != here:
@@ -164,7 +164,7 @@ class Features:
 
 
 def finished_features(window: Window, start: Callable[[Run], ctypes.c_void_p], bar: Bar) -> Features:
-    """Waits for the run that `start` starts, and raises what ended it early."""
+    """Waits for the run that `start` starts, and raises the reason when it ended early."""
     run, started = Run(window, np.empty((0, 0), np.float32)), None
     try:
         started = start(run)
@@ -175,7 +175,7 @@ def finished_features(window: Window, start: Callable[[Run], ctypes.c_void_p], b
         started = None
         return result
     finally:
-        run.close()  # ends it, when it has not ended
+        run.close()  # stops the run unless it has ended
         if started is not None:
             library.fovea_features_free(started)
 
@@ -186,15 +186,15 @@ def _free(handle: ctypes.c_void_p, pid: int) -> None:
 
 
 class _Managed(ctypes.Structure):
-    """DLManagedTensor, as far as its deleter needs."""
+    """The fields of DLManagedTensor up to its deleter."""
 
 
 _DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 # The tensor: data, device (two numbers), ndim, dtype (four bytes), shape, strides, byte_offset.
 _Managed._fields_ = [("tensor", ctypes.c_byte * 48), ("owner", ctypes.c_void_p), ("deleter", _DELETER)]
 
-# Capsules that were not taken free their tensor when they go. The argument is no py_object: a reference to an object
-# that is being freed must not be counted.
+# The destructor of capsules, which frees the tensor unless a consumer has taken it. Its argument is not a py_object,
+# because no reference to an object that is being freed may be counted.
 _DESTRUCTOR = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 _is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", ctypes.pythonapi))
 _get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
@@ -206,9 +206,9 @@ _new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_cha
 
 
 def _delete(capsule: int) -> None:
-    if _is_valid(capsule, _CAPSULE):  # a consumer has given it another name
+    if _is_valid(capsule, _CAPSULE):  # else a consumer has renamed the capsule, and owns the tensor
         managed = _get_pointer(capsule, _CAPSULE)
         _Managed.from_address(managed).deleter(managed)
 
 
-_delete_capsule = _DESTRUCTOR(_delete)  # kept, because capsules do not
+_delete_capsule = _DESTRUCTOR(_delete)  # kept alive here, because capsules do not

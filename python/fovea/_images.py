@@ -1,4 +1,4 @@
-"""Turns what a user calls an image into bytes or pixels for the engine."""
+"""Converts the supported kinds of images to bytes or pixels for the engine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SupportsDLPack(Protocol):
 
 
 class SupportsRead(Protocol):
-    """A file that was opened in binary mode, or io.BytesIO."""
+    """A file opened in binary mode, or io.BytesIO."""
 
     def read(self, size: int = ..., /) -> bytes: ...
 
@@ -39,7 +39,7 @@ ImageLike = Union[
 
 
 class Image(NamedTuple):
-    """An image as the engine takes it; `data` is uint8, one-dimensional, and borrows or owns."""
+    """An image in the engine's form; `data` is a one-dimensional uint8 array or view."""
 
     kind: int
     data: np.ndarray
@@ -52,7 +52,7 @@ class Unreadable(Exception):
 
 
 def is_borrowed(item: Any) -> bool:
-    """Whether `convert` takes the item as it is, without copying pixels."""
+    """Whether `convert` uses the item without copying pixels."""
     if isinstance(item, np.ndarray):
         return item.dtype == np.uint8 and item.ndim == 3 and item.shape[2] == 3 and item.flags.c_contiguous
     return isinstance(item, (str, os.PathLike, bytes, bytearray, memoryview))
@@ -68,21 +68,21 @@ def is_single(item: Any) -> bool:
 
 
 def floats_of(item: Any) -> np.ndarray | None:
-    """The numbers of a floating-point array or torch tensor, which is no image; None for anything else."""
+    """Returns a floating-point array or torch tensor as an array; None for anything else."""
     if _is_a(item, "torch", "Tensor") and item.is_floating_point():
         return np.asarray(item.detach().cpu().float().numpy())
     return item if isinstance(item, np.ndarray) and item.dtype.kind == "f" else None
 
 
 def as_host_array(items: Any) -> Any:
-    """A tensor that holds a batch is copied to the host at once, rather than image by image."""
+    """Copies a tensor that holds a batch to the host at once, rather than image by image."""
     if isinstance(items, np.ndarray) or not hasattr(items, "__dlpack__"):
         return items
     return _tensor_array(items) if _is_a(items, "torch", "Tensor") else _dlpack_array(items)
 
 
 def source_of(item: Any) -> str | None:
-    """The path of an image given by one, or by an open file, for messages."""
+    """Returns the path of an image that was given as a path or an open file, for messages."""
     if hasattr(item, "read"):
         item = getattr(item, "name", None)
     return os.fsdecode(item) if isinstance(item, (str, os.PathLike)) else None
@@ -93,15 +93,15 @@ def are_paths(items: Sequence[Any]) -> bool:
 
 
 def table_of_paths(paths: Sequence[Any]) -> tuple[np.ndarray, Any]:
-    """The engine's table of files, and the memory with all names that must be kept for it. For long
-    lists this takes a tenth of the time of `table_of`."""
+    """Returns the engine's table of files, and the memory of all names, which must outlive it. Ten times as fast as
+    `table_of` for long lists."""
     table, joined = table_of_bytes([os.fsencode(path) for path in paths], IMAGE)
     table["kind"] = FILE
     return table, joined
 
 
 def table_of_bytes(items: Sequence[bytes], form: np.dtype[Any]) -> tuple[np.ndarray, Any]:
-    """A table whose `data` and `size` are those of the items, and the memory that must be kept for it."""
+    """Returns a table with the `data` and `size` of the items, and the memory that must outlive it."""
     joined = _bytes(b"".join(items))
     table = np.zeros(len(items), form)
     table["size"] = np.fromiter(map(len, items), np.uint64, len(items))
@@ -121,7 +121,7 @@ def table_of(images: Sequence[Image]) -> np.ndarray:
 
 
 def convert(item: Any, copies: bool = False) -> Image:
-    """Converts one image; with `copies`, what is returned never borrows memory that others may write to. Raises
+    """Converts one image; with `copies`, the result never borrows memory that others may write to. Raises
     TypeError or ValueError when the item is not an image, Unreadable when it is one but cannot be read."""
     if isinstance(item, (str, os.PathLike)):
         return Image(FILE, _bytes(os.fsencode(item)))
@@ -156,7 +156,7 @@ def _bytes(data: Any) -> np.ndarray:
 
 
 def _content_of(file: Any) -> bytes:
-    """All bytes of an open file, from its first on where it can be rewound."""
+    """Returns all bytes of an open file, which is rewound first if possible."""
     try:
         if getattr(file, "seekable", bool)():
             file.seek(0)
@@ -176,14 +176,14 @@ def _from_array(given: np.ndarray, copies: bool = False) -> Image:
     array = given
     shape = "x".join(map(str, array.shape))
     if array.dtype != np.uint8:
-        raise ValueError(f"pixels are uint8, 0 to 255, not {array.dtype}: scale them and convert")
+        raise ValueError(f"pixels must be uint8, 0 to 255, not {array.dtype}: scale them and convert")
     if array.ndim == 2:
         array = array[:, :, np.newaxis]
     if array.ndim != 3 or array.shape[2] not in (1, 2, 3, 4):
         hint = ""
         if array.ndim == 3 and array.shape[0] in (1, 3, 4):
             hint = "; channels come last: transpose with array.transpose(1, 2, 0)"
-        raise ValueError(f"pixels are [height, width] or [height, width, 1 to 4], not {shape}{hint}")
+        raise ValueError(f"pixels must be [height, width] or [height, width, 1 to 4], not {shape}{hint}")
     height, width, channels = array.shape
     if height == 0 or width == 0:
         raise ValueError(f"{shape} pixels are not an image: both sides must be at least 1")
@@ -198,7 +198,7 @@ def _from_array(given: np.ndarray, copies: bool = False) -> Image:
 
 
 def _from_pil(image: Any) -> Image:
-    """The pixels that the engine would have decoded: upright, RGB."""
+    """Returns the pixels as the engine decodes images: upright, RGB."""
     from PIL import ImageOps
 
     try:
@@ -213,15 +213,15 @@ def _from_pil(image: Any) -> Image:
 
 
 def _tensor_array(tensor: Any) -> np.ndarray:
-    """A torch tensor's numbers on the host."""
+    """Returns a torch tensor as an array on the host."""
     if str(tensor.dtype) != "torch.uint8":  # numpy does not know all of torch's types
-        raise ValueError(f"pixels are uint8, 0 to 255, not {tensor.dtype}: scale them and convert")
+        raise ValueError(f"pixels must be uint8, 0 to 255, not {tensor.dtype}: scale them and convert")
     array: np.ndarray = tensor.detach().cpu().numpy()
     return array
 
 
 def _dlpack_array(item: Any) -> np.ndarray:
-    """The numbers of any object that supports DLPack, on the host."""
+    """Returns an object that supports DLPack as an array on the host."""
     if item.__dlpack_device__()[0] == _DLPACK_CPU:
         return np.from_dlpack(item)
     try:

@@ -1,4 +1,4 @@
-"""The GPU kernels in libfovea.so: their resources, and which of them runs a problem."""
+"""The GPU kernels in libfovea.so: their resources, and the choice of a kernel for a problem."""
 
 from __future__ import annotations
 
@@ -108,14 +108,14 @@ def _choose(args: _AttentionArgs, device_index: int) -> _Choice:
 
 
 def why_no_attention(device_index: int) -> str:
-    """Why there are no attention kernels for a GPU; empty when there are."""
+    """Returns why there are no attention kernels for a GPU; empty when there are."""
     sizes = dict.fromkeys(("batch", "heads", "kv_heads", "queries", "keys"), 1)
-    # Asks for mma, which every GPU with kernels has, because the environment may force another level.
+    # The level is mma, which every GPU with kernels supports, because the environment may force another one.
     args = _AttentionArgs(
         **sizes, head_dim=64, scale=1.0, type=_TYPES[torch.float16], level=fovea.ops.IMPLEMENTATIONS.index("mma")
     )
     for operand in "qkvo":
-        setattr(args, operand, 16)  # nothing is read
+        setattr(args, operand, 16)  # a dummy address, which is not read
     try:
         _choose(args, device_index)
     except Error as error:

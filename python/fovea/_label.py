@@ -21,8 +21,8 @@ Numbers = npt.NDArray[np.float64]
 
 
 class LogitScale(NamedTuple):
-    """How a model turns the cosine of an image and a text into a logit and a probability. SigLIP's are sigmoids, one
-    for each pair, and do not add up to 1 over texts.
+    """How a model turns the cosine of an image and a text into a logit and a probability. SigLIP's
+    probabilities are sigmoids, one for each pair, so they do not add up to 1 over texts.
 
     Attributes:
         factor: exp(logit_scale).
@@ -33,11 +33,11 @@ class LogitScale(NamedTuple):
     bias: float
 
     def logit(self, cosine: npt.ArrayLike) -> Numbers:
-        """factor * cosine + bias, of an array of any shape."""
+        """Returns factor * cosine + bias for an array of any shape."""
         return np.asarray(self.factor * np.asarray(cosine, np.float64) + self.bias)
 
     def probability(self, cosine: npt.ArrayLike) -> Numbers:
-        """1 / (1 + exp(-logit)), of an array of any shape."""
+        """Returns 1 / (1 + exp(-logit)) for an array of any shape."""
         return sigmoid(self.logit(cosine))
 
 
@@ -46,8 +46,8 @@ class LabelScore(NamedTuple):
 
     Attributes:
         label: its name.
-        probability: that it fits, 0 to 1, whatever the other labels.
-        logit: the same before the sigmoid.
+        probability: the probability that it fits, 0 to 1, independent of other labels.
+        logit: the probability before the sigmoid.
     """
 
     label: str
@@ -95,15 +95,15 @@ class LabelScores:
 
 
 class Labels(NamedTuple):
-    """Labels and the sentences in which the engine puts them."""
+    """Labels, and the templates of the sentences that stand for them."""
 
     names: tuple[str, ...]
     templates: tuple[str, ...]
 
 
 def sigmoid(logits: Numbers) -> Numbers:
-    with np.errstate(invalid="ignore"):  # NaN of images that could not be read
-        return np.asarray(np.exp(-np.logaddexp(0, -logits)))  # which does not overflow
+    with np.errstate(invalid="ignore"):  # NaN stands for images that could not be read
+        return np.asarray(np.exp(-np.logaddexp(0, -logits)))  # does not overflow, unlike 1 / (1 + exp(-logits))
 
 
 def labels_of(labels: Sequence[str], template: str | Sequence[str]) -> Labels:
@@ -114,7 +114,7 @@ def labels_of(labels: Sequence[str], template: str | Sequence[str]) -> Labels:
 def vectors_of(
     labels: Labels, dimension: int, clean: int, using: Callable[[], AbstractContextManager[ctypes.c_void_p]]
 ) -> Numbers:
-    """The vectors of labels, of length 1, float64 [labels, dimension]. `using` lends the engine's encoder."""
+    """Returns the unit vectors of labels, float64 [labels, dimension]. `using` provides the engine's encoder."""
     names, templates = WindowOfTexts.from_items(labels.names), WindowOfTexts.from_items(labels.templates)
     run = Run(names, np.empty((len(names), dimension), np.float32))
     try:
@@ -123,12 +123,12 @@ def vectors_of(
         with progress_bar(None, False, "text") as bar:
             run.wait(bar)
     finally:
-        run.close()  # ends it, when it has not ended
+        run.close()  # stops the run unless it has ended
     return unit(run.rows)
 
 
 def unit(vectors: npt.NDArray[Any]) -> Numbers:
-    """Rows scaled to length 1. A row of zeros, which has no direction, is an error; NaN stays."""
+    """Returns rows scaled to length 1. Raises ValueError for a row of zeros; keeps NaN."""
     rows = np.asarray(vectors, np.float64)
     lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
     if (lengths == 0).any():
@@ -137,7 +137,7 @@ def unit(vectors: npt.NDArray[Any]) -> Numbers:
 
 
 def as_embeddings(images: Any, dimension: int) -> Rows | None:
-    """Embeddings that were given instead of images, [images, dimension]; None for images."""
+    """Returns embeddings that were given instead of images, [images, dimension]; None for images."""
     rows = floats_of(images)
     if rows is None:
         return None
@@ -145,7 +145,7 @@ def as_embeddings(images: Any, dimension: int) -> Rows | None:
         shape = "x".join(map(str, rows.shape))
         raise ValueError(
             f"a floating-point array holds embeddings [images, {dimension}], and this one has the shape {shape}; "
-            "pixels are uint8"
+            "pixels must be uint8"
         )
     return np.atleast_2d(rows)
 

@@ -1,4 +1,4 @@
-"""libfovea.so through ctypes, which lets other threads run during a call.
+"""Binds libfovea.so by ctypes, which lets other threads run during a call.
 
 Declares the encoder's part of include/fovea/c/; _kernels.py declares the kernels' part."""
 
@@ -37,7 +37,7 @@ _out = ctypes.POINTER
 
 
 def fields(kind: Any, names: str) -> list[tuple[str, Any]]:
-    """Fields of one type, by their names, for a ctypes.Structure."""
+    """Returns fields of one type for a ctypes.Structure."""
     return [(name, kind) for name in names.split()]
 
 
@@ -86,7 +86,7 @@ SEARCH_HANDLER = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64, ctypes.c_int64
 
 
 def _load() -> ctypes.CDLL:
-    # FOVEA_LIBRARY is for work in the source tree, where no library is beside this file.
+    # FOVEA_LIBRARY is for use in the source tree, which has no library beside this file.
     path = os.environ.get("FOVEA_LIBRARY") or pathlib.Path(__file__).with_name("libfovea.so")
     try:
         return ctypes.CDLL(os.fspath(path))
@@ -170,7 +170,7 @@ def _declare(functions: ctypes.CDLL) -> ctypes.CDLL:
 
 
 def text(message: bytes) -> str:
-    """A str from the engine's UTF-8."""
+    """Decodes the engine's UTF-8."""
     return message.decode("utf-8", "replace")
 
 
@@ -179,13 +179,13 @@ library = _declare(_load())
 _WORDING_PYTHON = 1
 library.fovea_set_wording(_WORDING_PYTHON)
 
-# How long the end of the interpreter waits for the engine.
+# Time that the interpreter waits for the engine when it ends.
 _MOST_SECONDS_AT_EXIT = 10
 _SLICE_MILLISECONDS = 50
 
 
 def _shut_down() -> None:
-    """Daemon threads run on while the interpreter ends, and it is about to destroy what they compute with."""
+    """Shuts the engine down: daemon threads still run while the interpreter destroys the objects that they use."""
     last = time.monotonic() + _MOST_SECONDS_AT_EXIT
     while True:
         try:
@@ -196,7 +196,7 @@ def _shut_down() -> None:
                 raise
 
 
-# Functions of atexit run when all threads that are not daemons have ended.
+# atexit runs its functions after all threads except daemons have ended.
 atexit.register(_shut_down)
 
 
@@ -204,7 +204,7 @@ def _show_note(note: bytes) -> None:
     warnings.warn(f"fovea: {text(note)}", RuntimeWarning, stacklevel=2)
 
 
-_on_note = _NOTE_HANDLER(_show_note)  # kept, because the engine does not
+_on_note = _NOTE_HANDLER(_show_note)  # kept alive here, because the engine does not
 library.fovea_set_note_handler(_on_note)
 
 

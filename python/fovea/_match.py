@@ -1,4 +1,4 @@
-"""What a collection gives: matches of a search, and photos."""
+"""Results of a collection: matches of a search, and photos."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Match:
         source: its name in the index of the output.
         path: where its file should be; "x.tar#key.jpg" for a member of an archive.
         logit: SigLIP's logit that photo and text belong together, when the query is a text alone; else None.
-        probability: the same as a probability, 0 to 1, whatever other photos there are.
+        probability: the sigmoid of the logit, independent of other photos.
     """
 
     row: int
@@ -45,19 +45,19 @@ class Nearest(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Photo:
-    """What the index says of a photo, and what its file says now.
+    """A photo: its index entry, and the current state of its file.
 
     Attributes:
         row: its row in the collection.
         source: its name in the index of the output: UTF-8, with other bytes as \\\\xHH.
         path: where its file should be; "x.tar#key.jpg" for a member of an archive.
-        output: the output that it is of, as it was given to `open`.
+        output: the output that contains it, as given to `open`.
         width, height: in pixels, when it was embedded; 0 when unknown.
-        bytes: the size of its file; None for what cannot be read, and for members.
+        bytes: the size of its file; None when it cannot be read, and for members.
         modified: when the file was changed, in UTC; the archive's for members; None when unknown.
         captured: when the camera took it, by the camera's clock: "2024-05-01 12:30:00"; None when unknown.
         is_member: whether it is in an archive.
-        has_changed: whether the file may not be what was embedded.
+        has_changed: whether the file may have changed since it was embedded.
         error: why its file cannot be read; None when it can.
     """
 

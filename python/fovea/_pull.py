@@ -20,10 +20,10 @@ class PullProgress(NamedTuple):
 
     Attributes:
         file: the file being fetched, such as "model.safetensors".
-        bytes: bytes of all files that are here by now.
+        bytes: bytes of all files that are present so far.
         total: bytes of all files, as far as they are known.
         received: bytes that this pull has received over the network.
-        notice: a note for the user, such as that a request is tried again; else "".
+        notice: a note for the user, such as that a request is retried; else "".
     """
 
     file: str
@@ -63,7 +63,7 @@ def pull(name: str, *, revision: str | None = None, progress: Progress = False) 
 
 
 def _pull(name: bytes, revision: bytes, tell: Callable[[PullProgress], Any]) -> str:
-    """A pull in a thread of its own: meanwhile this thread handles Ctrl-C and calls functions of users."""
+    """Pulls in another thread, while this thread handles Ctrl-C and calls the user's function."""
     news: queue.SimpleQueue[PullProgress | None] = queue.SimpleQueue()
     stopped = threading.Event()
 
@@ -86,5 +86,5 @@ def _pull(name: bytes, revision: bytes, tell: Callable[[PullProgress], Any]) -> 
             while (told := news.get()) is not None:
                 tell(told)
         finally:
-            stopped.set()  # after an exception; the engine asks at least every second
+            stopped.set()  # after an exception; the engine polls at least every second
         return call.result()

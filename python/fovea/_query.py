@@ -1,4 +1,4 @@
-"""Turns what a user searches for into vectors."""
+"""Converts queries to vectors."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from fovea._library import library
 if TYPE_CHECKING:
     from fovea._encoder import Encoder
 
-# Words; a row; an image; a vector.
+# The kinds of queries: words, a row, an image, or a vector.
 Query = str | SupportsIndex | ImageLike | npt.NDArray[np.floating[Any]]
 
 
 class Place(Protocol):
-    """What queries ask of a collection."""
+    """The interface of a collection that queries use."""
 
     @property
     def dimension(self) -> int: ...
@@ -49,7 +49,7 @@ class Queries(NamedTuple):
 
 
 class _Parts:
-    """Parts of queries, whose vectors are made together at the end."""
+    """Collects parts of queries, and makes their vectors together at the end."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
@@ -59,8 +59,7 @@ class _Parts:
         self._images: dict[int, Any] = {}
 
     def add(self, item: Any, name: str, texts: bool) -> int:
-        """Takes one more part; a string is words if `texts`, else the name of a photo. Returns its row in the
-        collection, or -1."""
+        """Adds a part; a string is words if `texts`, else the name of a photo. Returns its row in the collection, or -1."""
         number = len(self._vectors)
         self._vectors.append(None)
         self._names.append(name)
@@ -92,7 +91,7 @@ class _Parts:
         return row
 
     def vectors(self, clean: TextClean) -> npt.NDArray[np.float32]:
-        """[parts, dimension], of any length but 0."""
+        """Returns the vectors, [parts, dimension], not normalised."""
         if self._texts:
             self._set(self._texts, self._place.encoder.embed_text(self._texts.values(), clean=clean))
         if self._images:
@@ -128,7 +127,7 @@ def make_queries(
     without_weight: float,
     clean: TextClean,
 ) -> Queries:
-    """Each query's unit vector, and with it those of `photos` and of what it is to be `without`, with their weights."""
+    """Returns the unit vector of each query plus the weighted unit vectors of `photos`, minus those of `without`."""
     parts = _Parts(place)
     left_out = [parts.add(item, f"query {number}", texts=True) for number, item in enumerate(queries)]
     for number, item in enumerate(photos):
@@ -152,16 +151,16 @@ def make_queries(
 
 
 def _is_index(item: Any) -> bool:
-    """Whether an item is the number of a row; not True, nor an array or tensor."""
+    """Whether an item is the number of a row; bools, arrays and tensors are not."""
     return hasattr(item, "__index__") and not isinstance(item, (bool, np.bool_)) and getattr(item, "ndim", 0) == 0
 
 
 def _check_image(item: Any, name: str, texts: bool) -> None:
-    """Says what an item may be, before other items are computed."""
+    """Checks the type of an item before any item is computed."""
     try:
         _images.convert(item)
     except _images.Unreadable:
-        pass  # `embed` says so
+        pass  # `embed` reports the error
     except TypeError:
         words = "words, " if texts else ""
         raise TypeError(
@@ -172,7 +171,7 @@ def _check_image(item: Any, name: str, texts: bool) -> None:
 
 
 def _finite(vector: npt.NDArray[Any], name: str) -> npt.NDArray[np.float32]:
-    """The vector's direction in float32, which has less range than float64."""
+    """Scales a vector to length 1 and converts it to float32, which has less range than float64."""
     if not np.isfinite(vector).all():
         raise ValueError(f"{name} holds NaN or infinity")
     if not vector.any():

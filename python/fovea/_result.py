@@ -1,4 +1,4 @@
-"""Result: what a stream yields for an image, of two kinds, so that type checkers know which of its fields is there."""
+"""Result of a stream for an image: one of two classes, so that type checkers know which fields are set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images on their way through the engine: windows of converted images, and the runs that embed them."""
+"""Passes images through the engine: windows of converted images, and the runs that embed them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from fovea._library import ENCODED, FILE, TEXT, EmbedOptions, EmbedTextsOptions,
 
 Rows = npt.NDArray[np.float32]
 
-# How often a call returns to Python, which handles Ctrl-C and shows progress.
+# Interval at which a call returns to Python, which handles Ctrl-C and shows progress.
 _TICK_MILLISECONDS = 100
-# The images of a window take about this much memory, or are one image.
+# Approximate memory for the images of a window; a larger image gets a window of its own.
 _WINDOW_BYTES = 24 << 20
-# Windows that the engine may have, of which the oldest ends before the next is filled: this keeps every core busy,
-# and bounds the memory.
+# Maximum number of windows in the engine. The oldest ends before the next is filled, which keeps every core busy and
+# bounds the memory.
 _MOST_RUNS = 3
-# A window that is not full is given to an idle engine, but not more often than this.
+# Minimum interval at which windows that are not full are passed to an idle engine.
 _LEAST_SECONDS = 0.01
 
 
@@ -45,7 +45,7 @@ Options = EmbedOptions | EmbedTextsOptions
 
 
 class Window:
-    """Images that the engine gets together, in its form."""
+    """Converted images that are passed to the engine together."""
 
     def __init__(self, first: int) -> None:
         self.first = first
@@ -65,7 +65,7 @@ class Window:
         return len(self._sources)
 
     def add(self, item: Any, copies: bool = False) -> None:
-        """Converts one more image; with `copies`, its memory is not the caller's."""
+        """Converts and adds an image; with `copies`, its memory is not shared with the caller."""
         try:
             image = _images.convert(item, copies)
         except _images.Unreadable as error:
@@ -81,23 +81,23 @@ class Window:
         self._bytes += 0 if image.kind == FILE else image.data.size
 
     def is_full(self, limit: int) -> bool:
-        """Whether it holds `limit` images, or as many bytes as a window may hold."""
+        """Whether it has reached `limit` images or the maximum number of bytes."""
         return len(self) >= limit or self._bytes >= _WINDOW_BYTES
 
     def source(self, which: int) -> str | None:
         return _images.source_of(self._sources[which])
 
     def table(self) -> tuple[npt.NDArray[np.void], object]:
-        """The engine's table of the images, and the memory that must be kept for it."""
+        """Returns the engine's table of the images, and the memory that must outlive it."""
         return _images.table_of(self._converted), self._converted
 
     def explain(self, error: Error) -> Error:
-        """What a failed run says to the caller."""
+        """Returns the error of a failed run for the caller."""
         return error
 
 
 class _WindowOfPaths(Window):
-    """A list of paths, whose table is made at once."""
+    """A window of paths, whose table is made in one step."""
 
     def __init__(self, paths: Sequence[Any]) -> None:
         super().__init__(0)
@@ -108,7 +108,7 @@ class _WindowOfPaths(Window):
 
 
 class WindowOfTexts(Window):
-    """Texts that the engine gets together."""
+    """Texts that are passed to the engine together."""
 
     def add(self, item: Any, copies: bool = False) -> None:
         which = self.first + len(self)
@@ -117,19 +117,19 @@ class WindowOfTexts(Window):
         try:
             self._sources.append(item.encode())
         except UnicodeEncodeError as error:
-            raise ValueError(f"text {which} is no sound Unicode: {error}") from error
+            raise ValueError(f"text {which} is not valid Unicode: {error}") from error
         self._bytes += len(self._sources[-1])
 
     def table(self) -> tuple[npt.NDArray[np.void], object]:
         return _images.table_of_bytes(self._sources, TEXT)
 
     def explain(self, error: Error) -> Error:
-        """The engine counts the texts of a window."""
+        """Adds the position of the window: the engine counts texts within it."""
         return Error(f"texts {self.first} to {self.first + len(self) - 1}: {error}") if self.first else error
 
 
 def window_of_all(images: Sequence[Any]) -> Window | None:
-    """One window for all images, when no pixels need to be copied for it; else None."""
+    """Returns one window with all images if no pixels need to be copied; else None."""
     if _images.are_paths(images):
         return _WindowOfPaths(images)
     return Window.from_items(images) if all(map(_images.is_borrowed, images)) else None
@@ -181,7 +181,7 @@ class Run:
 
     def start_labels(self, encoder: ctypes.c_void_p, templates: Window, clean: int) -> None:
         """Starts to embed the texts as labels, in each of the templates."""
-        patterns, kept = templates.table()  # which the engine copies
+        patterns, kept = templates.table()  # the engine copies them
         library.fovea_embed_labels_start(
             *(encoder, self._table.ctypes.data, len(self._table), patterns.ctypes.data, len(patterns)),
             *(clean, self.rows.ctypes.data, ctypes.byref(self._run)),
@@ -189,7 +189,7 @@ class Run:
         del kept
 
     def start_features(self, encoder: ctypes.c_void_p, layer: bytes, options: FeaturesOptions) -> ctypes.c_void_p:
-        """Starts to compute features instead of rows: the engine's object that has them once the run has ended."""
+        """Starts to compute features instead of rows. Returns the engine's object that has them once the run has ended."""
         features = ctypes.c_void_p()
         library.fovea_features_start(
             *(encoder, self._table.ctypes.data, len(self._table), layer),
@@ -198,7 +198,7 @@ class Run:
         return features
 
     def has_ended(self, milliseconds: int = 0) -> bool:
-        """Waits for at most so long. Raises the reason when the run ended early."""
+        """Waits with a timeout. Raises the reason when the run ended early."""
         ended = ctypes.c_int32()
         try:
             library.fovea_embed_wait(self._run, milliseconds, ctypes.byref(ended))
@@ -230,7 +230,7 @@ class Run:
             library.fovea_embed_stop(self._run)
 
     def close(self) -> None:
-        """Ends the run, after which the engine uses neither images nor rows."""
+        """Ends the run; the engine uses neither images nor rows afterwards."""
         run, self._run = self._run, ctypes.c_void_p()
         if run and os.getpid() == self._pid:  # a forked child does not have the threads for which this would wait
             library.fovea_embed_free(run)
@@ -248,11 +248,11 @@ class Running:
         self._runs: collections.deque[Run] = collections.deque()
 
     def is_idle(self) -> bool:
-        """Whether the engine has computed all that was started."""
+        """Whether all runs that were started have ended."""
         return all(run.has_ended() for run in self._runs)
 
     def finished(self, windows: Iterator[Window], finish_on_error: bool = False) -> Iterator[Run]:
-        """Runs that have ended. When `windows` raises an exception, this raises it: after the runs before it if
+        """Yields runs that have ended. When `windows` raises an exception, this raises it: after the runs before it if
         `finish_on_error`, else at once."""
         failure: Exception | None = None
         while failure is None:
@@ -286,6 +286,6 @@ class Running:
 
     def __exit__(self, *_: object) -> None:
         for run in self._runs:
-            run.stop()  # stops all of them before it waits for the first
+            run.stop()  # stop all runs before waiting for the first
         for run in self._runs:
             run.close()

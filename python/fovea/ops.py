@@ -58,22 +58,22 @@ def _require(holds: bool, name: str, what: str) -> None:
         raise RuntimeError(f"fovea::{name}: {what}")
 
 
-# Shapes without data, for torch.compile: the same checks and strides as in python/native. Arguments on which neither
-# depends have no names.
+# Shape functions without data for torch.compile, with the same checks and strides as in python/native. Unused arguments
+# have no names.
 
 
 @torch.library.register_fake("fovea::attention")
 def _(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *_: object, **_named: object) -> torch.Tensor:
     _refuse_gradients("attention", q, k, v)
     _require(q.dim() == k.dim() == v.dim() == 4, "attention", "q, k and v have 4 dimensions")
-    _require(k.shape == v.shape, "attention", "k and v have one shape")
+    _require(k.shape == v.shape, "attention", "k and v must have the same shape")
     _require(
         q.shape[0] == k.shape[0] and q.shape[3] == k.shape[3],
         "attention",
-        "q and k agree in batch and head dimension",
+        "q and k must agree in batch and head dimension",
     )
     _require(q.shape[1] % k.shape[1] == 0, "attention", "the heads of q are a multiple of those of k")
-    _require(q.dtype == k.dtype == v.dtype, "attention", "q, k and v are of one type")
+    _require(q.dtype == k.dtype == v.dtype, "attention", "q, k and v must be of the same type")
     batch, heads, length, dim = q.shape
     # Memory order (batch, length, heads, d): the projection that follows reads it without a copy.
     return q.new_empty_strided(q.shape, (length * heads * dim, dim, heads * dim, 1))
@@ -86,9 +86,9 @@ def _(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *_: object, **_named: o
     _require(
         k.shape == v.shape and q.shape[2] == k.shape[2],
         "attention_varlen",
-        "k and v have one shape, with the head dimension of q",
+        "k and v must have the same shape, with the head dimension of q",
     )
-    _require(q.dtype == k.dtype == v.dtype, "attention_varlen", "q, k and v are of one type")
+    _require(q.dtype == k.dtype == v.dtype, "attention_varlen", "q, k and v must be of the same type")
     return q.new_empty(q.shape)
 
 
@@ -121,7 +121,7 @@ def _(
         "linear",
         "x [..., in] and weight [out, in] do not fit together",
     )
-    _require(not (gelu and residual is not None), "linear", "either gelu or a residual, not both")
+    _require(not (gelu and residual is not None), "linear", "gelu and a residual exclude each other")
     return x.new_empty((*x.shape[:-1], weight.shape[0]))
 
 
@@ -138,7 +138,7 @@ def _(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = 1e
 
 def _level(impl: str) -> int:
     if impl not in IMPLEMENTATIONS:
-        raise ValueError(f"there is no implementation {impl!r}; use one of {', '.join(IMPLEMENTATIONS)}")
+        raise ValueError(f"unknown implementation {impl!r}; use one of {', '.join(IMPLEMENTATIONS)}")
     return IMPLEMENTATIONS.index(impl)
 
 
@@ -194,7 +194,7 @@ _warned: set[str] = set()
 
 
 def warn_once(message: str) -> None:
-    """Warns at the caller's caller, unless torch.compile traces the call."""
+    """Warns with the line of the caller's caller, unless torch.compile traces the call."""
     if not torch.compiler.is_compiling() and message not in _warned:
         _warned.add(message)
         warnings.warn(message, stacklevel=3)
@@ -259,7 +259,7 @@ def linear(
     if not _runs_products("linear", x, torch.bfloat16):
         _refuse_gradients("linear", x, weight, bias, residual)
         if gelu and residual is not None:
-            raise RuntimeError("fovea::linear: either gelu or a residual, not both")  # as the operator says
+            raise RuntimeError("fovea::linear: gelu and a residual exclude each other")  # as the operator says
         y = torch.nn.functional.linear(x, weight, None if bias is None else bias.to(x.dtype))
         if gelu:
             return torch.nn.functional.gelu(y, approximate="tanh")

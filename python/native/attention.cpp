@@ -1,4 +1,4 @@
-// Attention on torch's tensors: shapes and strides to the C interface.
+// Attention on torch's tensors: passes shapes and strides to the C interface.
 #include <cmath>
 #include <string>
 
@@ -9,9 +9,10 @@ namespace {
 
 constexpr const char* kDense = "fovea::attention";
 constexpr const char* kVarlen = "fovea::attention_varlen";
-constexpr std::int64_t kVector = 8;  // elements that GPUs read at once: strides are multiples
+constexpr std::int64_t kVector =
+    8;  // elements per vector load on GPUs; strides must be multiples of it
 
-/// Which axes of a tensor are which. Tensors of sequences one after the other have no batch.
+/// The axes of a tensor by meaning. Packed sequences have no batch axis.
 struct Axes {
   int batch;
   int head;
@@ -21,7 +22,7 @@ struct Axes {
 constexpr Axes kDenseAxes{.batch = 0, .head = 1, .row = 2, .dim = 3};
 constexpr Axes kVarlenAxes{.batch = -1, .head = 1, .row = 0, .dim = 2};
 
-/// A stride that is not followed can be anything; kernels want it to look like the others.
+/// Returns the stride of an axis, or a valid one when its size is 1: kernels check all strides.
 std::int64_t stride_of(const Tensor& tensor, int axis) {
   if (axis < 0 || tensor.size(axis) == 1) {
     return kVector;
@@ -35,7 +36,7 @@ fovea_strides strides_of(const Tensor& tensor, const Axes& axes) {
           .row = stride_of(tensor, axes.row)};
 }
 
-/// The tensor itself when kernels can read it as it lies, else a dense copy.
+/// Returns the tensor itself when its layout suits the kernels, else a dense copy.
 Tensor readable(const Tensor& tensor, const Axes& axes) {
   const fovea_strides strides = strides_of(tensor, axes);
   bool reads = tensor.size(axes.dim) == 1 || tensor.stride(axes.dim) == 1;
@@ -55,21 +56,21 @@ void check_operands(const char* name, const Tensor& q, const Tensor& k, const Te
     return " (q " + shape_of(q) + ", k " + shape_of(k) + ", v " + shape_of(v) + ")";
   };
   if (q.dim() != rank || k.dim() != rank || v.dim() != rank) {
-    fail(std::string(name) + ": q, k and v have " + std::to_string(rank) + " dimensions" +
+    fail(std::string(name) + ": q, k and v must have " + std::to_string(rank) + " dimensions" +
          shapes());
   }
   for (std::int64_t axis = 0; axis < rank; ++axis) {
     if (k.size(axis) != v.size(axis)) {
-      fail(std::string(name) + ": k and v have one shape" + shapes());
+      fail(std::string(name) + ": k and v must have the same shape" + shapes());
     }
   }
   if (q.size(axes.dim) != k.size(axes.dim) ||
       (axes.batch >= 0 && q.size(axes.batch) != k.size(axes.batch))) {
-    fail(std::string(name) + ": q and k agree in batch and head dimension" + shapes());
+    fail(std::string(name) + ": q and k must agree in batch and head dimension" + shapes());
   }
   const std::int32_t type = type_of(name, q);
   if (type_of(name, k) != type || type_of(name, v) != type) {
-    fail(std::string(name) + ": q, k and v are of one type");
+    fail(std::string(name) + ": q, k and v must be of the same type");
   }
   if (level < FOVEA_LEVEL_AUTO || level > FOVEA_LEVEL_WGMMA) {
     fail(std::string(name) + ": there is no level " + std::to_string(level));
@@ -81,8 +82,8 @@ double scale_of(std::optional<double> scale, std::int64_t head_dim) {
   return scale.value_or(1.0 / std::sqrt(static_cast<double>(head_dim)));
 }
 
-/// What dense and varlen calls set alike. `q`, `k` and `v` become what kernels read: copies where
-/// they cannot be read as they lie.
+/// Sets the arguments that dense and varlen calls share. `q`, `k` and `v` become copies where their
+/// layout does not suit the kernels.
 fovea_attention_args args_of(const char* name, Tensor& q, Tensor& k, Tensor& v, const Axes& axes,
                              double scale, std::int64_t level) {
   q = readable(q, axes);
@@ -112,7 +113,7 @@ Tensor attention(Tensor q, Tensor k, Tensor v, bool is_causal, std::optional<dou
   const std::int64_t heads = q.size(1);
   const std::int64_t queries = q.size(2);
   const std::int64_t dim = q.size(3);
-  // Memory order (batch, length, heads, d): the projection that follows reads it without a copy.
+  // Memory order (batch, length, heads, d), which the projection that follows reads without a copy.
   const std::vector<std::int64_t> sizes{batch, heads, queries, dim};
   const std::vector<std::int64_t> strides{queries * heads * dim, dim, heads * dim, 1};
   Tensor output = empty(q, sizes, strides, torch_type(q));
@@ -135,12 +136,12 @@ Tensor attention(Tensor q, Tensor k, Tensor v, bool is_causal, std::optional<dou
   return output;
 }
 
-/// Offsets of sequences: int32, dense, as many as the other's. On the CPU their values are checked
-/// here, for they are addresses; on a GPU that would wait for it.
+/// Checks offsets of sequences: int32, dense. Their values, with which addresses are computed, are
+/// checked only on the CPU: on a GPU the check would wait for it.
 void check_offsets(const Tensor& offsets, const Tensor& tensor, const char* what) {
   if (torch_type(offsets) != aoti_torch_dtype_int32() || offsets.dim() != 1 ||
       offsets.size(0) < 2 || !offsets.is_contiguous()) {
-    fail(std::string(kVarlen) + ": " + what + " is int32, of one dense dimension, batch + 1 long");
+    fail(std::string(kVarlen) + ": " + what + " must be int32 and dense, of shape [batch + 1]");
   }
   if (offsets.is_cuda()) {
     return;
@@ -152,7 +153,7 @@ void check_offsets(const Tensor& offsets, const Tensor& tensor, const char* what
     ordered = ordered && values[i] >= values[i - 1];
   }
   if (!ordered) {
-    fail(std::string(kVarlen) + ": " + what + " rises from 0 to the number of rows, " +
+    fail(std::string(kVarlen) + ": " + what + " must rise from 0 to the number of rows, " +
          std::to_string(tensor.size(0)));
   }
 }
@@ -166,7 +167,7 @@ Tensor attention_varlen(Tensor q, Tensor k, Tensor v, const Tensor& cu_seqlens_q
   check_offsets(cu_seqlens_q, q, "cu_seqlens_q");
   check_offsets(cu_seqlens_k, k, "cu_seqlens_k");
   if (cu_seqlens_q.size(0) != cu_seqlens_k.size(0)) {
-    fail(std::string(kVarlen) + ": cu_seqlens_q and cu_seqlens_k are of one length");
+    fail(std::string(kVarlen) + ": cu_seqlens_q and cu_seqlens_k must have the same length");
   }
   const double factor = scale_of(scale, q.size(2));
   Tensor output = empty(q, sizes_of(q));
@@ -174,7 +175,8 @@ Tensor attention_varlen(Tensor q, Tensor k, Tensor v, const Tensor& cu_seqlens_q
     return output;
   }
   if (max_q < 1 || max_k < 1) {
-    fail(std::string(kVarlen) + ": max_q and max_k are the longest sequences, at least 1");
+    fail(std::string(kVarlen) +
+         ": max_q and max_k must be the lengths of the longest sequences, at least 1");
   }
   const Place place(q);
   fovea_attention_args args = args_of(kVarlen, q, k, v, kVarlenAxes, factor, level);

@@ -17,19 +17,20 @@ Tensor linear(Tensor x, Tensor weight, std::optional<Tensor> bias, std::optional
           "x [..., in] and weight [out, in] do not fit together: " + shape_of(x) + ", " +
               shape_of(weight));
   const std::int32_t type = float_type(kLinear, x);
-  require(type_of(kLinear, weight) == type, kLinear, "x and weight are of one type");
+  require(type_of(kLinear, weight) == type, kLinear, "x and weight must be of the same type");
   std::vector<std::int64_t> sizes = sizes_of(x);
   sizes.back() = weight.size(0);
   if (bias.has_value()) {
     require(bias->dim() == 1 && bias->size(0) == weight.size(0), kLinear,
-            "bias " + shape_of(*bias) + " is not [out]");
+            "bias " + shape_of(*bias) + " must have the shape [out]");
     float_type(kLinear, *bias);
   }
   if (residual.has_value()) {
-    require(!gelu, kLinear, "either gelu or a residual, not both");
+    require(!gelu, kLinear, "gelu and a residual exclude each other");
     require(sizes_of(*residual) == sizes, kLinear,
-            "the residual " + shape_of(*residual) + " is not of the output's shape");
-    require(type_of(kLinear, *residual) == type, kLinear, "x and residual are of one type");
+            "the residual " + shape_of(*residual) + " must have the output's shape");
+    require(type_of(kLinear, *residual) == type, kLinear,
+            "x and residual must be of the same type");
   }
   const Place place(x);
   // The kernel adds to what the output holds.

@@ -9,11 +9,11 @@
 namespace fovea::torch_operators {
 namespace {
 
-/// Folder of the library that this code is in.
+/// Returns the folder of the library that contains this code.
 std::string own_folder() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<const void*>(&own_folder), &info) == 0 || info.dli_fname == nullptr) {
-    throw std::runtime_error("fovea: the loader does not say where libfovea_torch.so lies");
+    throw std::runtime_error("fovea: the loader cannot locate libfovea_torch.so");
   }
   const std::string path = info.dli_fname;
   const std::size_t end = path.rfind('/');
@@ -28,7 +28,7 @@ struct Library {
 const Library& library() {
   static const Library opened = [] {
     const std::string path = own_folder() + "/libfovea.so";
-    // Never closed: it has threads, and keeps GPUs open.
+    // The library is never closed, because it has threads and open GPUs.
     void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) {
       throw std::runtime_error(std::string("fovea: ") + dlerror());

@@ -1,8 +1,9 @@
-// What each operator's file is made of: libfovea.so's function, and the registration at torch.
+// Shared by the files of all operators: calling functions of libfovea.so, and registering with
+// torch.
 //
-// libfovea.so lies beside this library, and is opened by ourselves, not by the loader. As a
-// dependency it would be bound to names of libraries that other packages have loaded, of other
-// versions. Opened by itself it sees its own libraries first.
+// libfovea.so lies beside this library and is opened with dlopen(), so that its own libraries come
+// first in symbol lookup. As a dependency of this library it could be bound to other versions that
+// other packages have loaded.
 #pragma once
 
 #include <torch/csrc/stable/library.h>
@@ -16,10 +17,10 @@ namespace fovea::torch_operators {
 /// message.
 [[nodiscard]] void* find(const char* name);
 
-/// Throws what went wrong, which torch raises as RuntimeError.
+/// Throws an exception with the message, which torch raises as RuntimeError.
 void check(fovea_status status);
 
-/// Runs libfovea.so's operator of that name, which is the only one with such arguments.
+/// Runs the operator `name` of libfovea.so. Each operator has its own type `Args`.
 template <typename Args>
 void call(const char* name, const Args& args, const Place& place) {
   static const auto function =
@@ -30,8 +31,9 @@ void call(const char* name, const Args& args, const Place& place) {
 }  // namespace fovea::torch_operators
 
 /// Registers the function `name` as torch.ops.fovea.<name>; torch.ops.load_library() runs this. One
-/// function serves both devices: where a tensor is, Place finds out. The stable interface of 2.9
-/// passes no strings: a level of attention is a fovea_level's number, which fovea.ops gives names.
+/// function serves both devices: Place finds out where a tensor is. The stable interface of 2.9
+/// passes no strings: a level of attention is passed as the number of a fovea_level, and fovea.ops
+/// maps names to numbers.
 #define FOVEA_TORCH_OPERATOR(name, schema)          \
   STABLE_TORCH_LIBRARY_FRAGMENT(fovea, library) {   \
     library.def(schema);                            \

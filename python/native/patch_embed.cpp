@@ -24,12 +24,13 @@ Tensor patch_embed(Tensor patches, Tensor weight, Tensor position, std::optional
   const std::int32_t weight_type = type_of(kPatchEmbed, weight);
   if (scale.has_value()) {
     require(patch_type == FOVEA_U8 && weight_type == FOVEA_I8 && type == FOVEA_BF16, kPatchEmbed,
-            "a scale goes with uint8 patches, int8 weights and a bfloat16 position");
+            "a scale requires uint8 patches, int8 weights and a bfloat16 position");
     require(scale->dim() == 1 && scale->size(0) == weight.size(0), kPatchEmbed,
-            "scale " + shape_of(*scale) + " is not [out]");
+            "scale " + shape_of(*scale) + " must have the shape [out]");
   } else {
     require(patch_type == type && weight_type == type, kPatchEmbed,
-            "patches, weight and position are of one type, unless patches are uint8 and weights "
+            "patches, weight and position must be of the same type, unless patches are uint8 and "
+            "weights "
             "int8 with a scale");
   }
   const std::vector<std::int64_t> sizes{patches.size(0), patches.size(1), weight.size(0)};

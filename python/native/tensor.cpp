@@ -1,4 +1,4 @@
-// Tensors, devices and streams by torch's C functions.
+// Access to tensors, devices and streams through torch's C functions.
 #include "python/native/tensor.hpp"
 
 #include <array>
@@ -28,8 +28,8 @@ std::int32_t device_type(const Tensor& tensor) {
   return type;
 }
 
-/// torch's CUDA half exports this; the CPU build of torch has no such library, and we must not ask
-/// the loader for it.
+/// The function is exported by torch's CUDA library, which CPU builds of torch lack; so it is
+/// looked up at run time, if the library is loaded.
 void* current_cuda_stream(std::int32_t device) {
   using Get = AOTITorchError (*)(std::int32_t, void**);
   static const Get get = [] {
@@ -39,15 +39,15 @@ void* current_cuda_stream(std::int32_t device) {
                : reinterpret_cast<Get>(dlsym(library, "aoti_torch_get_current_cuda_stream"));
   }();
   if (get == nullptr) {
-    fail("fovea: this torch does not say which CUDA stream is current; 2.9 and later do");
+    fail("fovea: this version of torch cannot tell the current CUDA stream; install 2.9 or later");
   }
   void* stream = nullptr;
   check_torch(get(device, &stream), "tell the current CUDA stream");
   return stream;
 }
 
-/// Whether an operation on the tensor would be recorded: a view of it is a leaf unless so. Asked
-/// only while gradients are on. (Nothing in the stable interface reads requires_grad.)
+/// Whether autograd records operations on the tensor: if so, a view of it is not a leaf. The stable
+/// interface cannot read requires_grad. Call only while gradients are enabled.
 bool is_tracked(const Tensor& tensor) {
   std::array<StableIValue, 1> stack{torch::stable::detail::from(tensor)};
   check_torch(aoti_torch_call_dispatcher("aten::alias", "", stack.data()), "make a view");
@@ -82,7 +82,7 @@ void refuse_gradients(const char* name, std::initializer_list<const Tensor*> ten
 
 std::int32_t float_type(const char* name, const Tensor& tensor) {
   const std::int32_t type = type_of(name, tensor);
-  require(type != FOVEA_U8 && type != FOVEA_I8, name, "takes float16, bfloat16 and float32");
+  require(type != FOVEA_U8 && type != FOVEA_I8, name, "expected float16, bfloat16 or float32");
   return type;
 }
 
@@ -110,7 +110,8 @@ std::int32_t type_of(const char* name, const Tensor& tensor) {
     return FOVEA_I8;
   }
   fail(std::string(name) +
-       " takes float16, bfloat16 and float32 (patch_embed also uint8 and int8), no other type");
+       ": unsupported type; expected float16, bfloat16 or float32 (patch_embed: also uint8 and "
+       "int8)");
 }
 
 std::string shape_of(const Tensor& tensor) {

@@ -1,4 +1,4 @@
-// What the operators need of torch's tensors, over the stable interface.
+// Access to torch's tensors for the operators, through the stable interface.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace fovea::torch_operators {
 
 using torch::stable::Tensor;
 
-/// Throws what torch raises as RuntimeError.
+/// Throws an exception with the message, which torch raises as RuntimeError.
 [[noreturn]] void fail(const std::string& message);
 
-/// Fails unless `holds`; `what` is what should.
+/// Fails with the message `what` unless `holds`.
 void require(bool holds, const char* name, const std::string& what);
 
 /// The operators have no gradients: throws when autograd would record one for any of the tensors.
@@ -26,10 +26,10 @@ void refuse_gradients(const char* name, std::initializer_list<const Tensor*> ten
 /// The fovea_type of a tensor's elements; throws when there is none.
 [[nodiscard]] std::int32_t type_of(const char* name, const Tensor& tensor);
 
-/// The same of float types, which the operators compute in.
+/// The same for the float types in which the operators compute.
 std::int32_t float_type(const char* name, const Tensor& tensor);
 
-/// torch's own number of it.
+/// torch's number for the type.
 [[nodiscard]] std::int32_t torch_type(const Tensor& tensor);
 
 /// The tensor, or null.
@@ -37,7 +37,7 @@ std::int32_t float_type(const char* name, const Tensor& tensor);
   return tensor.has_value() ? &*tensor : nullptr;
 }
 
-/// "[2, 3]"
+/// Returns "[2, 3]".
 [[nodiscard]] std::string shape_of(const Tensor& tensor);
 
 /// Throws unless all are on the same device.

@@ -260,7 +260,7 @@ def test_what_queries_may_not_be(collection, photos, tmp_path):
         (np.ones(3), "query 0 is a vector of shape 3"),
         (np.zeros(collection.dimension), "query 0: a vector of zeros"),
         (np.full(collection.dimension, np.nan), "query 0 holds NaN or infinity"),
-        (np.zeros((9, 9, 3), np.uint16), "query 0: pixels are uint8"),
+        (np.zeros((9, 9, 3), np.uint16), "query 0: pixels must be uint8"),
     ):
         with pytest.raises(ValueError, match=message):
             collection.search(vector)
@@ -285,7 +285,7 @@ def test_what_queries_may_not_be(collection, photos, tmp_path):
     with pytest.raises(fovea.Error, match=r"query 1 \(.*broken.jpg\): JPEG: truncated"):
         collection.search(["a", broken])
     for vectors in (np.ones((2, 3)), np.ones((2, collection.dimension), int), 5):
-        with pytest.raises(ValueError, match="vectors are floating-point"):
+        with pytest.raises(ValueError, match="vectors must be floating-point"):
             collection.nearest(vectors)
     with pytest.raises(ValueError, match="left_out must hold 1 integers"):
         collection.nearest(np.ones(collection.dimension), left_out=[1, 2])

@@ -144,7 +144,7 @@ def test_what_is_no_text_is_told(encoder):
     for single in (b"bytes", 3, None):
         with pytest.raises(TypeError, match="pass a string or several"):
             encoder.embed_text(single)
-    with pytest.raises(ValueError, match="text 0 is no sound Unicode"):
+    with pytest.raises(ValueError, match="text 0 is not valid Unicode"):
         encoder.embed_text("\ud800")
     with pytest.raises(ValueError, match="clean must be 'auto', 'lower', 'canonicalize' or 'none', not 'upper'"):
         encoder.embed_text("a", clean="upper")

@@ -14,7 +14,7 @@ import torch
 _WARM_UP = 3
 _REPLAYS = (5, 15)  # the fewest, and the most when they take less than the seconds below
 _SECONDS = 0.2
-_MOST_CALLS = 64  # in a graph: one per set of operands, but as many as fill
+_MAX_CALLS = 64  # in a graph: one per set of operands, but as many as fill
 _GRAPH_CALLS, _GRAPH_SECONDS = 16, 2e-3  # these seconds, up to this number of calls
 _CPU_SECONDS = 0.2
 # Calls that come one by one: their least and most number until they took _SECONDS, or these seconds with the pauses.
@@ -52,7 +52,7 @@ def rotation(tensors: Sequence[torch.Tensor]) -> list[list[torch.Tensor]]:
         return [list(tensors)]
     cache = torch.cuda.get_device_properties(tensors[0].device).L2_cache_size
     size = sum(t.numel() * t.element_size() for t in tensors)
-    count = min(_MOST_CALLS, max(1, -(-2 * cache // size)))
+    count = min(_MAX_CALLS, max(1, -(-2 * cache // size)))
     return [list(tensors)] + [[t.clone(memory_format=torch.preserve_format) for t in tensors] for _ in range(count - 1)]
 
 

@@ -28,7 +28,7 @@ def _reason_for_torch(
     scale: float | None,
     enable_gqa: bool,
 ) -> str:
-    """Why Fovea's kernels do not compute this; empty when they do. The text has no sizes, because each
+    """Returns why Fovea's kernels cannot compute this; empty when they can. The text has no sizes, because each
     reason is reported once."""
     tensors = (query, key, value)
     if any(type(t) is not torch.Tensor and type(t) is not torch.nn.Parameter for t in tensors):
