@@ -261,8 +261,8 @@ class Collection:
         if given.dtype.kind != "f" or given.ndim not in (1, 2) or given.shape[-1] != self._dimension:
             shape = "x".join(map(str, given.shape))
             raise ValueError(
-                f"vectors must be floating-point [vectors, {self._dimension}] or [{self._dimension}], not {given.dtype} "
-                f"{shape}"
+                f"vectors must be floating-point [vectors, {self._dimension}] or [{self._dimension}], not "
+                f"{given.dtype} {shape}"
             )
         several = np.ascontiguousarray(np.atleast_2d(given), np.float32)
         wanted = integer(k, "k", 1)

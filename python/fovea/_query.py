@@ -59,7 +59,7 @@ class _Parts:
         self._images: dict[int, Any] = {}
 
     def add(self, item: Any, name: str, texts: bool) -> int:
-        """Adds a part; a string is words if `texts`, else the name of a photo. Returns its row in the collection, or -1."""
+        """Adds a part; a string is words if `texts`, else the name of a photo. Returns its row, or -1."""
         number = len(self._vectors)
         self._vectors.append(None)
         self._names.append(name)

@@ -189,7 +189,7 @@ class Run:
         del kept
 
     def start_features(self, encoder: ctypes.c_void_p, layer: bytes, options: FeaturesOptions) -> ctypes.c_void_p:
-        """Starts to compute features instead of rows. Returns the engine's object that has them once the run has ended."""
+        """Starts to compute features. Returns the engine's object that has them once the run has ended."""
         features = ctypes.c_void_p()
         library.fovea_features_start(
             *(encoder, self._table.ctypes.data, len(self._table), layer),
