@@ -155,7 +155,7 @@ int emulate(const EmulateArguments& arguments, int threads) {
               .check_late_warps = !arguments.prompt_warps,
               .check_late_commits = !arguments.prompt_commits,
               .check_stored_values = !arguments.unwritten_stores,
-              .most_steps = arguments.most_operations}};
+              .max_steps = arguments.most_operations}};
   std::optional<emulation::TraceFile> trace;
   if (!arguments.trace.empty()) {
     trace.emplace(arguments.trace);

@@ -1,4 +1,4 @@
-// A GPU in software: memory, modules, and grids.
+// Emulated GPU: its memory, modules and launches.
 #include "fovea_emulator/device.hpp"
 
 #include <algorithm>
@@ -31,15 +31,15 @@ struct LoadedModule {
   std::deque<Program> programs;
 };
 
-// Multiplies; saturates at the largest number.
+// Multiplies three sizes; saturates at the largest 64-bit number.
 std::uint64_t product(const std::array<std::uint32_t, 3>& sizes) {
   const std::uint64_t two = std::uint64_t{sizes[0]} * sizes[1];
   const bool is_too_large = sizes[2] != 0 && two > UINT64_MAX / sizes[2];
   return is_too_large ? UINT64_MAX : two * sizes[2];
 }
 
-// Finds the most registers that a thread of the kernel asks for; 0: it does not ask.
-std::uint32_t most_wanted(const syntax::Function& function) {
+// Finds the largest register count of the kernel's setmaxnreg.inc instructions; 0: there are none.
+std::uint32_t max_wanted_registers(const syntax::Function& function) {
   std::uint32_t maximum = 0;
   for (const syntax::Instruction& instruction : function.instructions) {
     if (instruction.opcode.starts_with("setmaxnreg.inc") && !instruction.operands.empty()) {
@@ -49,16 +49,17 @@ std::uint32_t most_wanted(const syntax::Function& function) {
   return maximum;
 }
 
-// Gives each thread what ptxas does where setmaxnreg is used: registers of a multiprocessor, shared
-// by the threads of its blocks, and no more than any asks for (ptxas -v of CUDA 13.0).
+// Estimates the registers per thread that ptxas allots to a kernel with setmaxnreg: an equal share
+// of a multiprocessor's registers, at most the largest count in the kernel (as ptxas -v of CUDA
+// 13.0 reports).
 std::uint32_t registers_of(const syntax::Function& function, std::uint64_t threads) {
   constexpr std::uint32_t kRegisters = 65536;
-  const std::uint32_t wanted = most_wanted(function);
+  const std::uint32_t wanted = max_wanted_registers(function);
   const std::uint32_t maximum = wanted != 0 ? std::min(wanted, 255U) : 255U;
-  const std::uint64_t blocks = std::max(function.least_blocks, 1U);
+  const std::uint64_t blocks = std::max(function.min_blocks, 1U);
   const std::uint32_t share = static_cast<std::uint32_t>(kRegisters / (threads * blocks)) / 8 * 8;
-  const auto said = static_cast<std::uint32_t>(function.most_registers);
-  return std::min(said != 0 ? said : maximum, std::min(share, maximum));
+  const auto declared = static_cast<std::uint32_t>(function.max_registers);
+  return std::min(declared != 0 ? declared : maximum, std::min(share, maximum));
 }
 
 void require_at_most(const syntax::Function& function, std::string_view what,
@@ -77,17 +78,17 @@ void check(const Launch& launch) {
   const syntax::Function& function = *program.function;
   const LaunchConfig& config = launch.config;
   const std::uint64_t threads = product(config.block);
-  const std::uint64_t said = product(function.most_threads);
-  if (threads == 0 || threads > kMaxThreads || (said != 0 && threads > said)) {
+  const std::uint64_t declared = product(function.max_threads);
+  if (threads == 0 || threads > kMaxThreads || (declared != 0 && threads > declared)) {
     throw Error(fmt::format("{}: {} threads in a block; from 1 to {} are allowed", function.name,
-                            threads, said != 0 ? said : kMaxThreads));
+                            threads, declared != 0 ? declared : kMaxThreads));
   }
   require_at_most(function, "grid", config.grid, kMaxBlocks);
   require_at_most(function, "block", config.block, {kMaxThreads, kMaxThreads, 64});
   require_at_most(function, "cluster", config.cluster,
                   {kMaxClusterBlocks, kMaxClusterBlocks, kMaxClusterBlocks});
   if (product(function.required_threads) != 0 && config.block != function.required_threads) {
-    throw Error(fmt::format("{}: a block has {} threads and must have {}", function.name,
+    throw Error(fmt::format("{}: a block has {} threads, but must have {}", function.name,
                             fmt::join(config.block, "x"),
                             fmt::join(function.required_threads, "x")));
   }
@@ -99,12 +100,12 @@ void check(const Launch& launch) {
   }
   for (std::size_t i = 0; i < 3; ++i) {
     if (config.grid.at(i) % config.cluster.at(i) != 0) {
-      throw Error(fmt::format("{}: {} blocks are no multiple of clusters of {}", function.name,
+      throw Error(fmt::format("{}: {} blocks cannot be divided into clusters of {}", function.name,
                               fmt::join(config.grid, "x"), fmt::join(config.cluster, "x")));
     }
   }
   if (product(function.required_cluster) != 0 && config.cluster != function.required_cluster) {
-    throw Error(fmt::format("{}: a cluster has {} blocks and must have {}", function.name,
+    throw Error(fmt::format("{}: a cluster has {} blocks, but must have {}", function.name,
                             fmt::join(config.cluster, "x"),
                             fmt::join(function.required_cluster, "x")));
   }
@@ -126,9 +127,9 @@ std::size_t shared_bytes_of(const Launch& launch) {
   return bytes;
 }
 
-// Estimates the host's memory that a launch's blocks take, of as many as run at a time.
+// Estimates the host memory for the blocks of a launch that run concurrently.
 std::size_t host_bytes_of(const Launch& launch, const RunOptions& options) {
-  // Bytes for each byte: itself, whether it was written, and its shadow.
+  // Host bytes per byte of shared memory: data, initialisation flag and race detector's shadow.
   constexpr std::size_t kSharedCost = 16;
   constexpr std::size_t kLocalCost = 2;
   constexpr std::size_t kTensorBytes = std::size_t{1} << 20U;
@@ -147,9 +148,9 @@ std::size_t host_bytes_of(const Launch& launch, const RunOptions& options) {
 
 struct Device::Impl {
   GlobalMemory memory;
-  std::vector<std::shared_ptr<const LoadedModule>> modules;  // copies share them
-  std::size_t module_bytes = 0;  // that they take, with their variables in `memory`
-  std::uint64_t grids = 0;       // that have been launched
+  std::vector<std::shared_ptr<const LoadedModule>> modules;  // shared between copies of the device
+  std::size_t module_bytes = 0;  // size of all modules, without the variables in `memory`
+  std::uint64_t grids = 0;       // number of grids launched so far
 };
 
 Device::Device() : impl_(std::make_unique<Impl>()) {}
@@ -186,11 +187,11 @@ void Device::read(std::span<std::byte> bytes, std::uint64_t address) const {
       static_cast<std::ptrdiff_t>(bytes.size()), bytes.begin());
 }
 
-std::vector<KernelHandle> Device::load(std::string_view ptx, std::size_t most_bytes) {
+std::vector<KernelHandle> Device::load(std::string_view ptx, std::size_t max_bytes) {
   const auto loaded = std::make_shared<LoadedModule>(LoadedModule{
-      .module = std::make_unique<syntax::Module>(syntax::parse(ptx, most_bytes)), .programs = {}});
+      .module = std::make_unique<syntax::Module>(syntax::parse(ptx, max_bytes)), .programs = {}});
   std::map<std::string, std::uint64_t, std::less<>> addresses;
-  std::size_t variables = 0;  // bytes
+  std::size_t variables = 0;  // total size of the variables
   for (syntax::Variable& variable : loaded->module->variables) {
     if (variable.space == syntax::Space::kGlobal || variable.space == syntax::Space::kConstant) {
       const std::uint64_t address =
@@ -198,7 +199,7 @@ std::vector<KernelHandle> Device::load(std::string_view ptx, std::size_t most_by
       addresses.emplace(variable.name, address);
       variables += variable.bytes;
       Allocation& memory = *impl_->memory.find(address, variable.bytes);
-      variable.initial.resize(variable.bytes);  // zeros, where the text says nothing
+      variable.initial.resize(variable.bytes);  // zeros for elements without an initial value
       memory.bytes = std::exchange(variable.initial, {});
       std::ranges::fill(memory.is_written, std::uint8_t{1});
     }
@@ -212,19 +213,20 @@ std::vector<KernelHandle> Device::load(std::string_view ptx, std::size_t most_by
           {.name = parameter.name, .offset = parameter.offset, .bytes = parameter.bytes});
     }
   }
-  impl_->module_bytes += loaded->module->memory_bytes - 2 * variables;  // which are in the memory
+  impl_->module_bytes +=
+      loaded->module->memory_bytes - 2 * variables;  // variables are counted in the memory
   impl_->modules.push_back(loaded);
   return kernels;
 }
 
 std::size_t Device::host_bytes() const {
-  return impl_->module_bytes + 2 * impl_->memory.bytes();  // the bytes, and which were written
+  return impl_->module_bytes + 2 * impl_->memory.bytes();  // data and initialisation flags
 }
 
 std::size_t Device::host_bytes_of_run(std::span<const Launch> launches,
                                       const RunOptions& options) const {
   std::size_t maximum = 0;
-  std::size_t together = 0;  // of grids that overlap
+  std::size_t together = 0;  // host memory of overlapping grids
   for (const Launch& launch : launches) {
     check(launch);
     together = (launch.config.is_dependent ? together : 0) + host_bytes_of(launch, options);

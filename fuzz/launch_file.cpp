@@ -30,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     const fovea::emulation::Emulation emulation(fmt::format("/proc/self/fd/{}", module.get()),
                                                 std::move(file), "");
-    (void)emulation.run({.count = 2, .run = {.most_steps = 5000}});
+    (void)emulation.run({.count = 2, .run = {.max_steps = 5000}});
   } catch (const fovea::Error&) {
   }
   return 0;

@@ -32,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     for (const emu::Launch& launch : launches) {
       for (std::uint64_t seed = 0; seed < 2; ++seed) {
-        const emu::RunOptions options{.seed = seed, .most_steps = 5000};
+        const emu::RunOptions options{.seed = seed, .max_steps = 5000};
         if (device.host_bytes_of_run({&launch, 1}, options) < kMaxRun) {
           (void)device.run({&launch, 1}, options);
         }

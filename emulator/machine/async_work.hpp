@@ -1,4 +1,4 @@
-// Asynchronous work beside the warps: copies of the TMA, matrix products.
+// Asynchronous work that runs concurrently with the warps: copies of the TMA, matrix products.
 #pragma once
 
 #include <random>
@@ -13,17 +13,18 @@ struct Op;
 
 class AsyncWork {
  public:
-  /// Findings of it name the warp, the operation and the lanes that have started it.
+  /// Findings about the work name the warp, the operation and the lanes that started it.
   AsyncWork(Warp& warp, const Op& op, Lanes lanes) : warp_(warp), op_(op), lanes_(lanes) {}
   virtual ~AsyncWork() = default;
   AsyncWork(const AsyncWork&) = delete;
   AsyncWork& operator=(const AsyncWork&) = delete;
 
-  /// False while it waits for work before it.
+  /// False while the work waits for earlier work.
   [[nodiscard]] virtual bool can_step() const { return true; }
-  /// Does a part of it; true when it has completed.
+  /// Does one step of the work; returns true when it has completed.
   virtual bool step(std::mt19937_64& random) = 0;
-  /// Whether it will still access the block's shared memory or barriers, which must not end before.
+  /// Whether the work will still access the block's shared memory or mbarriers, so that the block
+  /// must not end yet.
   [[nodiscard]] virtual bool needs(const Block& block) const = 0;
 
   [[nodiscard]] Warp& warp() const { return warp_; }

@@ -22,8 +22,9 @@ class Cluster;
 
 /// Barrier of a block: bar.sync, bar.arrive.
 struct Barrier {
-  std::uint32_t arrived = 0;   // threads
-  std::uint32_t expected = 0;  // as the first one said; 0: all that have not exited
+  std::uint32_t arrived = 0;  // threads that have arrived
+  std::uint32_t expected =
+      0;  // thread count that the first arrival named; 0: all threads that have not exited
   std::int64_t generation = 0;
   races::Meeting meeting{};
 };
@@ -38,31 +39,31 @@ class Block {
   [[nodiscard]] Cluster& cluster() { return cluster_; }
   /// Rank in its cluster.
   [[nodiscard]] std::uint32_t rank() const { return rank_; }
-  /// Address where its shared memory begins.
+  /// Address of the beginning of the block's shared memory.
   [[nodiscard]] std::uint32_t shared_base() const { return rank_ << kRankShift; }
   [[nodiscard]] const std::array<std::uint32_t, 3>& index() const { return index_; }
   [[nodiscard]] std::deque<Warp>& warps() { return warps_; }
   [[nodiscard]] bool is_done() const;
   [[nodiscard]] std::uint32_t live_threads() const;
 
-  /// Releases barriers for which the threads that are left have all arrived.
+  /// Releases barriers at which all remaining threads have arrived.
   void release_barriers();
 
-  /// Follows the exit of a warp's last thread.
+  /// Updates the block after the exit of a warp's last thread.
   void end_warp();
 
   std::vector<std::byte> shared{};
-  std::vector<std::uint8_t> is_shared_written{};  // 0, 1 or kMbarrierMark
-  std::vector<std::byte> local{};                 // of each thread, one after the other
+  std::vector<std::uint8_t> is_shared_written{};  // per byte: 0, 1 or kMbarrierMark
+  std::vector<std::byte> local{};  // local memory of the threads, one after the other
   std::vector<std::uint8_t> is_local_written{};
   std::array<Barrier, 16> barriers{};
   races::SharedShadow shadow{};
   races::LaneShadow lane_shadow{};
-  std::map<std::uint32_t, Mbarrier> mbarriers{};  // by their offsets in shared memory
+  std::map<std::uint32_t, Mbarrier> mbarriers{};  // keyed by the offset in shared memory
   TensorMemory tensor{};
-  std::uint32_t free_registers = 0;  // that setmaxnreg has given back
-  bool has_released = false;         // the next grid may start, for its part
-  std::uint32_t delay = 0;           // turns before it starts
+  std::uint32_t free_registers = 0;  // registers that warps have released with setmaxnreg
+  bool has_released = false;         // the block allows the next grid to start
+  std::uint32_t delay = 0;           // turns until the block starts
 
  private:
   Cluster& cluster_;

@@ -1,4 +1,4 @@
-// A cluster of blocks, which access each other's shared memory, and their asynchronous work.
+// A cluster of blocks that can access each other's shared memory, and their asynchronous work.
 #include "emulator/machine/cluster.hpp"
 
 #include <algorithm>
@@ -58,8 +58,8 @@ void Cluster::end_block(Block& block) {
   release_barrier();
 }
 
-// Checks that accesses to its shared memory by other blocks, and by asynchronous work of its own
-// warps, happen before its end in every schedule.
+// Checks that all accesses to the block's shared memory, by other blocks and by the block's
+// asynchronous work, happen before the block's end in every schedule.
 void Cluster::check_end(Block& block) const {
   const auto end = races_->end_of_block(block.rank(), grid_.checks_last_stores);
   const auto stop = [&](const races::Access& access) {
@@ -85,7 +85,7 @@ void Cluster::check_end(Block& block) const {
         stop(access);
       }
     }
-    // Other blocks' commits may arrive later than what was issued behind them.
+    // Commits of other blocks may arrive late: the block must have waited for them before it ends.
     if (mbarrier.distant_commit.phase > mbarrier.awaited) {
       stop(mbarrier.distant_commit.access);
     }

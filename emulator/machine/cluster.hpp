@@ -1,4 +1,4 @@
-// A cluster of blocks, which access each other's shared memory, and their asynchronous work.
+// A cluster of blocks that can access each other's shared memory, and their asynchronous work.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ namespace emu {
 
 class Cluster {
  public:
-  /// `index`: of its first block.
+  /// `index` is that of the cluster's first block.
   Cluster(Grid& grid, std::array<std::uint32_t, 3> index);
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
@@ -24,7 +24,7 @@ class Cluster {
   [[nodiscard]] std::deque<Block>& blocks() { return blocks_; }
   [[nodiscard]] std::deque<std::unique_ptr<AsyncWork>>& works() { return works_; }
   [[nodiscard]] bool is_done() const;
-  /// Null: the run does not detect races.
+  /// Null if the run does not detect races.
   [[nodiscard]] races::ClusterRaces* races() { return races_.get(); }
 
   /// Hands work to the scheduler.
@@ -33,14 +33,15 @@ class Cluster {
     ++grid_.works;
   }
 
-  /// Ends a block whose last thread has exited. A finding: work still needs its shared memory.
+  /// Ends a block whose last thread has exited. Reports a finding if asynchronous work still needs
+  /// its shared memory.
   void end_block(Block& block);
 
-  /// barrier.cluster: threads that have arrived, and how often all of them had.
+  /// State of barrier.cluster: threads that have arrived, and the number of completed phases.
   std::uint32_t arrived = 0;
   std::int64_t generation = 0;
   races::Meeting meeting{};
-  /// Begins the next generation if the threads that are left have all arrived.
+  /// Completes the phase of barrier.cluster if all remaining threads have arrived.
   void release_barrier();
 
  private:

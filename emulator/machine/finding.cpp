@@ -1,4 +1,4 @@
-// What the emulator finds wrong with a kernel, in words.
+// Text of findings.
 #include "fovea_emulator/finding.hpp"
 
 #include <array>

@@ -1,4 +1,4 @@
-// The device's memory: allocations with gaps between them, and which bytes were ever written.
+// Global memory: allocations with gaps between them, and the initialisation state of each byte.
 #include "emulator/machine/global_memory.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The device's memory: allocations with gaps between them, and which bytes were ever written.
+// Global memory: allocations with gaps between them, and the initialisation state of each byte.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace emu {
 struct Allocation {
   std::uint64_t address = 0;
   std::vector<std::byte> bytes{};
-  std::vector<std::uint8_t> is_written{};  // of each byte: 0 or 1
+  std::vector<std::uint8_t> is_written{};  // per byte: 0 or 1
   races::GlobalShadow shadow{};
 
   [[nodiscard]] bool holds(std::uint64_t first, std::size_t count) const {
@@ -26,25 +26,26 @@ struct Allocation {
 class GlobalMemory {
  public:
   GlobalMemory() = default;
-  /// Copies the memory, without its shadows: no access was made to the copy yet.
+  /// Copies the memory without the race detector's shadows: no access has been made to the copy
+  /// yet.
   GlobalMemory(const GlobalMemory& other);
   GlobalMemory& operator=(const GlobalMemory&) = delete;
 
   std::uint64_t allocate(std::size_t bytes, std::size_t alignment = 256);
-  /// False: there is no such allocation.
+  /// Frees an allocation; false if there is none at the address.
   bool free(std::uint64_t address);
-  /// Finds the allocation that holds all these bytes; null: none does.
+  /// Finds the allocation that contains all these bytes; null if there is none.
   [[nodiscard]] Allocation* find(std::uint64_t address, std::size_t bytes);
   [[nodiscard]] const Allocation* find(std::uint64_t address, std::size_t bytes) const;
-  /// Bytes of all allocations.
+  /// Total size of all allocations, in bytes.
   [[nodiscard]] std::size_t bytes() const;
-  /// Begins a run, before which all accesses so far happen.
+  /// Clears the race detector's shadows at the beginning of a run.
   void clear_shadows();
 
  private:
   std::map<std::uint64_t, Allocation> allocations_;
   std::uint64_t next_ = 0x10'0000'0000;
-  Allocation* last_ = nullptr;  // cache of the last one that was found
+  Allocation* last_ = nullptr;  // cache of the most recent result of find()
 };
 
 }  // namespace emu

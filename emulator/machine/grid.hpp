@@ -1,4 +1,4 @@
-// A launched grid: what all its blocks have in common, and how far it has come.
+// A launched grid: state that its blocks share, and its progress.
 #pragma once
 
 #include <array>
@@ -18,34 +18,34 @@ struct Grid {
   const Program* program = nullptr;
   GlobalMemory& memory;
   std::mt19937_64& random;
-  std::uint64_t number = 0;  // among all grids of the device, from 1
+  std::uint64_t number = 0;  // number since the device's creation, from 1
   std::array<std::uint32_t, 3> blocks{};
   std::array<std::uint32_t, 3> threads{};
-  std::array<std::uint32_t, 3> cluster{};  // blocks
-  std::size_t shared_bytes = 0;            // of a block, with those reserved
-  std::uint32_t registers = 0;             // of a thread
+  std::array<std::uint32_t, 3> cluster{};  // size in blocks
+  std::size_t shared_bytes = 0;            // shared memory per block, with the reserved bytes
+  std::uint32_t registers = 0;             // registers per thread
   std::vector<std::byte> parameters{};
 
-  /// Previous grid of the same run, whose end griddepcontrol.wait awaits.
+  /// Previous grid of the run, which griddepcontrol.wait waits for.
   const Grid* before = nullptr;
-  bool is_dependent = false;   // may start before that one has ended
-  std::uint64_t released = 0;  // blocks that have let the next grid start, or ended
-  std::uint64_t started = 0;   // blocks
-  std::uint64_t ended = 0;     // blocks
-  std::uint64_t works = 0;     // asynchronous, in flight; what they write is the grid's
+  bool is_dependent = false;   // the grid may start before the previous one has ended
+  std::uint64_t released = 0;  // blocks that have ended or allowed the next grid to start
+  std::uint64_t started = 0;   // blocks that have started
+  std::uint64_t ended = 0;     // blocks that have ended
+  std::uint64_t works = 0;     // asynchronous work in flight, which may still write for the grid
 
-  std::size_t tensor_blocks = 0;  // its cta_group, which all tcgen05 have; 0: not known yet
-  std::uint64_t clock = 0;        // that warps have read last
+  std::size_t tensor_blocks = 0;  // cta_group that all tcgen05 instructions share; 0: not known yet
+  std::uint64_t clock = 0;        // last value of the clock that warps read
 
-  races::RunRaces* races = nullptr;  // null: the run does not detect races
-  std::uint32_t number_in_run = 0;   // from 1, in the order in which they begin
+  races::RunRaces* races = nullptr;  // null if the run does not detect races
+  std::uint32_t number_in_run = 0;   // from 1, in the order of the grids' beginnings
 
   bool checks_swizzle_starts = false;
   bool checks_last_stores = false;
   bool checks_late_commits = false;
   bool checks_stored_values = false;
 
-  Tracer* tracer = nullptr;  // null: the run is not traced
+  Tracer* tracer = nullptr;  // null if the run is not traced
 
   [[nodiscard]] std::uint64_t block_count() const {
     return std::uint64_t{blocks[0]} * blocks[1] * blocks[2];
@@ -54,7 +54,7 @@ struct Grid {
     return cluster[0] * cluster[1] * cluster[2];
   }
   [[nodiscard]] bool has_ended() const { return ended == block_count() && works == 0; }
-  /// Whether its own work no longer keeps the next grid from starting.
+  /// Whether all blocks have ended or allowed the next grid to start.
   [[nodiscard]] bool lets_next_start() const { return released == block_count(); }
 };
 

@@ -1,4 +1,4 @@
-// Products of a warpgroup (wgmma) that a warp has in flight, and the registers that they use.
+// Warpgroup matrix products (wgmma) that a warp has in flight, and the registers that they use.
 #pragma once
 
 #include <array>
@@ -11,30 +11,30 @@
 
 namespace emu {
 
-/// Use of a register by products: as accumulator, or for A.
+/// Use of a register by products, as accumulator or for A.
 struct RegisterUse {
-  std::uint64_t product = 0;  // the last one that uses it; 0: none has
-  const Op* op = nullptr;     // that product
-  std::uint64_t fences = 0;   // that the warp had run before it
+  std::uint64_t product = 0;  // last product that uses the register; 0: none
+  const Op* op = nullptr;     // operation of that product
+  std::uint64_t fences = 0;   // number of wgmma.fence that the warp had executed before the product
   bool is_accumulator = false;
-  /// When another instruction has written it: how many wgmma.fence the warp had run, plus 1.
+  /// Number of wgmma.fence before the last write by another instruction, plus 1; 0: no write.
   std::uint64_t written_after = 0;
   const Op* written_by = nullptr;
-  bool is_constant = false;  // that it wrote
-  /// The same for an instruction that has read it.
+  bool is_constant = false;  // the write was of a constant
+  /// Number of wgmma.fence before the last read by another instruction, plus 1; 0: no read.
   std::uint64_t read_after = 0;
   const Op* read_by = nullptr;
 };
 
-/// Instructions that the four warps of a warpgroup have issued: all must issue the same.
+/// Instructions that the four warps of a warpgroup have issued; all four must issue the same ones.
 struct IssuedTogether {
   struct Entry {
     const Op* op = nullptr;
     std::array<std::uint64_t, 2> descriptors{};
   };
-  std::uint64_t first = 0;  // number of the first of `entries`
+  std::uint64_t first = 0;  // number of the first entry
   std::deque<Entry> entries{};
-  std::array<std::uint64_t, 4> next{};  // of each warp
+  std::array<std::uint64_t, 4> next{};  // number of each warp's next instruction
 };
 
 struct MatrixProducts {
@@ -42,14 +42,16 @@ struct MatrixProducts {
     std::uint64_t number = 0;
     const Op* op = nullptr;
   };
-  std::vector<RegisterUse> uses{};     // by Op::async_registers
-  std::uint64_t fences = 0;            // wgmma.fence that the warp has run
-  std::uint64_t issued = 0;            // products, numbered from 1
-  std::uint64_t finished = 0;          // the last that is computed; they finish in their order
-  std::uint64_t completed = 0;         // the last that a wgmma.wait_group has waited for
-  std::deque<Product> pending{};       // issued and not completed
-  std::deque<std::uint64_t> groups{};  // last products of those committed and not completed
-  IssuedTogether together{};           // of the warpgroup: in its first warp
+  std::vector<RegisterUse> uses{};  // indexed by Op::async_registers
+  std::uint64_t fences = 0;         // number of wgmma.fence that the warp has executed
+  std::uint64_t issued = 0;  // number of products issued so far; products are numbered from 1
+  std::uint64_t finished =
+      0;  // number of the last product that is computed; products finish in order
+  std::uint64_t completed = 0;  // number of the last product that a wgmma.wait_group has waited for
+  std::deque<Product> pending{};  // products that are issued and not completed
+  std::deque<std::uint64_t>
+      groups{};  // number of the last product in each committed group that is not completed
+  IssuedTogether together{};  // shared by the warpgroup: only that of its first warp is used
 
   [[nodiscard]] bool is_under_way(const RegisterUse& use) const { return use.product > completed; }
 };

@@ -1,4 +1,4 @@
-// mbarriers: objects in shared memory at which threads arrive and copies count their bytes.
+// mbarriers: objects in shared memory that count arrivals of threads and bytes of copies.
 #include "emulator/machine/mbarrier.hpp"
 
 #include <fmt/format.h>
@@ -7,8 +7,8 @@ namespace emu {
 
 Support Mbarrier::arrive(std::uint32_t count) {
   if (count == 0 || count > pending_) {
-    return {fmt::format("{} arrive, and {} of {} arrivals are awaited in phase {}", count, pending_,
-                        expected_, phase_)};
+    return {fmt::format("{} arrive, but only {} of {} arrivals are awaited in phase {}", count,
+                        pending_, expected_, phase_)};
   }
   pending_ -= count;
   end_phase_if_complete();
@@ -27,10 +27,10 @@ Support Mbarrier::complete_bytes(std::uint32_t bytes) {
 }
 
 Support Mbarrier::count_bytes(std::int64_t bytes) {
-  constexpr std::int64_t kMost = (1 << 20) - 1;
+  constexpr std::int64_t kMaxBytes = (1 << 20) - 1;
   bytes_ += bytes;
-  if (bytes_ > kMost || bytes_ < -kMost) {
-    return {fmt::format("{} bytes are expected; at most {} can be counted", bytes_, kMost)};
+  if (bytes_ > kMaxBytes || bytes_ < -kMaxBytes) {
+    return {fmt::format("{} bytes are expected; at most {} can be counted", bytes_, kMaxBytes)};
   }
   return {};
 }

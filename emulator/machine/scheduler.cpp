@@ -11,9 +11,9 @@
 namespace emu {
 namespace {
 
-constexpr std::uint64_t kMaxTurn = 64;   // operations that a warp runs at a time
-constexpr int kMaxPromptTurn = 1024;     // of one that runs until it has to wait
-constexpr std::uint64_t kMaxDelay = 12;  // turns before a block starts
+constexpr std::uint64_t kMaxTurn = 64;   // maximum number of operations of a warp per turn
+constexpr int kMaxPromptTurn = 1024;     // the same, for a warp that runs until it has to wait
+constexpr std::uint64_t kMaxDelay = 12;  // maximum number of turns before a block starts
 
 std::string waits_text(const Split& split, Warp& warp) {
   Block& block = warp.block();
@@ -86,7 +86,7 @@ void Scheduler::run_to_end(Report& report) {
   }
 }
 
-// Starts clusters. Grids begin in their order, each when the previous one has ended or has let it.
+// Starts clusters. Grids start in order, each when the previous one has ended or allows it.
 void Scheduler::start_clusters() {
   while (first_running_ < grids_.size() && grids_[first_running_].has_ended()) {
     ++first_running_;
@@ -122,7 +122,8 @@ void Scheduler::start_clusters() {
   }
 }
 
-// Collects the splits of warps that can run, in an order that the policy and the seed decide.
+// Collects the splits of warps that are ready to run, in an order that the policy and the seed
+// determine.
 void Scheduler::collect() {
   runnable_.clear();
   is_delayed_ = false;
@@ -156,7 +157,7 @@ bool Scheduler::is_skipped(const Runnable& runnable) const {
 std::uint64_t Scheduler::run(const Runnable& runnable) {
   const auto& [warp, split] = runnable;
   if (!warp->can_run(split)) {
-    return 0;  // what ran before it in this turn has changed the splits
+    return 0;  // the splits were changed by a warp that ran earlier in this turn
   }
   const int limit =
       options_.check_late_warps ? 1 + static_cast<int>(random_() % kMaxTurn) : kMaxPromptTurn;
@@ -171,7 +172,7 @@ std::uint64_t Scheduler::run_warps() {
     }
     done += run(runnable);
     if (!options_.check_late_warps) {
-      continue;  // all have their turn before anything else
+      continue;  // every warp gets its turn before asynchronous work runs
     }
     if (policy_ == Policy::kEager) {
       run_works(true);
@@ -192,12 +193,12 @@ void Scheduler::trace(TraceKind kind, const AsyncWork& work) const {
   }
 }
 
-// Steps asynchronous work, in any order. Returns how many steps were made.
+// Steps asynchronous work, in any order. Returns the number of steps.
 std::uint64_t Scheduler::run_works(bool to_the_end) {
   std::uint64_t steps = 0;
   for (const auto& cluster : resident_) {
     auto& works = cluster->works();
-    // What is started later is seen in a later turn.
+    // Work that a step starts waits for a later turn.
     std::vector<AsyncWork*> order;
     for (const auto& work : works) {
       order.push_back(work.get());
@@ -231,9 +232,9 @@ std::uint64_t Scheduler::run_works(bool to_the_end) {
   return steps;
 }
 
-// Runs warps, then some asynchronous work unless the policy keeps it back. What is kept back runs
-// where nothing else has made progress: first the work, then the warp that starves. If that does
-// not help either, it is a deadlock.
+// Runs warps, then some asynchronous work unless the policy delays it. Delayed work runs when
+// nothing else has made progress: first the asynchronous work, then the starved warp. If nothing
+// can run then, the run is in a deadlock.
 void Scheduler::take_turn(Report& report) {
   if (policy_ == Policy::kStarve && (starved_ == nullptr || chance(64))) {
     starved_ = nullptr;
@@ -261,7 +262,7 @@ void Scheduler::take_turn(Report& report) {
   if (done == 0 && !is_delayed_) {
     stop_deadlocked();
   }
-  if (options_.most_steps != 0 && report.steps > options_.most_steps && !runnable_.empty()) {
+  if (options_.max_steps != 0 && report.steps > options_.max_steps && !runnable_.empty()) {
     stop_at(runnable_.front(), FindingKind::kNoProgress,
             fmt::format("the run has not ended after {} operations", report.steps));
   }
@@ -282,9 +283,9 @@ void Scheduler::stop_deadlocked() const {
                        "its asynchronous work never completes");
     }
   }
-  constexpr std::size_t kMaxListed = 16;
+  constexpr std::size_t kMaxTold = 16;
   std::string waiting;
-  for (std::size_t i = 0; i < std::min(runnable_.size(), kMaxListed); ++i) {
+  for (std::size_t i = 0; i < std::min(runnable_.size(), kMaxTold); ++i) {
     const auto& [warp, number] = runnable_[i];
     const Split& split = warp->splits()[number];
     const syntax::Instruction& instruction =
@@ -294,8 +295,8 @@ void Scheduler::stop_deadlocked() const {
                            warp->index(), split.lanes, instruction.opcode, instruction.line,
                            waits_text(split, *warp));
   }
-  if (runnable_.size() > kMaxListed) {
-    waiting += fmt::format("; and {} more", runnable_.size() - kMaxListed);
+  if (runnable_.size() > kMaxTold) {
+    waiting += fmt::format("; and {} more", runnable_.size() - kMaxTold);
   }
   stop_at(runnable_.front(), FindingKind::kDeadlock, "no warp can make progress: " + waiting);
 }

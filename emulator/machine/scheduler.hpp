@@ -14,10 +14,10 @@ namespace emu {
 
 class Scheduler {
  public:
-  /// Schedules these grids in their order.
+  /// Schedules these grids, in order.
   Scheduler(std::deque<Grid>& grids, const RunOptions& options, std::mt19937_64& random);
 
-  /// Throws Stop at a finding.
+  /// Runs all grids to their end. Throws Stop at a finding.
   void run_to_end(Report& report);
 
  private:
@@ -44,9 +44,9 @@ class Scheduler {
   Policy policy_;
   std::deque<std::unique_ptr<Cluster>> resident_;
   std::vector<Runnable> runnable_;
-  bool is_delayed_ = false;  // a block of this turn has not started yet
+  bool is_delayed_ = false;  // some block of this turn has not started yet
   const Warp* starved_ = nullptr;
-  std::size_t first_running_ = 0;  // of the grids
+  std::size_t first_running_ = 0;  // index of the first running grid
 };
 
 }  // namespace emu

@@ -1,4 +1,4 @@
-// Tensor maps: their check, their encoding, and the geometry of boxes.
+// Tensor maps: validation, encoding, and the geometry of boxes.
 #include "emulator/machine/tensor_map.hpp"
 
 #include <algorithm>
@@ -14,15 +14,15 @@ namespace emu {
 namespace {
 
 constexpr int kMaxDims = 5;
-constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 32U;  // of a dimension
+constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 32U;  // maximum size of a dimension
 constexpr std::uint64_t kStrideEnd = std::uint64_t{1} << 40U;
 constexpr std::uint32_t kMaxBox = 256;
 constexpr std::uint32_t kMaxElementStride = 8;
 
-constexpr std::string_view kMagic = "emu:map\1";  // the last is the version
+constexpr std::string_view kMagic = "emu:map\1";  // the last byte is the version
 constexpr std::size_t kChecked = kTensorMapBytes - sizeof(std::uint64_t);
 
-// The bytes of rows that a swizzle permutes; of none, any number.
+// Span of a swizzle: the length in bytes of the rows that it permutes; unlimited without a swizzle.
 std::uint32_t span_of(TensorMapSwizzle swizzle) {
   return std::uint32_t{16} << static_cast<unsigned>(swizzle);
 }
@@ -45,7 +45,7 @@ void check(const TensorMapDesc& desc) {
     refuse(fmt::format("{} dimensions; from 1 to {} are allowed", desc.rank, kMaxDims));
   }
   if (desc.address % 16 != 0) {
-    refuse(fmt::format("its address {:#x} is no multiple of 16", desc.address));
+    refuse(fmt::format("its address {:#x} is not a multiple of 16", desc.address));
   }
   for (std::size_t i = 0; i < static_cast<std::size_t>(desc.rank); ++i) {
     if (desc.dims.at(i) == 0 || desc.dims.at(i) > kMaxElements) {
@@ -67,7 +67,7 @@ void check(const TensorMapDesc& desc) {
   }
   const std::uint32_t row = desc.box[0] * bytes_of_element(desc.type);
   if (row % kBoxUnit != 0) {
-    refuse(fmt::format("rows of its box have {} bytes, no multiple of {}", row, kBoxUnit));
+    refuse(fmt::format("rows of its box have {} bytes, not a multiple of {}", row, kBoxUnit));
   }
   if (desc.swizzle != TensorMapSwizzle::kNone && row > span_of(desc.swizzle)) {
     refuse(fmt::format("rows of its box have {} bytes, more than the {} of its swizzle", row,
@@ -78,7 +78,7 @@ void check(const TensorMapDesc& desc) {
   }
 }
 
-// Writes or reads its fields one after the other.
+// Writes or reads the fields of a description one after the other.
 template <typename Bytes>
 class Fields {
  public:
@@ -143,7 +143,7 @@ std::array<std::byte, kTensorMapBytes> encode(const TensorMapDesc& desc) {
 TensorMapDesc decode_tensor_map(std::span<const std::byte> bytes) {
   if (bytes.size() != kTensorMapBytes ||
       std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) {
-    refuse("the bytes are not one that was encoded");
+    refuse("the bytes are not an encoded tensor map");
   }
   std::uint64_t sum = 0;
   std::memcpy(&sum, bytes.data() + kChecked, sizeof(sum));
@@ -190,7 +190,7 @@ std::vector<CopyPiece> pieces_of_box(const TensorMapDesc& map, std::uint32_t sha
   const BoxShape shape = shape_of_box(map);
   const std::int64_t element = bytes_of_element(map.type);
   const auto rank = static_cast<std::size_t>(map.rank);
-  // Finds the bytes of each row that are in the tensor.
+  // Finds the bytes of each row that are inside the tensor.
   const std::int64_t begin = coordinates[0] * element;
   const auto end = static_cast<std::int64_t>(map.dims[0]) * element;
   const std::int64_t row_bytes = shape.row_bytes;

@@ -80,7 +80,7 @@ bool TensorMemory::free(std::size_t first, std::size_t columns) {
 }
 
 bool TensorMemory::is_allocated(std::size_t first, std::size_t columns) const {
-  std::size_t next = first;  // all before it are
+  std::size_t next = first;  // all columns before it are free
   for (const TensorAllocation& allocation : allocations_) {
     if (allocation.first <= next && next < allocation.first + allocation.columns) {
       next = allocation.first + allocation.columns;

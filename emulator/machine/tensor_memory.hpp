@@ -1,5 +1,5 @@
-// Tensor memory of a block: its words, its allocations, and the operations of it and of the other
-// block of a pair that are in flight.
+// Tensor memory of a block: its words, its allocations, and the pending operations of a pair of
+// blocks.
 #pragma once
 
 #include <array>
@@ -23,20 +23,20 @@ class Warp;
 struct TensorAllocation {
   std::size_t first = 0;
   std::size_t columns = 0;
-  Warp* warp = nullptr;  // that has allocated them
+  Warp* warp = nullptr;  // warp that executed the tcgen05.alloc
   const Op* op = nullptr;
 };
 
-/// An alloc or dealloc that warps of both blocks of a pair do together.
+/// An alloc or dealloc that warps of both blocks of a pair execute together.
 struct PairOperation {
   bool is_allocation = false;
   std::size_t columns = 0;
-  const Op* op = nullptr;              // of the block that came first
-  std::array<bool, 2> has_come{};      // which blocks'
-  std::optional<std::size_t> first{};  // of the columns that were allocated
+  const Op* op = nullptr;              // operation of the block that arrived first
+  std::array<bool, 2> has_come{};      // whether each block has arrived
+  std::optional<std::size_t> first{};  // first allocated column
 };
 
-/// Queue of what tensor cores do, in order of issue: of a block, or of a pair of them.
+/// Queue of the operations of tensor cores, in order of issue, for a block or a pair of blocks.
 struct TensorQueue {
   std::uint64_t issued = 0;
   std::uint64_t finished = 0;
@@ -44,28 +44,29 @@ struct TensorQueue {
 
 class TensorMemory {
  public:
-  /// Words, as tensor_place has them, and which of them were ever written: 0 or 1.
+  /// Words, indexed by tensor_place, and their initialisation flags: 0 or 1.
   [[nodiscard]] std::span<std::uint32_t> words();
   [[nodiscard]] std::span<std::uint8_t> written();
   [[nodiscard]] bool is_written(const TensorRange& range);
   void set_written(const TensorRange& range);
 
-  /// Finds the first of so many free columns side by side. Nothing: there is no room.
+  /// Finds the first of `columns` contiguous free columns; nothing if there is no room.
   [[nodiscard]] std::optional<std::size_t> room_for(std::size_t columns) const;
   void allocate(const TensorAllocation& allocation);
-  /// False: they were not allocated so.
+  /// Frees columns; false if they were not allocated together.
   bool free(std::size_t first, std::size_t columns);
   [[nodiscard]] bool is_allocated(std::size_t first, std::size_t columns) const;
   [[nodiscard]] const std::vector<TensorAllocation>& allocations() const { return allocations_; }
-  /// "32 to 63, 128 to 255"
+  /// Formats the allocated columns, such as "32 to 63, 128 to 255".
   [[nodiscard]] std::string text() const;
 
-  std::size_t last_asked = kTensorColumns;  // columns of the last alloc, which must not get more
-  const Op* relinquished_by = nullptr;      // no alloc may come after it
-  TensorQueue queue{};                      // of a pair: of its block of even rank
-  std::deque<PairOperation> together{};     // likewise
-  std::array<std::size_t, 2> come{};        // how many of them each block has begun
-  /// Columns that the other block of the pair has deallocated, and this one has not.
+  std::size_t last_asked =
+      kTensorColumns;  // columns of the last alloc; a later alloc must not ask for more
+  const Op* relinquished_by = nullptr;   // after it no alloc is allowed
+  TensorQueue queue{};                   // for a pair, only that of the block of even rank is used
+  std::deque<PairOperation> together{};  // pending operations of a pair, at the block of even rank
+  std::array<std::size_t, 2> come{};     // how many of the pair's operations each block has begun
+  /// Columns that the pair's other block has deallocated and this one has not yet.
   std::vector<TensorAllocation> given_back_by_other{};
   races::TensorShadow shadow{};
 

@@ -13,7 +13,7 @@ struct Op;
 
 class Tracer {
  public:
-  /// Counts the passes of an access, as TraceEvent::passes has them.
+  /// Counts the passes of a memory access, for TraceEvent::passes.
   using CountPasses = std::uint32_t (*)(const Warp& warp, const Op& op, Lanes lanes);
 
   Tracer(const TraceFunction& tell, CountPasses count_passes)

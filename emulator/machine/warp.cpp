@@ -14,9 +14,10 @@
 namespace emu {
 namespace {
 
-constexpr unsigned kIntervalBits = 27;  // of an interval's number; those above are the warp's
+constexpr unsigned kIntervalBits =
+    27;  // low bits for the interval's number; the bits above hold the warp's number
 
-// Source of an operation as "file.cuh:12", where the compiler tells.
+// Formats the source of an operation as "file.cuh:12", if the PTX has line information.
 std::string source_of(const Program& program, const Op& op) {
   const std::vector<std::string>& files = program.module->files;
   const syntax::SourcePlace& place = op.instruction->source;
@@ -54,8 +55,8 @@ void Warp::begin_interval() {
 }
 
 void Warp::release_interval() {
-  constexpr races::Interval kMost = (1U << kIntervalBits) - 1;
-  if ((intervals_.now & kMost) == kMost) {
+  constexpr races::Interval kMaxInterval = (1U << kIntervalBits) - 1;
+  if ((intervals_.now & kMaxInterval) == kMaxInterval) {
     throw Error("a warp has too many barriers and arrivals for the race detector");
   }
   released_ = ++intervals_.now;
@@ -136,7 +137,7 @@ int Warp::run(std::size_t split, int limit) {
   return block_.grid().tracer == nullptr ? run_as<false>(split, limit) : run_as<true>(split, limit);
 }
 
-// Compiled twice, so that runs that are not traced pay nothing for it.
+// Instantiated twice, so that untraced runs have no overhead.
 template <bool kIsTraced>
 int Warp::run_as(std::size_t split, int limit) {
   const auto trace = [&](TraceKind kind, const Op& op, Lanes lanes, bool when) {
@@ -240,8 +241,8 @@ void Warp::branch(const Op& op, Lanes taken) {
   if (taken == 0) {
     return;
   }
-  // The lanes diverge. If they reconverge before this split joins its parent, it waits there for
-  // both.
+  // The lanes diverge. If they reconverge before this split joins its parent, this split waits
+  // there for both parts.
   Split other{.operation = op.target, .lanes = taken, .parent = here.parent, .join = here.join};
   here.lanes = stays;
   if (op.join >= 0 && op.join != here.join) {
@@ -256,7 +257,7 @@ void Warp::branch(const Op& op, Lanes taken) {
     splits_.push_back(first);
     splits_.push_back(other);
     current_ = splits_.size() - 2;
-    join_if_there();  // one way may be empty
+    join_if_there();  // one side of the branch may be empty
     current_ = splits_.size() - 1;
     join_if_there();
     current_ = static_cast<std::size_t>(parent);
@@ -268,7 +269,7 @@ void Warp::branch(const Op& op, Lanes taken) {
   }
   splits_.push_back(other);
   const std::size_t here_index = std::exchange(current_, splits_.size() - 1);
-  join_if_there();  // the branch may lead to where they reconverge
+  join_if_there();  // the target may be the point of reconvergence
   current_ = here_index;
 }
 
@@ -291,7 +292,7 @@ void Warp::leave_parent(std::int32_t parent) {
       break;
     }
     join_fragment(above);
-    parent = above.parent;  // all its lanes have exited
+    parent = above.parent;  // all lanes of the split have exited
   }
   // Frees splits that have ended.
   while (splits_.size() > 1 && splits_.back().lanes == 0 && splits_.back().awaited == 0) {
@@ -314,7 +315,7 @@ void Warp::exit_lanes(Lanes lanes) {
   }
 }
 
-// Tells the race detector that the lanes of a split diverge.
+// Informs the race detector that the lanes of a split diverge.
 void Warp::part_fragments(Split& first, Split& second) {
   tell_races([&](races::ClusterRaces& races, races::Actor actor) {
     const races::Fragments::Id whole = first.fragment;

@@ -25,73 +25,75 @@ namespace emu {
 class Block;
 struct Grid;
 
-/// Exception within a run: ends it with a finding.
+/// Exception that ends a run with a finding.
 struct Stop {
   Finding finding;
 };
 
-/// What a blocked operation waits for: the message of a deadlock lists it.
+/// Reasons for which an operation blocks; a deadlock's message lists them.
 enum class WaitFor : std::uint8_t {
   kNothing,
-  kBarrier,           // of threads; `where` is its number
+  kBarrier,           // barrier of a block; `where` is its number
   kMbarrier,          // `where` is its address
-  kClusterBarrier,    // of the cluster's threads
-  kGrid,              // the end of the previous grid
-  kProducts,          // products of its warpgroup
-  kRegisters,         // `where` are as many for each thread
+  kClusterBarrier,    // barrier.cluster
+  kGrid,              // end of the previous grid
+  kProducts,          // wgmma products
+  kRegisters,         // setmaxnreg; `where` is the number of registers per thread
   kTensorAllocation,  // `where` columns of tensor memory, or the other block of the pair
-  kTensorMoves,       // its loads or stores of tensor memory
+  kTensorMoves,       // loads or stores of tensor memory
 };
 
 /// Lanes of a warp that are at the same operation.
 struct Split {
-  std::int32_t operation = 0;  // number of the next one
+  std::int32_t operation = 0;  // number of the next operation
   Lanes lanes = kAllLanes;
-  std::int32_t parent = -1;  // runs again when the splits that it awaits have joined it
-  std::int32_t awaited = 0;  // splits that have not joined it; it runs when there are none
-  std::int32_t join = -1;    // where it becomes a part of its parent
-  bool is_blocked = false;   // its operation was tried, and waits for others
-  std::int64_t ticket = -1;  // state of the blocked operation, from its first try to the next ones
+  std::int32_t parent =
+      -1;  // parent split, which runs again when all splits that it awaits have joined it
+  std::int32_t awaited =
+      0;  // number of splits that have not joined this one; it runs only when there are none
+  std::int32_t join = -1;    // operation at which the split joins its parent
+  bool is_blocked = false;   // its operation was tried and has to wait
+  std::int64_t ticket = -1;  // state of the blocked operation between its tries; -1: first try
   WaitFor wait_for = WaitFor::kNothing;
   std::uint32_t where = 0;
   races::Fragments::Id fragment = 0;
 };
 
-/// A copy to shared memory that a lane has started (cp.async).
+/// A copy from global to shared memory that a lane has started (cp.async).
 struct PendingCopy {
   int lane = 0;
-  std::uint32_t to = 0;  // in shared memory
+  std::uint32_t to = 0;  // address in shared memory
   std::uint64_t from = 0;
-  std::size_t from_bytes = 0;  // the others become zeros
+  std::size_t from_bytes = 0;  // bytes to read; the rest of the destination is filled with zeros
   std::size_t bytes = 0;
-  bool is_made = false;  // the bytes are there, but no instruction may rely on it yet
+  bool is_made = false;  // the bytes are copied, but not yet visible to instructions
   const Op* op = nullptr;
 };
 
-/// Copies between two cp.async.commit_group of these lanes.
+/// Copies of these lanes in one cp.async group.
 struct CopyGroup {
   Lanes lanes = 0;
   std::vector<PendingCopy> copies{};
-  std::uint32_t number = 0;  // for the race detector
+  std::uint32_t number = 0;  // number of the group, for the race detector
 };
 
-/// Progress of a bulk copy that a lane has started, and may wait for (cp.async.bulk).
+/// Progress of a bulk copy that a lane has started and may wait for (cp.async.bulk).
 struct BulkProgress {
   const Op* op = nullptr;
   int lane = 0;
-  std::uint32_t group = 0;               // among the lane's groups
+  std::uint32_t group = 0;               // number among the lane's groups
   std::vector<std::uint32_t> sources{};  // units of kBoxUnit bytes in shared memory
-  bool is_read = false;                  // its source may be written again
+  bool is_read = false;                  // the source has been read
   bool is_done = false;
-  bool is_awaited = false;  // the lane knows that its source has been read
+  bool is_awaited = false;  // the lane has waited for the read of the source
 };
 
-/// A tcgen05.ld or st that a warp has started, and waits for.
+/// A tcgen05.ld or st that a warp has started and not yet waited for.
 struct TensorMove {
   const Op* op = nullptr;
   bool is_load = false;
   bool is_done = false;
-  std::vector<Vec<std::uint32_t>> values{};  // of each register
+  std::vector<Vec<std::uint32_t>> values{};  // values of each register
   std::vector<Lanes> valid{};
 };
 
@@ -102,8 +104,8 @@ class Warp {
  public:
   Warp(Block& block, int index, Lanes lanes);
 
-  /// Runs the split up to `limit` operations, or until it is blocked or has parted. Returns how
-  /// many were done.
+  /// Runs up to `limit` operations of the split, until it blocks or diverges. Returns the number of
+  /// operations done.
   int run(std::size_t split, int limit);
 
   [[nodiscard]] bool is_done() const { return live_ == 0; }
@@ -116,16 +118,16 @@ class Warp {
   [[nodiscard]] int index() const { return index_; }
   /// Lanes that have not exited.
   [[nodiscard]] Lanes live() const { return live_; }
-  /// Records what the operation that runs waits for.
+  /// Records the reason for which the current operation blocks.
   Outcome wait_for(WaitFor what, std::uint32_t where = 0) {
     current().wait_for = what;
     current().where = where;
     return Outcome::kBlocked;
   }
-  /// Split whose operation runs.
+  /// Split of the current operation.
   [[nodiscard]] Split& current() { return splits_[current_]; }
 
-  /// A register's values.
+  /// Reads a register's values.
   template <typename T>
   [[nodiscard]] Vec<T> read(Slot slot) const {
     Vec<T> values;
@@ -141,7 +143,7 @@ class Warp {
                 sizeof(T));
     return value;
   }
-  /// Sets the lanes' values, of which those in `valid` are initialised.
+  /// Writes the lanes' values, of which those in `valid` are initialised.
   template <typename T>
   void write(Slot slot, const Vec<T>& values, Lanes lanes, Lanes valid) {
     if (lanes == kAllLanes) {
@@ -157,14 +159,14 @@ class Warp {
     std::memcpy(&file_[slot], &merged, sizeof(merged));
     set_valid(slot, (this->valid(slot) & ~lanes) | (valid & lanes));
   }
-  /// Sets the lanes to one value.
+  /// Writes one value to the lanes.
   template <typename T>
   void fill(Slot slot, T value, Lanes lanes, Lanes valid = kAllLanes) {
     Vec<T> values;
     std::ranges::fill(values.lanes, value);
     write(slot, values, lanes, valid);
   }
-  /// Reads a predicate, or what is not it.
+  /// Reads a predicate, or its negation.
   [[nodiscard]] Lanes read_predicate(Slot slot, bool is_negated = false) const {
     return is_negated ? ~file_[slot] : file_[slot];
   }
@@ -175,11 +177,11 @@ class Warp {
   [[nodiscard]] Lanes valid(Slot slot) const { return file_[slot - kHeaderWords]; }
   void set_valid(Slot slot, Lanes valid) { file_[slot - kHeaderWords] = valid; }
 
-  /// Number among the actors of its cluster, for the race detector.
+  /// Actor number in the cluster, for the race detector.
   [[nodiscard]] races::Actor actor() const { return actor_; }
-  /// Null: the run does not detect races.
+  /// Null if the run does not detect races.
   [[nodiscard]] races::ClusterRaces* races() const { return races_; }
-  /// Calls tell(races, actor) where the run detects races.
+  /// Calls tell(races, actor) if the run detects races.
   template <typename Tell>
   void tell_races(Tell&& tell) const {
     if (races_ != nullptr) {
@@ -187,65 +189,66 @@ class Warp {
     }
   }
 
-  /// Synchronises its lanes: what they have done in memory happens before what they do from now on.
+  /// Synchronises the warp's lanes: their earlier memory operations happen before their later ones.
   void begin_interval();
-  /// Follows a lane's arrival at an mbarrier: lanes that wait for one from now on acquire what has
-  /// been done until now.
+  /// Records a lane's arrival at an mbarrier: lanes that wait for an mbarrier later acquire the
+  /// operations before the arrival.
   void release_interval();
   void acquire_interval() { intervals_.first = std::max(intervals_.first, released_); }
   [[nodiscard]] const races::OpenIntervals& intervals() const { return intervals_; }
 
-  /// Ends the run with a finding about these lanes, and an address in global memory, if it is of
-  /// one.
+  /// Ends the run with a finding about these lanes and, if given, an address in global memory.
   [[noreturn]] void stop(FindingKind kind, const Op& op, Lanes lanes, std::string message,
                          std::optional<EarlierAccess> other = std::nullopt,
                          std::uint64_t global = 0) const;
-  /// Ends the run if a lane's value is not initialised. `what`: "the address".
+  /// Ends the run if a lane's value is not initialised. `what` names the value: "the address".
   void require_valid(Slot slot, const Op& op, Lanes lanes, std::string_view what) const {
     if ((valid(slot) & lanes) != lanes) [[unlikely]] {
       stop_uninitialized(op, lanes & ~valid(slot), what);
     }
   }
-  /// Ends the run with a finding of that kind where something is not allowed.
+  /// Ends the run with a finding of that kind if `support` is a refusal.
   void require(const Support& support, FindingKind kind, const Op& op, Lanes lanes) const {
     if (!support) {
       stop(kind, op, lanes, support.reason);
     }
   }
-  /// Ends the run unless all lanes that have not exited are here.
+  /// Ends the run unless all lanes that have not exited execute the operation.
   void require_whole(const Op& op, Lanes lanes) const;
 
-  /// Copies in no group yet, and those in groups, the oldest first.
+  /// Copies that are in no group yet, and committed groups, oldest first.
   std::vector<PendingCopy> open_copies{};
   std::deque<CopyGroup> copy_groups{};
-  /// Bulk copies under way that count in groups, and how many groups each lane has committed.
+  /// Bulk copies in flight that belong to groups, and the number of groups that each lane has
+  /// committed.
   std::vector<std::shared_ptr<BulkProgress>> bulk_copies{};
   std::array<std::uint32_t, kLanes> bulk_groups{};
-  /// Loads and stores of tensor memory that no tcgen05.wait has covered, the oldest first.
+  /// Loads and stores of tensor memory that no tcgen05.wait has covered, oldest first.
   std::vector<std::shared_ptr<TensorMove>> tensor_moves{};
-  std::size_t tensor_loads = 0;  // of them
-  /// Registers of each thread, as setmaxnreg has them.
+  std::size_t tensor_loads = 0;  // number of loads among them
+  /// Registers per thread, which setmaxnreg changes.
   std::uint32_t registers;
-  /// The generation of barrier.cluster at which it has arrived and not waited yet; -1: none.
+  /// Phase of barrier.cluster at which the warp has arrived and not yet waited; -1: none.
   std::int64_t cluster_arrival = -1;
-  /// mbarrier.try_wait may return before the phase ends; it does so at most once before it waits to
-  /// the end, so that a deadlock shows.
+  /// mbarrier.try_wait may return before the phase completes. It does so at most once between
+  /// waits, so that a deadlock is detected.
   bool may_time_out = true;
-  /// Products of its warpgroup, for the warp's rows.
+  /// Products of the warpgroup, for the warp's rows.
   MatrixProducts products{};
   /// Priority under Policy::kPriorities.
   std::uint64_t priority = 0;
 
  private:
   races::OpenIntervals intervals_{};
-  races::Interval released_ = 0;  // those before it have been
+  races::Interval released_ = 0;  // intervals before this one are released
 
   template <bool kIsTraced>
   int run_as(std::size_t split, int limit);
   [[nodiscard]] std::uint32_t special_value(std::string_view name, std::uint32_t lane) const;
-  /// Checks an instruction that is no product and touches registers of products.
+  /// Checks an instruction, other than a product, that accesses registers of products.
   void touch_async_registers(const Op& op, Lanes lanes);
-  /// Checks that no register of the instruction is still being loaded from tensor memory.
+  /// Checks that no register of the instruction is the destination of a pending load from tensor
+  /// memory.
   void require_no_tensor_load(const Op& op, Lanes lanes) const;
   void branch(const Op& op, Lanes taken);
   void exit_lanes(Lanes lanes);

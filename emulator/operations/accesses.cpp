@@ -1,4 +1,4 @@
-// Accesses of an operation, as the race detector takes them: as few ranges as possible.
+// Accesses of an operation, merged into as few ranges as possible for the race detector.
 #include "emulator/operations/accesses.hpp"
 
 #include <algorithm>
@@ -82,8 +82,8 @@ void check_shared(const Warp& warp, const Op& op, Lanes lanes, const races::View
   }
 }
 
-// Ends the run if another lane has accessed shared memory of the warp's block before, in the same
-// interval of its operations.
+// Ends the run if another lane has accessed the same shared memory since the warp's lanes last
+// synchronised.
 void check_lane(Warp& warp, const Op& op, int lane, bool is_write, std::uint64_t offset,
                 std::size_t bytes) {
   const Block& block = warp.block();

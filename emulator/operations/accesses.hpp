@@ -1,4 +1,4 @@
-// Accesses of an operation, as the race detector takes them: as few ranges as possible.
+// Accesses of an operation, merged into as few ranges as possible for the race detector.
 #pragma once
 
 #include <array>
@@ -12,11 +12,11 @@
 
 namespace emu {
 
-/// The operation's number in its program.
+/// Returns the operation's number in its program.
 std::uint32_t operation_of(Warp& warp, const Op& op);
 
-/// Bytes that are added and then checked together. No other thread accesses local memory and
-/// parameters.
+/// Collects the bytes that the lanes of an operation access, and checks them for races together.
+/// Ignores local memory and parameters, which no other thread accesses.
 class Accesses {
  public:
   Accesses(Warp& warp, const Op& op, Lanes lanes)
@@ -45,23 +45,23 @@ class Accesses {
     ranges_[count_++] = {memory.bytes, bytes, memory.block, memory.allocation};
   }
 
-  /// Check accesses of the warp itself. Each ends the run with a finding where one of them and an
-  /// earlier one of another actor are unordered.
+  /// Check the collected bytes as reads or writes by the warp itself. Each function ends the run
+  /// with a finding if an earlier access by another actor is unordered with one of them.
   void check_read(bool is_read_only = false);
   void check_write();
-  /// Checks atomic operations, which have an order among each other.
+  /// Checks the bytes as atomic operations, which are ordered among each other.
   void check_atomic();
-  /// Check those of cp.async: its source, and its destination, which settle() makes the warp's own
-  /// once it has waited.
+  /// Check the source and the destination of a cp.async. settle() makes the destination's writes
+  /// the warp's own once it has waited.
   void check_copy_read();
   void check_copy_write();
   void settle();
 
-  /// Whether several of them are of the same bytes.
+  /// Whether several of the accesses overlap.
   [[nodiscard]] bool overlap() const;
 
  private:
-  // Nothing is initialised: each operation has 32 of them, and mostly uses one.
+  // Members are left uninitialised: each operation has 32 ranges and mostly uses one.
   struct Range {
     const std::byte* first;
     std::size_t bytes;
@@ -82,16 +82,16 @@ class Accesses {
   std::array<Range, kLanes> ranges_;
 };
 
-/// Accesses through the asynchronous proxy that a warp, or one lane of it, starts. Each call ends
-/// the run with a finding where an earlier access is unordered with it; other lanes' are unordered
-/// with one lane's unless they have synchronised.
+/// Checks accesses through the asynchronous proxy that a warp, or one of its lanes, starts. Each
+/// check ends the run with a finding if an earlier access is unordered with the new one. Accesses
+/// of different lanes are unordered unless the lanes have synchronised.
 class AsyncAccesses {
  public:
-  /// Starts them in the warp's open group of the kind.
+  /// Accesses in the warp's open group of this kind.
   AsyncAccesses(Warp& warp, const Op& op, Lanes lanes, races::GroupKind kind);
-  /// Starts them under an mbarrier, in its current phase.
+  /// Accesses in the current phase of an mbarrier.
   AsyncAccesses(Warp& warp, const Op& op, Lanes lanes, const Mbarrier& mbarrier);
-  /// Starts them in a tensor core, which accesses shared memory alone.
+  /// Accesses by a tensor core, to shared memory only.
   AsyncAccesses(Warp& warp, const Op& op, Lanes lanes, const races::View& shared)
       : warp_(warp), op_(op), lanes_(lanes), shared_(shared) {}
 
@@ -119,9 +119,9 @@ class AsyncAccesses {
   races::View global_{};
 };
 
-/// Accesses of single lanes to their block's shared memory: each call ends the run with a finding
-/// where another lane of the warp has accessed it before, with no barrier between the two.
-/// Accesses of less than a word are left out.
+/// Checks accesses of single lanes to shared memory. A check ends the run with a finding if another
+/// lane of the warp has made a conflicting access with no barrier between. Accesses of less than a
+/// word are ignored.
 class LaneAccesses {
  public:
   LaneAccesses(Warp& warp, const Op& op)
@@ -130,9 +130,9 @@ class LaneAccesses {
         block_(warp.races() == nullptr ? nullptr : &warp.block()),
         operation_(block_ == nullptr ? 0 : operation_of(warp, op)) {}
 
-  /// `lane`: or LaneShadow::kTogether.
+  /// `lane` is a lane's number or LaneShadow::kTogether.
   void check(int lane, const Memory& memory, std::size_t bytes, bool is_write) const;
-  /// Once all lanes' accesses have been checked.
+  /// Records an access, after the accesses of all lanes have been checked.
   void record(int lane, const Memory& memory, std::size_t bytes, bool is_write) const;
 
  private:
@@ -142,16 +142,17 @@ class LaneAccesses {
 
   Warp& warp_;
   const Op& op_;
-  Block* block_;  // the warp's; null: the run does not detect races
+  Block* block_;  // the warp's block; null if the run does not detect races
   std::uint32_t operation_;
 };
 
-/// Ends the run: these lanes have written what other lanes of the same instruction have written
-/// over with other values.
+/// Ends the run with a finding: lanes of one instruction have written different values to the same
+/// bytes.
 [[noreturn]] void stop_of_one_instruction(const Warp& warp, const Op& op, Lanes lanes);
 
-/// Ends the run: an access and an earlier one are in no order. `where`: "shared memory at 0x400".
-/// `global`: the address there, or 0.
+/// Ends the run with a finding: an access is unordered with an earlier one. `where` names the
+/// place, such as "shared memory at 0x400"; `global` is the address if it is in global memory, or
+/// 0.
 [[noreturn]] void stop_at_conflict(const Warp& warp, const Op& op, Lanes lanes,
                                    const races::Conflict& conflict, bool is_write,
                                    const std::string& where, std::uint64_t global = 0);

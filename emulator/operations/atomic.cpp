@@ -1,4 +1,4 @@
-// atom and red: read, compute and write in one, in shared memory.
+// atom and red on shared memory: atomic read-modify-write operations.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -42,13 +42,13 @@ T computed(Atomic how, T old, T a, T b) {
   return old;
 }
 
-// Slots: what was there before or none, the address, the operand, of cas a second one.
+// Slots: the previous value (optional), the address, the operand, and a second operand for cas.
 struct AtomicAccess {
   Atomic how = Atomic::kAdd;
   AddressOperand address{};
 };
 
-// The lanes come in an order that the seed begins.
+// Applies the operation lane by lane, beginning at a lane that the seed determines.
 template <typename T>
 Outcome run_atomic(Warp& warp, const Op& op, Lanes lanes) {
   const auto& [how, operand] = op.get<AtomicAccess>();
@@ -91,7 +91,7 @@ Outcome run_atomic(Warp& warp, const Op& op, Lanes lanes) {
 void decode_atomic(Decoder& decoder) {
   Op& op = decoder.op();
   const bool has_result = decoder.mnemonic() == "atom";
-  decoder.take("relaxed");  // as are those that say nothing
+  decoder.take("relaxed");  // relaxed is the default, and the only order supported
   decoder.take("cta");
   require_shared(decoder);
   const auto how = static_cast<Atomic>(decoder.take_number_of(kNames));

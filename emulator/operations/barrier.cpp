@@ -1,4 +1,4 @@
-// Barriers of a block: bar and barrier, sync and arrive; bar.warp.
+// Barriers of a block or a warp: bar.sync, bar.arrive, barrier, bar.warp.
 
 #include <array>
 #include <bit>
@@ -13,9 +13,9 @@
 namespace emu {
 namespace {
 
-// Slots: the barrier's number, and the number of threads or none.
+// Slots: the barrier's number, and the number of threads (optional).
 struct BlockBarrier {
-  bool waits = false;  // bar.sync; bar.arrive goes on
+  bool waits = false;  // bar.sync waits; bar.arrive does not
 };
 
 Outcome run_barrier(Warp& warp, const Op& op, Lanes lanes) {
@@ -30,7 +30,7 @@ Outcome run_barrier(Warp& warp, const Op& op, Lanes lanes) {
   }
   Barrier& barrier = block.barriers.at(number);
   Split& split = warp.current();
-  if (split.ticket >= 0) {  // it has arrived before, and waits
+  if (split.ticket >= 0) {  // it has arrived in an earlier try
     if (barrier.generation == split.ticket) {
       return warp.wait_for(WaitFor::kBarrier, number);
     }
@@ -52,8 +52,8 @@ Outcome run_barrier(Warp& warp, const Op& op, Lanes lanes) {
               fmt::format("barrier {} expects {} threads, and others that wait there expect {}",
                           number, expected, barrier.expected));
   }
-  // Warps count whole where the instruction has a number of threads; else threads that have not
-  // exited.
+  // A warp counts as 32 threads if the instruction gives a number of threads; otherwise only the
+  // threads that have not exited count.
   barrier.arrived += expected != 0 ? kLanes : static_cast<std::uint32_t>(std::popcount(lanes));
   barrier.expected = expected;
   if (expected != 0 && barrier.arrived > expected) {

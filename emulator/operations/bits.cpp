@@ -1,4 +1,4 @@
-// Bits: and, or, xor, not, shl, shr, bfi, prmt, popc, clz, brev.
+// Bit operations: and, or, xor, not, shl, shr, bfi, prmt, popc, clz, brev.
 #include <array>
 #include <bit>
 #include <functional>
@@ -9,7 +9,7 @@
 namespace emu {
 namespace {
 
-// Shifts by more than the width shift everything out.
+// Shift by at least the width: all bits are shifted out.
 using Shl = decltype([]<typename T>(T a, std::uint32_t distance) {
   return distance >= 8 * sizeof(T) ? T{0} : static_cast<T>(a << distance);
 });
@@ -28,9 +28,9 @@ void decode_shift(Decoder& decoder) {
       decoder, type, []<typename T>() -> Code { return &run_lane_wise<F, T, T, std::uint32_t>; });
 }
 
-// Slots: the destination, and one source or two.
+// Slots: the destination and one or two sources.
 struct PredicateLogic {
-  std::array<bool, 2> is_negated{};  // of each source
+  std::array<bool, 2> is_negated{};  // for each source
 };
 
 template <typename F, std::size_t kSources>
@@ -71,7 +71,7 @@ void decode_logic(Decoder& decoder) {
   });
 }
 
-// Puts the lowest `count` bits of a into b, from `first` on.
+// Inserts the lowest `count` bits of a into b, at bit `first`.
 using InsertField =
     decltype([](std::uint32_t a, std::uint32_t b, std::uint32_t first, std::uint32_t count) {
       const std::uint32_t from = first & 0xFFU;
@@ -82,7 +82,7 @@ using InsertField =
       return (b & ~mask) | (moved & mask);
     });
 
-// Takes four bytes of the eight in a and b. A selector's highest bit spreads the byte's sign.
+// Selects four of the eight bytes in a and b. A selector's highest bit replicates the byte's sign.
 using Permute = decltype([](std::uint32_t a, std::uint32_t b, std::uint32_t selectors) {
   const std::uint64_t bytes = std::uint64_t{b} << 32U | a;
   std::uint32_t result = 0;
@@ -108,7 +108,7 @@ using ReverseBits = decltype([](std::uint32_t a) {
   return result;
 });
 
-// Decodes an instruction of words alone.
+// Decodes an instruction whose operands are all 32-bit words.
 template <typename F, typename... Words>
 void decode_words(Decoder& decoder) {
   decoder.require("b32");

@@ -1,4 +1,4 @@
-// Copies that the TMA makes on its own between global and shared memory.
+// Bulk copies of the TMA between global and shared memory.
 #include "emulator/operations/bulk_copy.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::byte kPoison{0xCB};
 
-// Takes one of them, whichever the seed wants.
+// Takes a random one of the pieces that are left.
 std::size_t take_any(std::vector<std::size_t>& left, std::mt19937_64& random) {
   std::swap(left[random() % left.size()], left.back());
   const std::size_t taken = left.back();
@@ -102,7 +102,7 @@ void BulkLoad::land(Target& target, std::size_t number) {
   }
 }
 
-// All of it is there: it may be read when the mbarrier says so.
+// Marks the destination as written, so that it may be read once the mbarrier's phase completes.
 void BulkLoad::finish(const Target& target) {
   for (std::size_t number = 0; number < copy_.pieces.size(); ++number) {
     const std::uint8_t* const written = target.written.data() + number * kMaxPiece;
@@ -137,7 +137,8 @@ BulkStore::BulkStore(BulkCopy copy, std::shared_ptr<BulkProgress> progress)
   }
 }
 
-// Either reads or writes, so that other warps run between the read of a piece and its write.
+// Reads or writes one piece per step, so that other warps can run between the read of a piece and
+// its write.
 bool BulkStore::step(std::mt19937_64& random) {
   const bool reads = !unread_.empty() && (unwritten_.empty() || (random() & 1U) != 0);
   std::vector<std::size_t>& left = reads ? unread_ : unwritten_;
@@ -174,7 +175,7 @@ void BulkStore::read(std::size_t number) {
 void BulkStore::write(std::size_t number) {
   const CopyPiece& piece = copy_.pieces[number];
   if (piece.first == piece.last) {
-    return;  // nothing of it is in the tensor
+    return;  // the piece lies outside of the tensor
   }
   const Memory to = global_part(copy_, piece);
   const std::size_t first = number * kMaxPiece + piece.first;

@@ -1,5 +1,5 @@
-// Asynchronous copies of the TMA between global and shared memory: piece by piece, in any order,
-// while the warps that have started them go on.
+// Asynchronous bulk copies of the TMA between global and shared memory: piece by piece, in any
+// order, concurrently with the warps.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +16,13 @@
 
 namespace emu {
 
-/// What is copied, and which lane has started it.
+/// Source and destination of a bulk copy, and the lane that started it.
 struct BulkCopy {
   Warp& warp;
   const Op& op;
   int lane = 0;
   std::vector<CopyPiece> pieces{};  // their shared addresses are offsets in a block's memory
-  TensorMapDesc map{};              // its swizzle and fill; of plain bytes, the default
+  TensorMapDesc map{};              // swizzle and fill of the box; default for plain bytes
 };
 
 /// Calls use(offset in shared memory, offset in the piece) for each unit of the piece.
@@ -32,21 +32,21 @@ void for_each_unit(const BulkCopy& copy, const CopyPiece& piece, Use&& use) {
     use(swizzled(piece.shared + i, copy.map.swizzle), i);
   }
 }
-/// Resolves the bytes of the piece that are in global memory.
+/// Resolves the part of the piece that is inside the tensor, in global memory.
 Memory global_part(const BulkCopy& copy, const CopyPiece& piece);
 
-/// A block of the cluster that a load goes to, and the one whose mbarrier counts its bytes.
+/// Destination block of a load, and the block whose mbarrier counts the bytes.
 struct BulkTarget {
   std::uint32_t rank = 0;
   std::uint32_t mbarrier_rank = 0;
 };
 
-/// Load from global to shared memory, of one block or the same of several. Until all has come, the
-/// destination counts as not written; bytes that have come are counted by the mbarrier of each
-/// target.
+/// Load from global to shared memory of one block, or of several (multicast). Until the copy is
+/// complete, the destination counts as uninitialised; the mbarrier of each target counts the bytes
+/// that have arrived.
 class BulkLoad : public AsyncWork {
  public:
-  /// `mbarrier`: its offset in the shared memory of each target's mbarrier_rank.
+  /// `mbarrier` is the offset of the mbarrier in the shared memory of each target's mbarrier_rank.
   BulkLoad(BulkCopy copy, std::span<const BulkTarget> targets, std::uint32_t mbarrier);
 
   bool step(std::mt19937_64& random) override;
@@ -55,10 +55,10 @@ class BulkLoad : public AsyncWork {
  private:
   struct Target {
     Block& block;
-    Block& counter;                       // whose mbarrier counts
-    std::size_t left = 0;                 // pieces that have not come
-    std::uint32_t uncounted = 0;          // bytes that have come
-    std::vector<std::uint8_t> written{};  // whether those bytes were ever written, where they were
+    Block& counter;                       // block whose mbarrier counts the bytes
+    std::size_t left = 0;                 // pieces that have not arrived
+    std::uint32_t uncounted = 0;          // bytes that have arrived but are not yet counted
+    std::vector<std::uint8_t> written{};  // initialisation flags of the destination
   };
 
   void land(Target& target, std::size_t number);
@@ -68,11 +68,11 @@ class BulkLoad : public AsyncWork {
   BulkCopy copy_;
   std::uint32_t mbarrier_;
   std::vector<Target> targets_;
-  std::vector<std::size_t> left_;  // piece * targets + target
+  std::vector<std::size_t> left_;  // indices of pieces to copy: piece * targets + target
 };
 
-/// Store from the block's own shared memory to global memory. Each piece is read some time and
-/// written some time later; until then the destination counts as not written.
+/// Store from the block's own shared memory to global memory. Each piece is first read and later
+/// written; until it is written the destination counts as uninitialised.
 class BulkStore : public AsyncWork {
  public:
   BulkStore(BulkCopy copy, std::shared_ptr<BulkProgress> progress);
@@ -86,10 +86,10 @@ class BulkStore : public AsyncWork {
 
   BulkCopy copy_;
   std::shared_ptr<BulkProgress> progress_;
-  std::vector<std::byte> bytes_;  // that were read
+  std::vector<std::byte> bytes_;  // data that has been read
   std::vector<std::uint8_t> written_;
   std::vector<std::size_t> unread_;
-  std::vector<std::size_t> unwritten_;  // but read
+  std::vector<std::size_t> unwritten_;  // pieces that have been read and not written
 };
 
 }  // namespace emu

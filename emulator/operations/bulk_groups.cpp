@@ -1,4 +1,4 @@
-// Groups of bulk copies, in which a lane waits for what it has started (cp.async.bulk).
+// Groups of bulk copies, with which a lane waits for its own copies (cp.async.bulk).
 #include <algorithm>
 
 #include "emulator/machine/block.hpp"
@@ -19,11 +19,11 @@ Outcome run_commit(Warp& warp, const Op& /*op*/, Lanes lanes) {
 }
 
 struct BulkWait {
-  std::int64_t most_pending = 0;  // of a lane's groups
-  bool is_for_sources = false;    // .read: their destinations may be under way still
+  std::int64_t max_pending = 0;  // groups per lane that need not have completed
+  bool is_for_sources = false;   // .read: waits only for the reads of sources
 };
 
-// Counts groups over the warp's lanes: mostly, one of them has all.
+// Counts groups over all lanes of the warp; usually one lane has all of them.
 void wait_in_races(Warp& warp, const BulkWait& wait, Lanes lanes) {
   bool has_groups = false;
   for_each_lane(lanes, [&](int lane) {
@@ -31,7 +31,7 @@ void wait_in_races(Warp& warp, const BulkWait& wait, Lanes lanes) {
   });
   const std::int64_t last =
       std::int64_t{warp.races()->committed(warp.actor(), races::GroupKind::kBulkRead)} -
-      wait.most_pending;
+      wait.max_pending;
   if (!has_groups || last <= 0) {
     return;
   }
@@ -43,8 +43,8 @@ void wait_in_races(Warp& warp, const BulkWait& wait, Lanes lanes) {
   }
 }
 
-// Records that the lane that has waited knows its source has been read, as if it had read there:
-// other lanes have to synchronise with it before they write.
+// Records a read of the source by the waiting lane, so that other lanes must synchronise with it
+// before they overwrite the source.
 void tell_lane(Warp& warp, BulkProgress& copy) {
   copy.is_awaited = true;
   if (warp.races() != nullptr) {
@@ -59,7 +59,7 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
   const BulkWait& wait = op.get<BulkWait>();
   const auto is_waited_for = [&](const BulkProgress& copy) {
     const std::int64_t groups = warp.bulk_groups.at(static_cast<std::size_t>(copy.lane));
-    return (lanes & lane_bit(copy.lane)) != 0 && copy.group + wait.most_pending < groups;
+    return (lanes & lane_bit(copy.lane)) != 0 && copy.group + wait.max_pending < groups;
   };
   for (const auto& copy : warp.bulk_copies) {
     if (is_waited_for(*copy) && !copy->is_done && !(wait.is_for_sources && copy->is_read)) {
@@ -91,9 +91,9 @@ bool decode_bulk_groups(Decoder& decoder) {
   if (decoder.take("wait_group")) {
     const bool is_for_sources = decoder.take("read");
     decoder.expect_operands(1);
-    const BulkWait wait{.most_pending = decoder.immediate(0), .is_for_sources = is_for_sources};
-    if (wait.most_pending < 0) {
-      decoder.fail("expected a number of groups, which is not negative");
+    const BulkWait wait{.max_pending = decoder.immediate(0), .is_for_sources = is_for_sources};
+    if (wait.max_pending < 0) {
+      decoder.fail("expected a non-negative number of groups");
     }
     op.details.set(wait);
     op.code = &run_wait;

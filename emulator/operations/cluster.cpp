@@ -1,5 +1,4 @@
-// Blocks of a cluster and grids among each other: barrier.cluster, mapa, fence, setmaxnreg,
-// griddepcontrol.
+// Synchronisation of clusters and grids: barrier.cluster, mapa, fence, setmaxnreg, griddepcontrol.
 #include "emulator/machine/cluster.hpp"
 
 #include <array>
@@ -14,14 +13,14 @@ namespace emu {
 namespace {
 
 struct ClusterArrival {
-  bool is_relaxed = false;  // brings nothing of what the thread has written
+  bool is_relaxed = false;  // releases none of the thread's writes
 };
 
 Outcome run_cluster_arrive(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_whole(op, lanes);
   if (warp.cluster_arrival >= 0) {
     warp.stop(FindingKind::kBarrierMisuse, op, lanes,
-              "it arrives again without having waited for the phase before");
+              "it arrives again without having waited for the previous phase");
   }
   Cluster& cluster = warp.block().cluster();
   warp.cluster_arrival = cluster.generation;
@@ -54,7 +53,7 @@ Outcome run_cluster_wait(Warp& warp, const Op& op, Lanes lanes) {
 
 // Slots: the result, the address, the rank.
 struct MapAddress {
-  int bits = 64;  // of both addresses
+  int bits = 64;  // size of both addresses
 };
 
 Outcome run_mapa(Warp& warp, const Op& op, Lanes lanes) {
@@ -67,7 +66,7 @@ Outcome run_mapa(Warp& warp, const Op& op, Lanes lanes) {
     const auto rank = warp.read_lane<std::uint32_t>(op.slots[2], lane);
     if (rank >= blocks) {
       warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane),
-                fmt::format("block {} of a cluster of {}", rank, blocks));
+                fmt::format("block {} does not exist in a cluster of {} blocks", rank, blocks));
     }
     std::uint64_t& address = addresses.lanes[lane];
     address += (std::uint64_t{rank} - warp.block().rank()) << kRankShift;
@@ -77,11 +76,11 @@ Outcome run_mapa(Warp& warp, const Op& op, Lanes lanes) {
 }
 
 struct SetRegisters {
-  std::uint32_t wanted = 0;  // of a thread
+  std::uint32_t wanted = 0;  // registers per thread
   bool is_more = false;      // setmaxnreg.inc
 };
 
-// Registers that are not free must be given back first, by other warps of the block.
+// Runs setmaxnreg. An increase waits until other warps of the block have released enough registers.
 Outcome run_setmaxnreg(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_whole(op, lanes);
   const auto& [wanted, is_more] = op.get<SetRegisters>();
@@ -119,8 +118,8 @@ Outcome run_launch_dependents(Warp& warp, const Op& /*op*/, Lanes /*lanes*/) {
   return Outcome::kDone;
 }
 
-// Memory orders: everything is seen at once here. What races depend on are those of proxies, and of
-// mbarriers.
+// fence.proxy. Other fences have no effect: the emulator's memory is sequentially consistent, and
+// races depend on mbarriers and proxy fences only.
 struct ProxyFence {
   bool is_of_shared = true;
   bool is_of_global = true;
@@ -148,7 +147,7 @@ void decode_mapa(Decoder& decoder) {
   decoder.take("shared::cluster");
   const Type type = decoder.take_type();
   if (type != Type::kU32 && type != Type::kU64) {
-    decoder.fail("an address has 32 or 64 bits");
+    decoder.fail("an address must have 32 or 64 bits");
   }
   decoder.expect_operands(3);
   op.details.set(MapAddress{.bits = bits_of(type)});
@@ -188,7 +187,7 @@ void decode_setmaxnreg(Decoder& decoder) {
   decoder.expect_operands(1);
   const std::int64_t wanted = decoder.immediate(0);
   if (wanted < 24 || wanted > 256 || wanted % 8 != 0) {
-    decoder.fail("registers are a multiple of 8 from 24 to 256");
+    decoder.fail("the number of registers must be a multiple of 8 from 24 to 256");
   }
   op.details.set(SetRegisters{.wanted = static_cast<std::uint32_t>(wanted), .is_more = is_more});
   op.code = &run_setmaxnreg;

@@ -1,4 +1,4 @@
-// Conversions from one type to another: cvt, cvta.
+// Type conversions: cvt, cvta.
 #include <array>
 #include <bit>
 #include <cmath>
@@ -15,7 +15,7 @@
 namespace emu {
 namespace {
 
-// The value of the low bits, with their sign.
+// Returns the value of the low bits, sign-extended if `has_sign`.
 std::uint64_t extended(std::uint64_t value, int bits, bool has_sign) {
   const int unused = 64 - bits;
   const std::uint64_t high = value << static_cast<unsigned>(unused);
@@ -23,7 +23,7 @@ std::uint64_t extended(std::uint64_t value, int bits, bool has_sign) {
                   : high >> static_cast<unsigned>(unused);
 }
 
-// Between whole numbers.
+// Conversion between integer types.
 struct IntegerConversion {
   struct Side {
     int bits = 0;
@@ -61,7 +61,7 @@ float rounded(float value, Rounding rounding) {
   return value;
 }
 
-// What is too large becomes the largest there is; NaN becomes 0.
+// Converts a float to an integer. Out-of-range values saturate; NaN becomes 0.
 template <typename T, Rounding kRounding>
 struct ToInteger {
   T operator()(float value) const {
@@ -69,11 +69,11 @@ struct ToInteger {
       return 0;
     }
     const double whole = rounded(value, kRounding);
-    constexpr auto kLeast = static_cast<double>(std::numeric_limits<T>::min());
-    constexpr auto kMost = static_cast<double>(std::numeric_limits<T>::max());
-    return whole <= kLeast  ? std::numeric_limits<T>::min()
-           : whole >= kMost ? std::numeric_limits<T>::max()
-                            : static_cast<T>(whole);
+    constexpr auto kMin = static_cast<double>(std::numeric_limits<T>::min());
+    constexpr auto kMax = static_cast<double>(std::numeric_limits<T>::max());
+    return whole <= kMin   ? std::numeric_limits<T>::min()
+           : whole >= kMax ? std::numeric_limits<T>::max()
+                           : static_cast<T>(whole);
   }
 };
 template <Rounding kRounding>
@@ -93,7 +93,7 @@ std::uint8_t ue8m0_bits_below(float value) {
   return ue8m0_bits(value, false);
 }
 
-// Pairs: the first operand becomes the upper half.
+// Packs two floats; the first operand becomes the upper half.
 template <auto kBits>
 struct ToPair {
   auto operator()(float high, float low) const {
@@ -164,7 +164,7 @@ Code to_f32(Decoder& decoder, Type from) {
     return &run_lane_wise<FromF16, float, std::uint16_t>;
   }
   if (from == Type::kBF16) {
-    decoder.take("rn");  // exact with and without it
+    decoder.take("rn");  // the conversion is exact with and without .rn
     return &run_lane_wise<FromBF16, float, std::uint16_t>;
   }
   decoder.require("rn");
@@ -172,8 +172,7 @@ Code to_f32(Decoder& decoder, Type from) {
                       []<typename T>() -> Code { return &run_lane_wise<ToFloat, float, T>; });
 }
 
-// Conversions to pairs and from them: from two floats (cvt.rn.bf16x2.f32 d, high, low), or from a
-// pair.
+// Conversion of two floats to a pair (cvt.rn.bf16x2.f32 d, high, low), or of a pair to two floats.
 struct PairConversion {
   Type to;
   Type from;
@@ -205,7 +204,7 @@ constexpr std::array<PairConversion, 13> kPairConversions = {{
     {Type::kBF16x2, Type::kUE8M0x2, "rn", false, kFromBytes<&bf16_bits, &ue8m0_value>},
 }};
 
-// Decodes a conversion of the table above; false: it is not of these types.
+// Decodes a conversion of the table above; false if the table has none for these types.
 bool decode_pair(Decoder& decoder, Type to, Type from) {
   bool is_known = false;
   for (const PairConversion& conversion : kPairConversions) {

@@ -1,9 +1,7 @@
-// Copies from global to shared memory that go on while the lane does: cp.async, its groups and its
-// waits.
+// Asynchronous copies from global to shared memory: cp.async, its groups and its waits.
 //
-// Until a lane has waited, what it copies is nobody's to read: the destination counts as not
-// written. The copy itself is made at once or not before the wait, as the seed has it, and reads
-// its source then.
+// Until a lane has waited, the destination counts as uninitialised. The copy itself is made, and
+// its source read, either at once or at the wait, as the seed determines.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -35,7 +33,7 @@ void make(Warp& warp, const PendingCopy& copy) {
   }
 }
 
-// Makes it, if that is not done yet, and lets others read it.
+// Makes the copy, unless that is done already, and makes it visible.
 void finish(Warp& warp, const PendingCopy& copy) {
   if (!copy.is_made) {
     make(warp, copy);
@@ -55,7 +53,7 @@ void finish(Warp& warp, const PendingCopy& copy) {
   }
 }
 
-// Slots: to, from, the bytes of the source or none.
+// Slots: the destination, the source, the number of source bytes (optional).
 struct AsyncCopy {
   AddressOperand to{};    // in shared memory
   AddressOperand from{};  // in global memory
@@ -86,7 +84,7 @@ Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
     }
     if (copy.from % copy.bytes != 0) {
       warp.stop(FindingKind::kMisaligned, op, lane_bit(lane),
-                fmt::format("{:#x} is no multiple of {}", copy.from, copy.bytes));
+                fmt::format("{:#x} is not a multiple of {}", copy.from, copy.bytes));
     }
     if (copy.from_bytes > 0) {
       sources.add(
@@ -123,7 +121,7 @@ Outcome run_commit(Warp& warp, const Op& /*op*/, Lanes lanes) {
   return Outcome::kDone;
 }
 
-// Finishes copies of the lane.
+// Finishes the lane's copies among these.
 void finish_of(Warp& warp, std::vector<PendingCopy>& copies, int lane) {
   std::erase_if(copies, [&](const PendingCopy& copy) {
     if (copy.lane != lane) {
@@ -134,7 +132,7 @@ void finish_of(Warp& warp, std::vector<PendingCopy>& copies, int lane) {
   });
 }
 
-// The groups before the first of which a copy goes on are done.
+// Acquires, in the race detector, the groups before the first one that has unfinished copies.
 void wait_in_races(Warp& warp, bool is_of_all) {
   races::ClusterRaces& races = *warp.races();
   constexpr auto kKind = races::GroupKind::kCopy;
@@ -151,8 +149,8 @@ void wait_in_races(Warp& warp, bool is_of_all) {
 }
 
 struct CopyWait {
-  int most_pending = 0;  // groups of a lane
-  bool is_all = false;   // copies that are in no group, too
+  int max_pending = 0;  // groups per lane that need not have completed
+  bool is_all = false;  // wait_all: includes copies that are in no group
 };
 
 Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
@@ -163,7 +161,7 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
       if ((group->lanes >> static_cast<unsigned>(lane) & 1U) == 0) {
         continue;
       }
-      if (newer++ >= wait.most_pending) {
+      if (newer++ >= wait.max_pending) {
         finish_of(warp, group->copies, lane);
         group->lanes &= ~lane_bit(lane);
       }
@@ -194,7 +192,7 @@ void decode_copy(Decoder& decoder) {
   decoder.expect_operands(3, 4);
   const AddressOperand from = decoder.address(decoder.operand(1));
   if (from.bits != 64) {
-    decoder.fail("an address in global memory has 64 bits");
+    decoder.fail("an address in global memory must have 64 bits");
   }
   const AddressOperand to = decoder.add_address(0);
   decoder.add(from.slot);
@@ -219,7 +217,7 @@ void decode_cp(Decoder& decoder) {
     op.code = &run_commit;
   } else if (decoder.take("wait_group")) {
     decoder.expect_operands(1);
-    op.details.set(CopyWait{.most_pending = decoder.small_immediate(0)});
+    op.details.set(CopyWait{.max_pending = decoder.small_immediate(0)});
     op.code = &run_wait;
   } else if (decoder.take("wait_all")) {
     decoder.expect_operands(0);

@@ -1,4 +1,4 @@
-// Values moved and chosen: mov, selp, setp.
+// Moves and selection of values: mov, selp, setp.
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -15,7 +15,7 @@
 namespace emu {
 namespace {
 
-// A predicate among the operands: of mov the source, of selp what chooses.
+// Predicate operand: the source of mov, or the selector of selp.
 struct PredicateOperand {
   bool is_negated = false;
 };
@@ -27,8 +27,8 @@ Outcome run_move_predicate(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-// list: destinations of a part of the source each, the lowest part first; kNoSlot: that part is not
-// kept.
+// Slots: the source. `list`: a destination for each part of it, lowest part first; kNoSlot if the
+// part is discarded.
 template <typename Whole, typename Part>
 Outcome run_take_apart(Warp& warp, const Op& op, Lanes lanes) {
   const auto whole = warp.read<Whole>(op.slots[0]);
@@ -61,7 +61,7 @@ Outcome run_put_together(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-// {a, b} on one side.
+// Decodes a mov with {a, b, ...} as its source or its destination.
 void decode_move_of_parts(Decoder& decoder, Type type) {
   const bool is_apart = decoder.operand(0).kind == syntax::OperandKind::kVector;
   const syntax::Operand& whole = decoder.operand(is_apart ? 1 : 0);
@@ -94,7 +94,7 @@ void decode_move_of_parts(Decoder& decoder, Type type) {
   }
 }
 
-// A clock that all warps of the grid read, and that advances from one reading to the next.
+// Clock that all warps of the grid read, and that advances at each read.
 template <typename T>
 Outcome run_clock(Warp& warp, const Op& op, Lanes lanes) {
   Grid& grid = warp.block().grid();
@@ -137,7 +137,7 @@ void decode_mov(Decoder& decoder) {
   });
 }
 
-// The first where the predicate holds, the second elsewhere.
+// Selects the first source where the predicate holds, and the second elsewhere.
 template <typename T>
 Outcome run_selp(Warp& warp, const Op& op, Lanes lanes) {
   const auto a = warp.read<T>(op.slots[1]);
@@ -163,8 +163,8 @@ void decode_selp(Decoder& decoder) {
                                    []<typename T>() -> Code { return &run_selp<T>; });
 }
 
-// Relations, which hold for numbers alone; behind them those that hold for NaN, too; and whether
-// both are numbers, or not. Integers have the first six.
+// Comparisons: first the ordered ones, which are false for NaN; then the unordered ones, which are
+// true for NaN; then num and nan. Integers have the first six.
 constexpr std::array<std::string_view, 14> kComparisons = {
     "eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
 constexpr std::size_t kRelations = 6;
@@ -188,7 +188,7 @@ enum class Combination : std::uint8_t { kNone, kAnd, kOr, kXor };
 // Slots: the destination, the two sources, and the predicate that the result is combined with.
 struct SetPredicate {
   Combination combination = Combination::kNone;
-  bool is_negated = false;  // of the predicate
+  bool is_negated = false;  // the predicate is negated
 };
 
 template <std::size_t kComparison, typename T>

@@ -1,5 +1,5 @@
-// Floats: arithmetic of binary32, and of pairs of 16-bit floats; fma, div, sqrt, rcp, rsqrt, ex2,
-// lg2, tanh, copysign.
+// Floating-point arithmetic on binary32 and on pairs of floats: add, sub, mul, fma, div, sqrt, rcp,
+// rsqrt, ex2, lg2, tanh, min, max, copysign.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -18,8 +18,8 @@ float flushed(float value) {
   return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0F, value) : value;
 }
 
-// What is less becomes less than the least normal number when it is rounded to 24 bits, however
-// small its exponent. .ftz makes zero of that, though as a subnormal number it may be rounded up.
+// Smallest magnitude that rounds to a normal number at 24 bits with an unbounded exponent. .ftz
+// flushes smaller results to zero, even those that would round up to the smallest normal number.
 constexpr double kMinNormal = std::numeric_limits<float>::min() * (1 - 0x1p-25);
 
 struct Mul {
@@ -28,7 +28,7 @@ struct Mul {
 };
 using Min = decltype([](float a, float b) { return lesser_number(a, b); });
 using Max = decltype([](float a, float b) { return greater_number(a, b); });
-// .NaN: a NaN if one of them is.
+// Minimum or maximum with .NaN: NaN if an operand is NaN.
 template <typename F>
 struct OrNan {
   float operator()(float a, float b) const {
@@ -41,7 +41,7 @@ struct Fma {
   static bool is_tiny(float a, float b, float c) {
     const double product = double{a} * b;
     const double sum = product + c;
-    const double part = sum - product;  // of the sum, what c has given
+    const double part = sum - product;  // the part of the sum that c contributed
     const double error = (product - (sum - part)) + (c - part);
     return std::abs(sum) < kMinNormal ||
            (std::abs(sum) == kMinNormal && std::signbit(error) != std::signbit(sum) && error != 0);
@@ -50,7 +50,7 @@ struct Fma {
 
 using Sqrt = decltype([](float a) { return std::sqrt(a); });
 using Reciprocal = decltype([](float a) { return 1.0F / a; });
-// Where GPUs approximate, the emulator rounds what binary64 gives.
+// Functions that GPUs approximate: the emulator computes in binary64 and rounds.
 using ReciprocalRoot =
     decltype([](float a) { return static_cast<float>(1.0 / std::sqrt(double{a})); });
 using PowerOfTwo = decltype([](float a) { return static_cast<float>(std::exp2(double{a})); });
@@ -78,7 +78,7 @@ struct Modified {
   }
 };
 
-// Decodes binary32. Of the roundings .rn alone is supported, which is meant where none is said.
+// Decodes a binary32 instruction. Only .rn is supported, which is also the default.
 template <typename F, typename... Floats>
 void decode_single(Decoder& decoder) {
   decoder.require("f32");
@@ -93,7 +93,7 @@ void decode_single(Decoder& decoder) {
                                   : &run_lane_wise<Modified<F, false, false>, float, Floats...>;
 }
 
-// Decodes what has neither a rounding nor .sat.
+// Decodes a binary32 instruction without rounding and .sat modifiers.
 template <typename F>
 void decode_sign(Decoder& decoder) {
   const bool flushes = decoder.take("ftz");
@@ -103,7 +103,7 @@ void decode_sign(Decoder& decoder) {
                               : &run_lane_wise<Modified<F, false, false>, float, float>;
 }
 
-// Takes the first one's sign, and the second one's magnitude.
+// Combines the first operand's sign with the second operand's magnitude.
 using CopySign = decltype([](std::uint32_t sign, std::uint32_t magnitude) {
   return (sign & 0x80000000U) | (magnitude & 0x7FFFFFFFU);
 });
@@ -114,9 +114,9 @@ void decode_copysign(Decoder& decoder) {
   decoder.op().code = &run_lane_wise<CopySign, std::uint32_t, std::uint32_t, std::uint32_t>;
 }
 
-// A sum of two numbers in binary64, rounded to odd: so that to round it once more to a shorter
-// format gives what one rounding gives (Boldo and Melquiond, "Emulation of FMA and correctly
-// rounded sums", 2008).
+// Adds two numbers in binary64, rounding to odd, so that a second rounding to a shorter format
+// gives the correctly rounded sum (Boldo and Melquiond, "Emulation of FMA and correctly rounded
+// sums", 2008).
 double sum_to_odd(double a, double b) {
   const double sum = a + b;
   if (!std::isfinite(sum)) {
@@ -144,14 +144,14 @@ struct OfPair {
   }
 };
 
-// Exact in binary64, but for sums, which are rounded to odd.
+// Arithmetic on the elements of a pair: exact in binary64, except that sums round to odd.
 using PairAdd = decltype([](float a, float b) { return sum_to_odd(a, b); });
 using PairSub = decltype([](float a, float b) { return sum_to_odd(a, -b); });
 using PairMul = decltype([](float a, float b) { return double{a} * double{b}; });
 using PairFma =
     decltype([](float a, float b, float c) { return sum_to_odd(double{a} * double{b}, c); });
 
-// Decodes a pair of binary16 or bfloat16.
+// Decodes an instruction on a pair of binary16 or bfloat16.
 template <typename F, typename... Words>
 void decode_pair(Decoder& decoder) {
   const Type type = decoder.take_type();
@@ -172,7 +172,7 @@ void decode_pair_or_nan(Decoder& decoder) {
   }
 }
 
-// Two of binary32 in 64 bits.
+// Applies a function to both binary32 numbers in 64 bits.
 template <typename F>
 struct OfSingles {
   std::uint64_t operator()(auto... operands) const {
@@ -202,8 +202,8 @@ bool is_pair(Type type) {
   return type == Type::kF16x2 || type == Type::kBF16x2;
 }
 
-using Word = std::uint32_t;   // a pair
-using Words = std::uint64_t;  // two of binary32
+using Word = std::uint32_t;   // a pair of 16-bit floats
+using Words = std::uint64_t;  // two binary32 numbers
 
 void decode_fma(Decoder& decoder) {
   const Type type = decoder.peek_type().value_or(Type::kB32);
@@ -249,7 +249,8 @@ void decode_div(Decoder& decoder) {
   decode_single<std::divides<>, float, float>(decoder);
 }
 
-// Decoders of what integers have, too, by the type; null: unsupported.
+// Decoders of a mnemonic that integers have, too, one for each float type; null if it is not
+// supported.
 struct FloatOperation {
   std::string_view mnemonic;
   void (*single)(Decoder& decoder) = nullptr;

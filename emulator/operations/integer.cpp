@@ -1,4 +1,4 @@
-// Whole numbers: add, sub, mul, mad, div, rem, min, max, neg, abs.
+// Integer arithmetic: add, sub, mul, mad, div, rem, min, max, neg, abs.
 #include <algorithm>
 #include <array>
 #include <type_traits>
@@ -15,7 +15,7 @@ __extension__ using UInt128 = unsigned __int128;
 template <typename T>
 using Unsigned = std::make_unsigned_t<T>;
 
-// Sums wrap around; narrow types are computed in `unsigned`, where they do not overflow.
+// Wrapping arithmetic; narrow types are computed in `unsigned`, where they do not overflow.
 template <typename T>
 T wrapped(auto value) {
   return static_cast<T>(static_cast<Unsigned<T>>(value));
@@ -56,8 +56,8 @@ using MadWide = decltype([]<typename T>(T a, T b, TwiceAsWide<T> c) {
   return Add{}(static_cast<TwiceAsWide<T>>(MulWide{}(a, b)), c);
 });
 
-// Divides, or gives all ones for a division by zero, which is not specified and what GPUs give; of
-// the remainder, too. The least number divided by -1 wraps around.
+// Quotient. Division by zero, which PTX does not specify, gives all ones as on GPUs, also for the
+// remainder. The lowest number divided by -1 wraps around.
 using Div = decltype([]<typename T>(T a, T b) {
   if (b == 0) {
     return static_cast<T>(~T{0});
@@ -75,7 +75,7 @@ using Max = decltype([](auto a, auto b) { return std::max(a, b); });
 using Neg = decltype([]<typename T>(T a) { return Sub{}(T{0}, a); });
 using Abs = decltype([]<typename T>(T a) { return a < 0 ? Sub{}(T{0}, a) : a; });
 
-// Decodes one source or two.
+// Decodes an instruction with one or two sources.
 template <typename F>
 void decode_alike(Decoder& decoder) {
   constexpr bool kIsUnary = std::is_invocable_v<F, int>;
@@ -97,7 +97,7 @@ void decode_wide_result(Decoder& decoder, Type type, bool is_mad) {
   decoder.add(decoder.source(2, type));
   const auto pick = [&]<typename T>() -> Code {
     if constexpr (sizeof(T) == 8) {
-      decoder.fail("no type is twice as wide");
+      decoder.fail("there is no type of twice the width");
     } else {
       using Wide = TwiceAsWide<T>;
       return is_mad ? &run_lane_wise<MadWide, Wide, T, T, Wide>

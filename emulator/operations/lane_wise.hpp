@@ -1,4 +1,4 @@
-// Instructions that treat each lane alike: a function of the sources' values.
+// Lane-wise instructions: the result of a lane is a function of the lane's source values.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,8 @@
 
 namespace emu {
 
-/// Slots are the destination, then the sources. A result is initialised where all its sources are.
+/// Runs F on each lane. Slots: the destination, then the sources. A result is initialised where all
+/// its sources are.
 template <typename F, typename To, typename... From>
 Outcome run_lane_wise(Warp& warp, const Op& op, Lanes lanes) {
   const auto compute = [](const Vec<From>&... sources) {
@@ -29,7 +30,7 @@ Outcome run_lane_wise(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-/// Calls pick.operator()<T>() with the integer type of a width and sign, as C++ has it.
+/// Calls pick.operator()<T>() with the C++ integer type T of this width and sign.
 template <typename Pick>
 Code pick_integer(Decoder& decoder, Type type, Pick&& pick) {
   switch (type) {
@@ -53,7 +54,7 @@ Code pick_integer(Decoder& decoder, Type type, Pick&& pick) {
   }
 }
 
-/// The lesser and the greater of two floats: the one that is a number; -0 is less than 0.
+/// Minimum and maximum of two floats. NaN loses to a number; -0 is less than 0.
 inline float lesser_number(float a, float b) {
   if (std::isnan(a) || std::isnan(b)) {
     return std::isnan(a) ? b : a;
@@ -67,13 +68,13 @@ inline float greater_number(float a, float b) {
   return a > b || (a == b && !std::signbit(a)) ? a : b;
 }
 
-/// Destination and `sources` sources, all of the type.
+/// Adds a destination and `sources` sources, all of this type.
 inline void add_alike(Decoder& decoder, Type type, std::size_t sources) {
   decoder.add_operands(bits_of(type), std::vector(sources, type));
 }
 
-/// Decodes add, sub, mul, div, min, max, neg or abs if its type is a float or a pair of them; else
-/// does nothing and returns false.
+/// Decodes add, sub, mul, div, min, max, neg or abs if its type is a float or a pair of floats;
+/// otherwise does nothing and returns false.
 bool decode_packed_or_float(Decoder& decoder);
 
 }  // namespace emu

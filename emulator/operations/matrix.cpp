@@ -1,4 +1,4 @@
-// Matrix products of a warp, and the loads and stores of their fragments: mma.sync, ldmatrix,
+// Warp-level matrix products, and loads and stores of their fragments: mma.sync, ldmatrix,
 // stmatrix.
 #include <array>
 #include <bit>
@@ -14,15 +14,15 @@
 namespace emu {
 namespace {
 
-constexpr std::size_t kRows = 16;  // of m16n8
+constexpr std::size_t kRows = 16;  // rows of m16n8
 constexpr std::size_t kColumns = 8;
-// Precision of Hopper, which takes all 16 products of a step together.
+// Precision on Hopper, which adds all 16 products of a step at once.
 constexpr Precision kPrecision{.sum_bits = 25, .result_bits = 23};
 
 using Words = Vec<std::uint32_t>;
 
-// Reads registers of A (four) or B (two), whose words have elements of `Bits` side by side along K,
-// into lines of 32 bytes: rows of A, or columns of B.
+// Reads the registers of A (four) or B (two), whose words hold consecutive elements along K, into
+// lines of 32 bytes: rows of A, or columns of B.
 template <typename Bits, std::size_t kLines, typename Decode>
 auto read_lines(const Warp& warp, std::span<const Slot> registers, Decode&& decode) {
   constexpr std::size_t kPerWord = 4 / sizeof(Bits);
@@ -41,8 +41,8 @@ auto read_lines(const Warp& warp, std::span<const Slot> registers, Decode&& deco
   return lines;
 }
 
-// Writes D: sum(row of A, column of B, element of C) for each element. list: four registers of D,
-// four of A, two of B, four of C.
+// Computes D: sum(row of A, column of B, element of C) for each element. `list`: four registers for
+// D, four for A, two for B, four for C.
 template <typename Bits, typename DecodeA, typename DecodeB, typename Sum>
 Outcome multiply(Warp& warp, const Op& op, Lanes lanes, DecodeA&& decode_a, DecodeB&& decode_b,
                  Sum&& sum) {
@@ -76,7 +76,7 @@ Outcome run_float_product(Warp& warp, const Op& op, Lanes lanes) {
                                  });
 }
 
-// m16n8k32 of bytes: four to a word. Sums wrap around.
+// m16n8k32 with 8-bit integers, four per word. Sums wrap around.
 template <typename A, typename B>
 Outcome run_byte_product(Warp& warp, const Op& op, Lanes lanes) {
   const auto sum = [](const auto& row, const auto& column, std::uint32_t c) {
@@ -131,9 +131,9 @@ void decode_mma(Decoder& decoder) {
   add_vector(decoder, 3, 4, result, false);
 }
 
-// Matrices of 8 rows of 16 bytes, whose addresses are those of eight lanes each. In a register,
-// lane l has of a matrix row l / 4 the columns l % 4 * 2 and the next; transposed, of columns l % 4
-// * 2 and the next row l / 4.
+// Matrices of 8 rows of 16 bytes; eight lanes give the addresses of a matrix's rows. Lane l holds,
+// in its register, the elements in row l / 4 and columns l % 4 * 2 and l % 4 * 2 + 1; transposed,
+// rows and columns are swapped.
 constexpr std::size_t kRowBytes = 16;
 
 struct Element {
@@ -146,10 +146,10 @@ Element element_of(std::size_t lane, std::size_t half, bool is_transposed) {
   return is_transposed ? Element{element.column, element.row} : element;
 }
 
-// Slots: the address; list: a register for each matrix.
+// Slots: the address. `list`: a register for each matrix.
 struct MatrixMove {
   AddressOperand address{};
-  std::uint8_t count = 1;  // of matrices
+  std::uint8_t count = 1;  // number of matrices
   bool is_transposed = false;
 
   [[nodiscard]] Lanes addressing_lanes() const {

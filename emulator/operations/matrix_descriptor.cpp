@@ -1,5 +1,4 @@
-// Matrices in shared memory as wgmma and tcgen05.mma find them: the descriptor, and where each
-// element is.
+// Matrix descriptors of wgmma and tcgen05.mma: their checks, and the address of each element.
 #include "emulator/operations/matrix_descriptor.hpp"
 
 #include <algorithm>
@@ -10,14 +9,14 @@
 namespace emu {
 namespace {
 
-// Bits 14-15, 30-31, 46-48 and 52-61.
+// Reserved bits: 14-15, 30-31, 46-48 and 52-61.
 constexpr std::uint64_t kReserved = 0x3FF1'C000'C000'C000;
 
 constexpr std::uint32_t field(std::uint64_t bits, unsigned first) {
   return static_cast<std::uint32_t>(bits >> first & 0x3FFFU) << 4U;
 }
 
-// Bytes that lie together before the swizzle: a row of its pattern, of which there are eight.
+// Width of a row of the swizzle's pattern in bytes; the pattern has eight rows.
 constexpr std::uint32_t width_of(Swizzle swizzle) {
   constexpr std::array<std::uint32_t, 4> kWidths = {kChunkBytes, 128, 64, 32};
   return kWidths.at(static_cast<std::size_t>(swizzle));
@@ -57,7 +56,7 @@ Support check_matrix(const MatrixDescriptor& descriptor, const MatrixShape& shap
 std::uint32_t address_of(const MatrixDescriptor& descriptor, const MatrixShape& shape,
                          std::size_t line, std::size_t k) {
   const std::uint32_t width = width_of(descriptor.swizzle);
-  // Along what lies together, in bytes, and across it.
+  // Position in bytes along the contiguous dimension, and index across it.
   const auto along =
       static_cast<std::uint32_t>((shape.is_k_major ? k : line) * shape.element_bytes);
   const auto across = static_cast<std::uint32_t>(shape.is_k_major ? line : k);

@@ -1,5 +1,4 @@
-// Matrices in shared memory as wgmma and tcgen05.mma find them: the descriptor, and where each
-// element is.
+// Matrix descriptors of wgmma and tcgen05.mma: their checks, and the address of each element.
 #pragma once
 
 #include <cstddef>
@@ -9,33 +8,35 @@
 
 namespace emu {
 
-/// Bits 62-63 of a descriptor; sm_100 has three bits for them, the lowest of which is 0 in these.
+/// Bits 62-63 of a descriptor. sm_100 has three bits for the swizzle; the lowest is 0 for these
+/// modes.
 enum class Swizzle : std::uint8_t { kNone = 0, k128 = 1, k64 = 2, k32 = 3 };
 
-/// Bytes that are moved as one.
+/// Size of a chunk, the unit that a swizzle moves.
 constexpr std::uint32_t kChunkBytes = 16;
 
-/// Descriptor of sm_90 (PTX ISA 9.7.15.5.1.2.2) and sm_100 (9.7.16.4.1), in bytes.
+/// Descriptor for sm_90 (PTX ISA 9.7.15.5.1.2.2) and sm_100 (9.7.16.4.1); sizes in bytes.
 struct MatrixDescriptor {
-  std::uint32_t start = 0;  // in the block's shared memory
+  std::uint32_t start = 0;  // address in the block's shared memory
   std::uint32_t leading = 0;
   std::uint32_t stride = 0;
-  std::uint32_t base_offset = 0;  // bits 7-9 of where the swizzle's pattern begins
+  std::uint32_t base_offset = 0;  // bits 7-9 of the address where the swizzle's pattern begins
   Swizzle swizzle = Swizzle::kNone;
 
-  /// Bits that mean nothing are dropped.
+  /// Decodes a descriptor. Unused bits are ignored.
   [[nodiscard]] static MatrixDescriptor from_bits(std::uint64_t bits);
 };
 
-/// An operand of a product: rows of A or columns of B ("lines"), and their elements along K.
+/// Shape of a product's operand: rows of A or columns of B ("lines"), and their elements along K.
 struct MatrixShape {
   std::size_t lines = 0;
   std::size_t depth = 0;
   std::size_t element_bytes = 0;
-  bool is_k_major = true;  // elements of a line lie together; else the lines of one k
+  bool is_k_major =
+      true;  // the elements of a line are contiguous; else those of all lines with the same k
 };
 
-/// Calls use(line, k) for the first element of each 16 bytes of the first lines.
+/// Calls use(line, k) for the first element of each chunk of the first lines.
 template <typename Use>
 void for_each_chunk(const MatrixShape& shape, std::size_t lines, Use&& use) {
   const std::size_t together = kChunkBytes / shape.element_bytes;
@@ -46,17 +47,18 @@ void for_each_chunk(const MatrixShape& shape, std::size_t lines, Use&& use) {
   }
 }
 
-/// Checks a descriptor of such a matrix of sm_90: no reserved bits, rows within the swizzle.
+/// Checks an sm_90 descriptor of a matrix of this shape: no reserved bits are set, and rows stay
+/// within the swizzle.
 Support check_matrix(std::uint64_t bits, const MatrixShape& shape);
-/// Checks the fields of a descriptor without reserved bits.
+/// Checks the fields of a descriptor.
 Support check_matrix(const MatrixDescriptor& descriptor, const MatrixShape& shape);
 
-/// The address of an element in the block's shared memory. Those that make up 16 bytes, along K or
-/// along the lines, lie together.
+/// Returns the address of an element in the block's shared memory. The elements of a 16-byte chunk,
+/// along K or across the lines, are contiguous.
 ///
-/// The layouts without their swizzle are the canonical ones of 9.7.15.5.1.2.1.3. The swizzle then
-/// changes bits 4-6 of the address by its bits 7-9, as many as its width needs, counted from where
-/// the pattern begins.
+/// Without the swizzle, the layouts are the canonical ones of PTX ISA 9.7.15.5.1.2.1.3. The swizzle
+/// then XORs address bits 4-6 with bits 7-9, as many as its width needs, counted from the beginning
+/// of the pattern.
 std::uint32_t address_of(const MatrixDescriptor& descriptor, const MatrixShape& shape,
                          std::size_t line, std::size_t k);
 

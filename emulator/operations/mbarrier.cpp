@@ -1,4 +1,4 @@
-// mbarrier: init, inval, arrive, expect_tx, complete_tx, test_wait, try_wait.
+// mbarrier instructions: init, inval, arrive, expect_tx, complete_tx, test_wait, try_wait.
 #include "emulator/operations/mbarrier.hpp"
 
 #include <algorithm>
@@ -30,14 +30,14 @@ Mbarrier& mbarrier_of(Warp& warp, const Op& op, const MbarrierOperand& operand, 
   return mbarrier;
 }
 
-// Whether the mbarrier that it arrives at is of another block.
+// Whether the mbarrier belongs to another block.
 bool is_of_another(Warp& warp, const MbarrierOperand& operand, int lane) {
   const std::uint64_t address = address_of(warp, operand.address, lane);
   return operand.space != MemorySpace::kShared &&
          address % kWindowBytes >> kRankShift != warp.block().rank();
 }
 
-// Slots: the address, the number of arrivals of a phase.
+// Slots: the address, the number of arrivals per phase.
 Outcome run_init(Warp& warp, const Op& op, Lanes lanes) {
   const AddressOperand& operand = op.get<MbarrierOperand>().address;
   warp.require_valid(op.slots[0], op, lanes, "the address");
@@ -84,11 +84,11 @@ Outcome run_inval(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-// Slots: the state before it or none, the address, the number of arrivals or none, the bytes to
-// expect or none.
+// Slots: the previous state (optional), the address, the number of arrivals (optional), the bytes
+// to expect (optional).
 struct MbarrierArrival {
   MbarrierOperand mbarrier{};
-  bool arrives = false;  // else it only expects bytes
+  bool arrives = false;  // false: only expects bytes
   bool is_relaxed = false;
 };
 
@@ -141,7 +141,7 @@ Outcome run_arrive(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-// What a copy does when its bytes have come. Slots: the address, the bytes.
+// Counts bytes as a completed copy does. Slots: the address, the bytes.
 Outcome run_complete(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_valid(op.slots[0], op, lanes, "the address");
   warp.require_valid(op.slots[1], op, lanes, "the bytes");
@@ -156,8 +156,8 @@ Outcome run_complete(Warp& warp, const Op& op, Lanes lanes) {
 // Slots: the result, the address, the phase's parity or the state.
 struct MbarrierWait {
   MbarrierOperand mbarrier{};
-  bool has_parity = false;  // else it has the state that an arrival gave
-  bool waits = false;       // try_wait; test_wait looks once
+  bool has_parity = false;  // waits for a parity; else for the state that an arrival returned
+  bool waits = false;       // try_wait waits; test_wait does not
   bool is_relaxed = false;
 };
 
@@ -189,14 +189,14 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
     }
   });
   if (ended != lanes && wait.waits) {
-    // try_wait may give up after a time of its own, too.
+    // try_wait may also time out.
     const bool times_out = warp.may_time_out && warp.current().wait_for == WaitFor::kNothing &&
                            (warp.block().grid().random() & 3U) == 0;
     if (!times_out) {
       return warp.wait_for(WaitFor::kMbarrier, static_cast<std::uint32_t>(awaited));
     }
   }
-  // What came by copies alone says nothing of what other lanes have done.
+  // A phase that only copies complete acquires nothing from other lanes.
   if (ended != 0 && !wait.is_relaxed) {
     warp.acquire_interval();
   }
@@ -205,7 +205,7 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-// Memory order and its scope, which races alone depend on. True: relaxed.
+// Takes the memory order and its scope, which only races depend on; true if it is relaxed.
 bool take_order(Decoder& decoder, std::string_view order) {
   decoder.take(order);
   const bool is_relaxed = decoder.take("relaxed");
@@ -222,13 +222,13 @@ void decode_arrival(Decoder& decoder, bool arrives) {
   arrival.mbarrier.space = take_shared_space(decoder);
   std::size_t next = 0;
   if (arrives) {
-    // A barrier of another block gives no state.
+    // An arrival at another block's mbarrier returns no state.
     const syntax::Operand& state = decoder.operand(0);
     const bool has_state = state.kind != syntax::OperandKind::kAddress;
     next = has_state ? 1 : 0;
     const bool is_kept = has_state && state.kind != syntax::OperandKind::kSink;
     if (is_kept && arrival.mbarrier.space == MemorySpace::kClusterShared) {
-      decoder.fail("an mbarrier of another block gives no state");
+      decoder.fail("an arrival at another block's mbarrier returns no state");
     }
     decoder.add(is_kept ? decoder.destination(state, 64) : kNoSlot);
   } else {
@@ -250,7 +250,7 @@ void decode_wait(Decoder& decoder, bool waits) {
   wait.has_parity = decoder.take("parity");
   wait.is_relaxed = take_order(decoder, "acquire");
   wait.mbarrier.space = take_shared_space(decoder);
-  decoder.expect_operands(3, waits ? 4 : 3);  // the fourth hints how long to wait
+  decoder.expect_operands(3, waits ? 4 : 3);  // the fourth is a hint for the waiting time
   decoder.add(decoder.destination(0, 1));
   wait.mbarrier.address = decoder.add_address(1);
   decoder.add(decoder.source(2, wait.has_parity ? Type::kU32 : Type::kB64));

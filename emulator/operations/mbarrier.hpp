@@ -1,4 +1,4 @@
-// Finding the mbarrier that an address names.
+// Lookup of the mbarrier at an address.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,12 @@
 
 namespace emu {
 
-/// Ends the run with a finding where there is none, or something has been written over it.
+/// Returns the mbarrier at the address. Ends the run with a finding if there is none or it was
+/// overwritten.
 Mbarrier& mbarrier_at(Warp& warp, const Op& op, int lane, MemorySpace space, std::uint64_t address);
 
-/// Ends the run with a finding if no synchronisation orders the mbarrier's initialisation before
-/// what the warp does with it, or starts in the asynchronous proxy.
+/// Ends the run with a finding if the mbarrier's initialisation is unordered with its use by the
+/// warp, or by asynchronous work that the warp starts.
 void require_initialized(Warp& warp, const Op& op, Lanes lanes, const Mbarrier& mbarrier,
                          bool is_async);
 

@@ -1,4 +1,4 @@
-// Loads and stores: ld, st, prefetch, and the address checks that they share with others.
+// Loads and stores (ld, st, prefetch), and the address checks for all memory operations.
 #include "emulator/operations/memory.hpp"
 
 #include <algorithm>
@@ -20,12 +20,12 @@
 namespace emu {
 namespace {
 
-// Names of spaces, as MemorySpace lists them.
+// Names of the spaces, in the order of MemorySpace.
 constexpr std::array<std::string_view, 6> kSpaceNames = {
     "memory",       "global memory", "the block's shared memory", "the cluster's shared memory",
     "local memory", "the parameters"};
 
-// The space of a generic address, which loses its window.
+// Returns the space of a generic address, and removes the window from the address.
 MemorySpace space_of(std::uint64_t& address) {
   if (address >= kLocalWindow + kWindowBytes || address < kSharedWindow) {
     return MemorySpace::kGlobal;
@@ -54,7 +54,7 @@ Memory resolve(Warp& warp, const Op& op, int lane, MemorySpace space, std::uint6
     const bool is_global =
         (space == MemorySpace::kGeneric ? space_of(place) : space) == MemorySpace::kGlobal;
     warp.stop(FindingKind::kMisaligned, op, lane_bit(lane),
-              fmt::format("{:#x} is no multiple of {}", address, bytes), std::nullopt,
+              fmt::format("{:#x} is not a multiple of {}", address, bytes), std::nullopt,
               is_global ? address : 0);
   }
   return resolve_unaligned(warp, op, lane, space, address, bytes);
@@ -74,7 +74,7 @@ Memory resolve_unaligned(Warp& warp, const Op& op, int lane, MemorySpace space,
   switch (space) {
     case MemorySpace::kShared:
     case MemorySpace::kClusterShared: {
-      // Drops the window of a generic address where one of shared memory is needed, as machine code
+      // Removes the window from a generic address where a shared address is needed, as machine code
       // does.
       const std::uint64_t rank = address % kWindowBytes >> kRankShift;
       const std::uint64_t offset = address & ((1U << kRankShift) - 1);
@@ -136,13 +136,13 @@ void check_stored(const Warp& warp, const Op& op, Lanes lanes, std::uint64_t add
 
 namespace {
 
-// ld and st. Slots: the address; list: a register for each element.
+// ld and st. Slots: the address. `list`: a register for each element.
 struct LoadOrStore {
   AddressOperand address{};
   MemorySpace space = MemorySpace::kGeneric;
-  std::uint8_t count = 1;  // of elements
+  std::uint8_t count = 1;  // number of elements
   std::uint8_t element_bits = 0;
-  std::uint8_t register_bits = 0;  // of an element
+  std::uint8_t register_bits = 0;  // register size per element
   bool extends_sign = false;
 
   [[nodiscard]] std::size_t element_bytes() const { return element_bits / 8; }
@@ -154,8 +154,8 @@ std::uint64_t sign_extended(std::uint64_t value, int bits) {
   return static_cast<std::uint64_t>(static_cast<std::int64_t>(value << unused) >> unused);
 }
 
-// An element by loads of its own size: a copy of as many bytes as are said at run time, and a load
-// of all eight after it, wait for each other.
+// Loads an element with a load of its own size: a memcpy of variable size followed by an 8-byte
+// load would stall store forwarding.
 std::uint64_t element_at(const std::byte* from, std::size_t bytes) {
   const auto load = [&]<typename T>(T value) -> std::uint64_t {
     std::memcpy(&value, from, sizeof(value));
@@ -175,7 +175,8 @@ std::uint64_t element_at(const std::byte* from, std::size_t bytes) {
 
 template <bool kIsReadOnly>
 Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
-  const LoadOrStore access = op.get<LoadOrStore>();  // a copy, which no store to memory may change
+  const LoadOrStore access =
+      op.get<LoadOrStore>();  // a copy, which stores through std::byte* cannot change
   warp.require_valid(access.address.slot, op, lanes, "the address");
   const std::size_t element = access.element_bytes();
   const std::size_t bytes = access.bytes();
@@ -208,7 +209,7 @@ Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-// Lanes that write the same bytes at once must write the same values: which of them stays is not
+// Checks that lanes which write the same bytes write the same values: which value remains is not
 // specified.
 void check_values(Warp& warp, const Op& op, Lanes lanes,
                   const std::array<Vec<std::uint64_t>, 8>& values) {
@@ -268,7 +269,7 @@ Outcome run_store(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-// Takes hints of what caches are to keep, which change nothing here. True: one has an operand.
+// Takes cache hints, which have no effect here; true if one has an operand.
 bool take_cache_hints(Decoder& decoder) {
   decoder.take_any_of({"L1::evict_normal", "L1::evict_unchanged", "L1::evict_first",
                        "L1::evict_last", "L1::no_allocate"});
@@ -290,7 +291,7 @@ void decode_access(Decoder& decoder) {
   }
   const bool is_read_only = kIsLoad && decoder.take("nc");
   if (is_read_only && access.space != MemorySpace::kGlobal) {
-    decoder.fail("only global memory is read with .nc");
+    decoder.fail(".nc is for global memory only");
   }
   decoder.take("weak");
   const bool has_policy = take_cache_hints(decoder);
@@ -298,7 +299,7 @@ void decode_access(Decoder& decoder) {
   const Type type = decoder.take_type();
   decoder.expect_operands(has_policy ? 3 : 2);
   if (has_policy) {
-    static_cast<void>(decoder.source(2, Type::kB64));  // a hint, too
+    static_cast<void>(decoder.source(2, Type::kB64));  // cache policy, which has no effect here
   }
   if (access.count * bits_of(type) > 256) {
     decoder.fail("unsupported access to more than 32 bytes");
@@ -330,7 +331,7 @@ Outcome run_nothing(Warp& /*warp*/, const Op& /*op*/, Lanes /*lanes*/) {
   return Outcome::kDone;
 }
 
-// A hint: the address may be anything.
+// Decodes prefetch, a hint without effect: the address may be anything.
 void decode_prefetch(Decoder& decoder) {
   if (!decoder.take("tensormap")) {
     decoder.require("global");
@@ -348,7 +349,8 @@ std::size_t different(std::vector<std::uint64_t>& numbers) {
   return static_cast<std::size_t>(std::ranges::unique(numbers).begin() - numbers.begin());
 }
 
-// Counts passes of lanes whose bytes are one pass if no bank is asked for two words.
+// Counts the wavefronts of shared memory: lanes whose bytes need no two words of the same bank
+// share one.
 std::uint32_t rows_of_banks(std::span<const std::uint64_t> addresses, std::size_t bytes) {
   std::array<std::vector<std::uint64_t>, kPassBytes / kWordBytes> banks;
   for (const std::uint64_t address : addresses) {

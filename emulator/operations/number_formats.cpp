@@ -1,4 +1,4 @@
-// The float formats of 16 and 8 bits, by value.
+// Conversions between binary32 and the 16-bit and 8-bit float formats.
 #include "emulator/operations/number_formats.hpp"
 
 #include <bit>
@@ -8,20 +8,20 @@
 namespace emu {
 namespace {
 
-// A format of one sign bit, exponent bits and fraction bits.
+// Float format with a sign bit, exponent bits and fraction bits.
 struct Format {
   int exponent_bits;
   int fraction_bits;
-  bool has_infinity;  // else its highest exponent holds numbers, and all ones alone are NaN
+  bool has_infinity;  // false: the highest exponent holds numbers, and only all ones is NaN
 
   [[nodiscard]] constexpr int bias() const { return (1 << (exponent_bits - 1)) - 1; }
-  [[nodiscard]] constexpr int least_exponent() const { return 1 - bias(); }
-  [[nodiscard]] constexpr int most_exponent() const {
+  [[nodiscard]] constexpr int min_exponent() const { return 1 - bias(); }
+  [[nodiscard]] constexpr int max_exponent() const {
     return (1 << exponent_bits) - (has_infinity ? 2 : 1) - bias();
   }
   [[nodiscard]] double largest() const {
-    const int last = has_infinity ? 1 : 2;  // steps below the next power of two
-    return std::ldexp(2.0 - last * std::ldexp(1.0, -fraction_bits), most_exponent());
+    const int last = has_infinity ? 1 : 2;  // units in the last place below the next power of two
+    return std::ldexp(2.0 - last * std::ldexp(1.0, -fraction_bits), max_exponent());
   }
 };
 
@@ -30,7 +30,7 @@ constexpr Format kBF16{8, 7, true};
 constexpr Format kE4M3{4, 3, false};
 constexpr Format kE5M2{5, 2, true};
 
-// Bits without the sign of a finite or infinite number of at least 0.
+// Encodes a non-negative number, finite or infinite, without the sign bit.
 template <Format kFormat>
 std::uint32_t magnitude_bits(double value, bool is_saturating) {
   constexpr std::uint32_t kInfinity = ((1U << kFormat.exponent_bits) - 1) << kFormat.fraction_bits;
@@ -44,8 +44,8 @@ std::uint32_t magnitude_bits(double value, bool is_saturating) {
   if (!std::isinf(value)) {
     std::frexp(value, &exponent);
     --exponent;  // value = 1.xxx * 2^exponent
-    exponent = std::max(exponent, kFormat.least_exponent());
-    // Rounds to units of the last place; to even in a tie, which is exact here.
+    exponent = std::max(exponent, kFormat.min_exponent());
+    // Rounds to the nearest unit in the last place, ties to even; the scaled value is exact.
     const double units = std::nearbyint(std::ldexp(value, kFormat.fraction_bits - exponent));
     value = std::ldexp(units, exponent - kFormat.fraction_bits);
     if (value == 0) {
@@ -57,9 +57,9 @@ std::uint32_t magnitude_bits(double value, bool is_saturating) {
   }
   std::frexp(value, &exponent);
   --exponent;
-  if (exponent < kFormat.least_exponent()) {
+  if (exponent < kFormat.min_exponent()) {
     return static_cast<std::uint32_t>(
-        std::ldexp(value, kFormat.fraction_bits - kFormat.least_exponent()));
+        std::ldexp(value, kFormat.fraction_bits - kFormat.min_exponent()));
   }
   const auto fraction = static_cast<std::uint32_t>(
       std::ldexp(value, kFormat.fraction_bits - exponent) - (1U << kFormat.fraction_bits));
@@ -91,13 +91,13 @@ float bf16_value(std::uint16_t bits) {
 }
 float e4m3_value(std::uint8_t bits) {
   const std::uint32_t magnitude = bits & 0x7FU;
-  const float value = magnitude == 0x7F
-                          ? std::numeric_limits<float>::quiet_NaN()
-                          : std::bit_cast<float>(magnitude << 20U) * 0x1p120F;  // the other bias
+  const float value = magnitude == 0x7F ? std::numeric_limits<float>::quiet_NaN()
+                                        : std::bit_cast<float>(magnitude << 20U) *
+                                              0x1p120F;  // adjusts the exponent's bias
   return (bits & 0x80U) != 0 ? -value : value;
 }
 float e5m2_value(std::uint8_t bits) {
-  return f16_value(static_cast<std::uint16_t>(bits << 8U));  // the upper half of binary16
+  return f16_value(static_cast<std::uint16_t>(bits << 8U));  // e5m2 is the upper half of binary16
 }
 
 float ue8m0_value(std::uint8_t bits) {
@@ -115,7 +115,7 @@ std::uint8_t ue8m0_bits(float value, bool rounds_up) {
   const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(value) & 0x7FFFFFFFU;
   const std::uint32_t exponent = magnitude >> 23U;
   const std::uint32_t fraction = magnitude & 0x7FFFFFU;
-  // 2^-127 itself is a subnormal number of binary32.
+  // 2^-127 is a subnormal number in binary32.
   const bool is_between = exponent > 0 ? fraction > 0 : fraction > 0x400000U;
   return static_cast<std::uint8_t>(
       std::min(exponent + (rounds_up && is_between ? 1U : 0U), kLargest));

@@ -1,4 +1,4 @@
-// Table of all operations: a row per mnemonic, a function per family of instructions.
+// Table of operations: for each mnemonic, the function that decodes its family of instructions.
 #include "emulator/operations/operations.hpp"
 
 #include <map>

@@ -1,4 +1,4 @@
-// Table of all operations: a row per mnemonic, a function per family of instructions.
+// Table of operations: for each mnemonic, the function that decodes its family of instructions.
 #pragma once
 
 #include <span>
@@ -25,15 +25,15 @@ std::span<const Operation> tensor_operations();
 std::span<const Operation> copy_operations();
 std::span<const Operation> trap_operations();
 
-/// Finds the row of a mnemonic; null: there is none.
+/// Finds the row of a mnemonic; null if there is none.
 const Operation* find_operation(std::string_view mnemonic);
 
-/// Decoders of instructions that share a mnemonic with those of another file, and what names them
-/// has been taken: `what`, or `is_load`.
+/// Decoders for instructions that share a mnemonic with instructions of another file. The caller
+/// has already taken the modifier that selects the decoder and passes it as `what` or `is_load`.
 void decode_warp_barrier(Decoder& decoder);     // bar.warp
 void decode_cluster_barrier(Decoder& decoder);  // barrier.cluster
 void decode_bulk_copy(Decoder& decoder);        // cp.async.bulk
-bool decode_bulk_groups(Decoder& decoder);      // its groups; false: nothing is taken
+bool decode_bulk_groups(Decoder& decoder);      // groups of cp.async.bulk; false: nothing was taken
 void decode_tensor_allocation(Decoder& decoder, std::string_view what);  // tcgen05.alloc, ...
 void decode_tensor_move(Decoder& decoder, bool is_load);                 // tcgen05.ld and st
 void decode_tensor_wait(Decoder& decoder, bool is_load);                 // tcgen05.wait

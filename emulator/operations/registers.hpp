@@ -1,4 +1,4 @@
-// Registers of any width, read and written as 64 bits; registers that are the same in all lanes.
+// Access to registers of any width as 64-bit values, and to values that all lanes share.
 #pragma once
 
 #include <bit>
@@ -29,7 +29,8 @@ Vec<T> narrowed(const Vec<std::uint64_t>& values) {
   return narrow;
 }
 
-/// Reads a value that must be the same in all lanes; else it is a finding of that kind.
+/// Reads a value that must be the same in all lanes; ends the run with a finding of this kind if it
+/// is not.
 template <typename T = std::uint32_t>
 T uniform_value(Warp& warp, const Op& op, Slot slot, Lanes lanes, FindingKind kind,
                 std::string_view what) {
@@ -38,13 +39,13 @@ T uniform_value(Warp& warp, const Op& op, Slot slot, Lanes lanes, FindingKind ki
   const T value = values.lanes[std::countr_zero(lanes)];
   for_each_lane(lanes, [&](int lane) {
     if (values.lanes[lane] != value) {
-      warp.stop(kind, op, lanes, fmt::format("lanes give different values of {}", what));
+      warp.stop(kind, op, lanes, fmt::format("lanes give different values for {}", what));
     }
   });
   return value;
 }
 
-/// Zero bits above the register's own.
+/// Reads a register; bits above its width are zero.
 inline Vec<std::uint64_t> read_bits(const Warp& warp, Slot slot, int bits) {
   switch (bits) {
     case 16:
@@ -56,7 +57,7 @@ inline Vec<std::uint64_t> read_bits(const Warp& warp, Slot slot, int bits) {
   }
 }
 
-/// Drops the bits above the register's own.
+/// Writes a register; bits above its width are dropped.
 inline void write_bits(Warp& warp, Slot slot, int bits, const Vec<std::uint64_t>& values,
                        Lanes lanes, Lanes valid) {
   switch (bits) {

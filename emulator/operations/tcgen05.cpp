@@ -1,4 +1,4 @@
-// Instructions on tensor memory: which of them is which, and their fences (PTX ISA 9.7.16).
+// Dispatch of tcgen05 instructions to their decoders, and the tcgen05 fences (PTX ISA 9.7.16).
 #include <array>
 
 #include "emulator/machine/cluster.hpp"

@@ -1,4 +1,4 @@
-// One tcgen05.mma: where its operands lie in shared and tensor memory, and what it computes.
+// One tcgen05.mma: the places of its operands in shared and tensor memory, and the computation.
 #include "emulator/operations/tcgen05_product.hpp"
 
 #include <algorithm>
@@ -9,16 +9,18 @@
 namespace emu {
 namespace {
 
-constexpr std::size_t kPartitionLanes = 32;  // of a warp, and of one copy of the scales
+constexpr std::size_t kPartitionLanes =
+    32;  // lanes of a partition, which one warp can access and which has its copy of the scales
 constexpr std::size_t kPartitions = kTensorLanes / kPartitionLanes;
-constexpr std::size_t kColumnsOfA = 8;  // of tensor memory, for the 32 bytes of each row
+constexpr std::size_t kColumnsOfA =
+    8;  // columns in tensor memory for the 32 bytes of each row of A
 
-// The address without its highest bits, which may repeat the scale's byte.
+// Address without its two highest bits, which may repeat the byte index of the scale.
 constexpr std::uint32_t scale_place(std::uint32_t address) {
   return address & 0x3FFFFFFFU;
 }
 
-// Rows and columns of D that lie in lanes of one block, in consecutive columns.
+// Part of D in one block: rows in lanes, and columns in consecutive columns of tensor memory.
 struct OutputPart {
   std::size_t block = 0;
   std::size_t first_row = 0;
@@ -33,7 +35,7 @@ struct OutputPart {
   }
 };
 
-// D by the layouts A, B, D and F of PTX ISA 9.7.16.10.5.
+// Splits D into parts, according to layouts A, B, D and F of PTX ISA 9.7.16.10.5.
 std::vector<OutputPart> output_parts(const UmmaProduct& product,
                                      const UmmaInstruction& instruction) {
   const std::size_t lane = tensor_lane(product.d);
@@ -56,8 +58,8 @@ std::vector<OutputPart> output_parts(const UmmaProduct& product,
   return parts;
 }
 
-// Place of the scales of so many lines: a byte of each word, one line after the other down 32
-// lanes and then in the next column; the same again in other partitions.
+// Place of the scales of `lines` lines: one byte of a word per line, down 32 lanes and then in the
+// next column; each partition has a copy.
 struct ScaleTable {
   std::size_t lines = 0;
   std::size_t column = 0;
@@ -76,7 +78,7 @@ ScaleTable scales_of_a(const UmmaProduct& product, const UmmaInstruction& instru
           .byte = instruction.scale_a_byte};
 }
 
-// Where D's columns are halved, each half of the lanes has the scales of its own.
+// Where the columns of D are split into halves, each half of the lanes has its scales.
 ScaleTable scales_of_b(const UmmaProduct& product, const UmmaInstruction& instruction,
                        const OutputPart& part) {
   const std::size_t halves = instruction.columns / part.columns;
@@ -91,11 +93,11 @@ Support check_place(std::string_view name, std::uint32_t address, std::size_t co
                     bool may_be_in_the_middle) {
   const std::size_t lane = tensor_lane(address);
   if (lane != 0 && !(may_be_in_the_middle && lane == 16)) {
-    return {fmt::format("{}: the first lane is {}, and not 0{}", name, lane,
+    return {fmt::format("{}: the first lane is {}, but must be 0{}", name, lane,
                         may_be_in_the_middle ? " or 16" : "")};
   }
   if (tensor_column(address) + columns > kTensorColumns) {
-    return {fmt::format("{}: {} columns from {} on, and there are {}", name, columns,
+    return {fmt::format("{}: {} columns from {} on, but there are only {}", name, columns,
                         tensor_column(address), kTensorColumns)};
   }
   return {};
@@ -117,12 +119,13 @@ Support check_scales(const UmmaProduct& product, const UmmaInstruction& instruct
       });
 }
 
-// Says whose descriptor it is.
+// Prefixes a refusal with the name and the bits of the descriptor.
 Support named(std::string_view name, std::uint64_t bits, const Support& support) {
   return support ? Support{} : Support{fmt::format("{} {:#x}: {}", name, bits, support.reason)};
 }
 
-// Elements of less than 8 bits leave the end of each 16 bytes free.
+// Adds the ranges of a matrix in shared memory. Chunks of elements of less than 8 bits are not
+// full.
 void add_shared(std::vector<SharedRange>& to, std::size_t block, std::uint64_t bits,
                 const MatrixShape& shape, Element element) {
   const auto bytes =
@@ -161,7 +164,7 @@ bool is_disabled(const UmmaProduct& product, std::size_t block, std::size_t lane
   return (product.disabled_lanes.at(block * 4 + lane / 32) >> (lane % 32) & 1U) != 0;
 }
 
-// Runs of a part's lanes, without those that are not written if `is_written`.
+// Adds the lanes of a part; if `is_written`, without the disabled ones.
 void add_lanes(std::vector<TensorRange>& to, const UmmaProduct& product, const OutputPart& part,
                bool is_written, std::size_t column, std::size_t columns) {
   const std::size_t before = to.size();
@@ -177,7 +180,7 @@ void add_lanes(std::vector<TensorRange>& to, const UmmaProduct& product, const O
   }
 }
 
-// Reads `shape.lines` lines of a block's shared memory behind those that are there.
+// Reads `shape.lines` lines from a block's shared memory and appends them.
 void read_shared(Lines& lines, std::span<const std::byte> shared, std::uint64_t bits,
                  const MatrixShape& shape) {
   const MatrixDescriptor descriptor = MatrixDescriptor::from_bits(bits);
@@ -191,7 +194,7 @@ void read_shared(Lines& lines, std::span<const std::byte> shared, std::uint64_t 
   });
 }
 
-// Rows of A from the lanes of a part.
+// Reads rows of A from the lanes of a part.
 void read_lanes(Lines& lines, const UmmaMemory& memory, const OutputPart& part,
                 std::uint32_t address) {
   lines.count = part.rows;
@@ -208,7 +211,7 @@ void read_lanes(Lines& lines, const UmmaMemory& memory, const OutputPart& part,
   }
 }
 
-// Reads the scales of a table's lines, whose copies must be the same.
+// Reads the scales of a table's lines, and checks that all copies are the same.
 Support read_scales(std::vector<std::uint8_t>& to, const UmmaMemory& memory,
                     const ScaleTable& table, std::string_view name) {
   for (std::size_t line = 0; line < table.lines; ++line) {
@@ -231,7 +234,7 @@ Support read_scales(std::vector<std::uint8_t>& to, const UmmaMemory& memory,
   return {};
 }
 
-// Columns of B from all blocks, of which each has a part.
+// Reads the columns of B from all blocks, each of which holds a part.
 Lines lines_of_b(const UmmaProduct& product, const UmmaInstruction& instruction,
                  std::span<const UmmaMemory> memory) {
   Lines lines{.element = instruction.b,
@@ -256,7 +259,7 @@ Lines lines_of_a(const UmmaProduct& product, const UmmaInstruction& instruction,
   return lines;
 }
 
-// Copies some of the lines.
+// Copies `count` of the lines.
 Lines lines_from(const Lines& lines, std::size_t first, std::size_t count) {
   const auto begin = lines.bits.begin() + static_cast<std::ptrdiff_t>(first * lines.depth);
   return {.element = lines.element,
@@ -275,7 +278,7 @@ Support check_a(const UmmaProduct& product, const UmmaInstruction& instruction,
   const auto a = static_cast<std::uint32_t>(product.a);
   return check_place("A", a, kColumnsOfA, part.is_spread).and_then([&]() -> Support {
     if (tensor_lane(a) != tensor_lane(product.d)) {
-      return {fmt::format("A's first lane is {}, and D's is {}", tensor_lane(a),
+      return {fmt::format("A's first lane is {}, but D's is {}", tensor_lane(a),
                           tensor_lane(product.d))};
     }
     return {};

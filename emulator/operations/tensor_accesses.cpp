@@ -1,4 +1,4 @@
-// What instructions on tensor memory (tcgen05) have in common.
+// Checks that instructions on tensor memory (tcgen05) share.
 #include "emulator/operations/tensor_accesses.hpp"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ void require_tensor_blocks(Warp& warp, const Op& op, Lanes lanes, std::size_t bl
     std::deque<Block>& all = warp.block().cluster().blocks();
     if (peer >= all.size()) {
       warp.stop(FindingKind::kIllegalOperand, op, lanes,
-                fmt::format("block {} of a cluster of {} has no other one to be a pair with",
+                fmt::format("block {} of a cluster of {} has no other block to form a pair with",
                             warp.block().rank(), all.size()));
     }
     if (all[peer].is_done() && !may_have_ended) {

@@ -1,5 +1,5 @@
-// What instructions on tensor memory (tcgen05) have in common: the pair of blocks, and whether what
-// they access may be accessed.
+// Checks that instructions on tensor memory (tcgen05) share: for the pair of blocks, and for
+// accesses.
 #pragma once
 
 #include <cstddef>
@@ -12,31 +12,32 @@
 
 namespace emu {
 
-/// Takes cta_group::1 or ::2: how many blocks the instruction is of.
+/// Takes cta_group::1 or ::2 and returns the number of blocks.
 std::size_t take_tensor_group(Decoder& decoder);
 
-/// Ends the run with a finding if other instructions of the kernel have another cta_group than
-/// `blocks`, or the pair's other block is not there; `may_have_ended`: it was.
+/// Ends the run with a finding if other instructions of the kernel have a cta_group other than
+/// `blocks`, or if the pair's other block does not exist or, unless `may_have_ended`, has ended.
 void require_tensor_blocks(Warp& warp, const Op& op, Lanes lanes, std::size_t blocks,
                            bool may_have_ended = false);
 
-/// Block 0 is the one of even rank of the pair, or the warp's own where it has none.
+/// Returns a block of the pair: 0 is the one of even rank. Without a pair, returns the warp's
+/// block.
 Block& tensor_block(Warp& warp, std::size_t blocks, std::size_t number);
-/// The warp's own number among them.
+/// Returns the number of the warp's block in the pair.
 std::size_t tensor_block_number(Warp& warp, std::size_t blocks);
 
-/// What tensor cores do for these blocks, in the order in which it is issued.
+/// Returns the queue of tensor core operations for these blocks, in order of issue.
 TensorQueue& tensor_queue(Warp& warp, std::size_t blocks);
 
-/// Ends the run with a finding where the words are not all allocated, or are given back.
+/// Ends the run with a finding if not all words are allocated, or the other block deallocates them.
 void require_allocated(Warp& warp, const Op& op, Lanes lanes, Block& block,
                        const TensorRange& range);
 
-/// "tensor memory of block (0,0,0) at lane 32, column 8": where accesses are in conflict.
+/// Formats the place of a conflict, such as "tensor memory of block (0,0,0) at lane 32, column 8".
 std::string tensor_place_text(const Block& block, const races::Conflict& conflict);
 
-/// Records an access for the search of races, if there is one; ends the run with a finding where an
-/// earlier one is in no order with it.
+/// Records an access in the race detector, if the run has one; ends the run with a finding if the
+/// access is unordered with an earlier one.
 void check_tensor_access(Warp& warp, const Op& op, Lanes lanes, Block& block,
                          const TensorRange& range, const races::TensorView& view, bool is_write);
 

@@ -25,7 +25,8 @@ std::size_t columns_of(Warp& warp, const Op& op, Lanes lanes) {
   return columns;
 }
 
-// The pair's operation that the warp's block takes part in next; both must do the same.
+// Returns the pair's operation that the warp's block joins next; both blocks must execute the same
+// one.
 std::size_t come_together(Warp& warp, const Op& op, Lanes lanes, bool is_allocation,
                           std::size_t columns) {
   TensorMemory& pair = tensor_block(warp, 2, 0).tensor;
@@ -46,8 +47,8 @@ std::size_t come_together(Warp& warp, const Op& op, Lanes lanes, bool is_allocat
   return place;
 }
 
-// Allocates columns in all of these blocks, once all operations of the pair before this one have
-// been made; nothing: not yet.
+// Allocates columns in all of these blocks, once all earlier operations of the pair have completed;
+// returns nothing if that must wait.
 std::optional<std::size_t> try_allocate(Warp& warp, const Op& op, std::size_t blocks,
                                         std::size_t columns, std::size_t place) {
   TensorMemory& first = tensor_block(warp, blocks, 0).tensor;
@@ -133,7 +134,8 @@ Outcome run_alloc(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-// Checks that all accesses there, by either block of a pair, happen before.
+// Checks that all accesses to the columns, by either block of a pair, happen before the
+// deallocation.
 void check_end(Warp& warp, const Op& op, Lanes lanes, std::size_t blocks, std::size_t first,
                std::size_t columns) {
   if (warp.races() == nullptr) {
@@ -149,7 +151,7 @@ void check_end(Warp& warp, const Op& op, Lanes lanes, std::size_t blocks, std::s
   }
 }
 
-// dealloc and relinquish_alloc_permit.
+// Details of dealloc and relinquish_alloc_permit.
 struct TensorGroup {
   std::size_t blocks = 1;
 };
@@ -164,7 +166,7 @@ Outcome run_dealloc(Warp& warp, const Op& op, Lanes lanes) {
   const std::size_t first = tensor_column(address);
   TensorMemory& own_memory = warp.block().tensor;
   const bool is_first_try = split.ticket < 0;
-  // The other block of a pair may have given it back before, and ended.
+  // The other block of a pair may have deallocated the columns before, and ended.
   const std::size_t blocks = op.get<TensorGroup>().blocks;
   require_tensor_blocks(warp, op, lanes, blocks, true);
   if (is_first_try) {
@@ -180,7 +182,7 @@ Outcome run_dealloc(Warp& warp, const Op& op, Lanes lanes) {
     }
   }
   if (blocks == 2) {
-    // dealloc may wait for the other block, or not (Table 48).
+    // Whether dealloc waits for the other block is implementation-defined (Table 48).
     const PairOperation& operation =
         tensor_block(warp, 2, 0).tensor.together[static_cast<std::size_t>(split.ticket)];
     const bool waits = is_first_try ? (warp.block().grid().random() & 1U) != 0 : true;

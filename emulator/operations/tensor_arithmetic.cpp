@@ -1,4 +1,4 @@
-// What tensor cores compute of floats: sums of products that are cut off, not rounded.
+// Floating-point arithmetic of tensor cores: sums of products, truncated instead of rounded.
 #include "emulator/operations/tensor_arithmetic.hpp"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ Parts parts_of_format(const Format& format, std::uint32_t bits) {
   return parts;
 }
 
-// Towards zero, by so many bits.
+// Divides by 2^bits, truncating towards zero.
 std::int64_t cut(std::int64_t value, int bits) {
   if (bits <= 0) {
     return value << static_cast<unsigned>(-bits);
@@ -49,18 +49,18 @@ std::int64_t cut(std::int64_t value, int bits) {
   return value < 0 ? -magnitude : magnitude;
 }
 
-// sum * 2^exponent as binary32 with so many fraction bits, towards zero.
+// Converts sum * 2^exponent to binary32 with `fraction_bits`, truncating towards zero.
 float cut_to_f32(std::int64_t sum, int exponent, int fraction_bits) {
   if (sum == 0) {
     return 0.0F;
   }
   std::int64_t magnitude = std::abs(sum);
   const int width = 64 - std::countl_zero(static_cast<std::uint64_t>(magnitude));
-  // Bits that binary32 has no room for, also where it becomes subnormal.
+  // Number of bits to drop, including those of subnormal results.
   const int drop = std::max({width - 1 - fraction_bits, -126 - fraction_bits - exponent, 0});
   magnitude = drop > 62 ? 0 : magnitude >> static_cast<unsigned>(drop);
   if (magnitude == 0) {
-    return 0.0F;  // also of a sum below zero
+    return 0.0F;  // also for a negative sum
   }
   double value = std::ldexp(static_cast<double>(magnitude), exponent + drop);
   value = std::min(value, static_cast<double>(std::numeric_limits<float>::max()) * 2);
@@ -70,10 +70,10 @@ float cut_to_f32(std::int64_t sum, int exponent, int fraction_bits) {
   return sum < 0 ? -result : result;
 }
 
-// Sum before it is rounded to some format: NaN, infinite, or sum * 2^unit.
+// Sum before the rounding: NaN, infinite, or sum * 2^unit.
 struct FusedSum {
   bool is_nan = false;
-  bool is_infinite = false;  // with the sum's sign
+  bool is_infinite = false;  // with the sign of `sum`
   std::int64_t sum = 0;
   int unit = 0;
 };

@@ -1,4 +1,4 @@
-// What tensor cores compute of floats: sums of products that are cut off, not rounded.
+// Floating-point arithmetic of tensor cores: sums of products, truncated instead of rounded.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace emu {
 
-/// What matrices are made of. Elements of 4 and 6 bits are the low bits of a byte.
+/// Element types of matrices. Elements of 4 and 6 bits are the low bits of a byte.
 enum class Element : std::uint8_t { kF16, kBF16, kE4M3, kE5M2, kS8, kU8, kE2M3, kE3M2, kE2M1 };
 constexpr std::size_t kElementCount = 9;
 
@@ -19,14 +19,14 @@ constexpr bool is_float(Element element) {
   return element != Element::kS8 && element != Element::kU8;
 }
 
-/// A format of one sign bit, exponent bits and fraction bits.
+/// Float format with a sign bit, exponent bits and fraction bits.
 struct Format {
   int exponent_bits;
   int fraction_bits;
-  bool has_infinity;        // and NaN: what the highest exponent is for
-  bool has_nan_at_the_end;  // the greatest number's place has NaN
+  bool has_infinity;        // the highest exponent is for infinity and NaN
+  bool has_nan_at_the_end;  // the code of the greatest magnitude is NaN
 };
-/// Format of an element of floats.
+/// Returns the format of a float element.
 constexpr Format format_of(Element element) {
   constexpr std::array<Format, kElementCount> kFormats = {{{5, 10, true, false},
                                                            {8, 7, true, false},
@@ -39,7 +39,7 @@ constexpr Format format_of(Element element) {
                                                            {2, 1, false, false}}};
   return kFormats.at(static_cast<std::size_t>(element));
 }
-/// Bits of an element in shared memory.
+/// Returns the size of an element in shared memory, in bits.
 constexpr std::size_t bits_of(Element element) {
   const Format format = format_of(element);
   return is_float(element)
@@ -47,52 +47,51 @@ constexpr std::size_t bits_of(Element element) {
              : 8;
 }
 
-/// What sums are kept in: words of 32 bits, of which binary16 has the low half.
+/// Types of sums, in words of 32 bits, of which binary16 uses the low half.
 enum class Accumulator : std::uint8_t { kF32, kF16, kS32 };
 
-/// A number as sign * significand * 2^exponent. A zero's exponent is the format's lowest.
+/// A number as significand * 2^exponent. A zero has the format's lowest exponent.
 struct Parts {
-  std::int64_t significand = 0;  // with its sign, an integer
-  int exponent = 0;              // of the significand's unit
-  int top = 0;  // the exponent that the format's bits say, from which terms are aligned
+  std::int64_t significand = 0;  // integer with sign
+  int exponent = 0;              // exponent of the significand's unit
+  int top = 0;  // exponent according to the format's bits, to which terms are aligned
   bool is_nan = false;
-  bool is_infinite = false;  // its sign is that of the significand, +-1
+  bool is_infinite = false;  // with the sign of the significand, which is +-1
 };
 
 Parts parts_of_f16(std::uint16_t bits);
 Parts parts_of_bf16(std::uint16_t bits);
 Parts parts_of_f32(float value);
-/// Parts of an element of floats, by its bits.
+/// Decodes a float element.
 Parts parts_of(Element element, std::uint16_t bits);
 
-/// The lowest exponent of a step where a term that is zero counts as one of binary32, and where it
-/// does not.
+/// Lower limits for the largest exponent of a step: that of binary32, and none.
 constexpr int kLowestTop = -126;
 constexpr int kNoLowestTop = -0x10000;
 
-/// How a tensor core adds up a step: bits kept below the largest exponent of all terms, fraction
-/// bits of the result, and the lowest exponent.
+/// Precision of a tensor core's step: bits kept below the largest exponent of all terms, fraction
+/// bits of the result, and the lower limit for the largest exponent.
 struct Precision {
   int sum_bits = 25;
   int result_bits = 23;
   int lowest_top = kLowestTop;
 };
-/// What wgmma has on Hopper: of 8-bit floats it keeps less.
+/// Precision of wgmma on Hopper, which keeps fewer bits for 8-bit floats.
 constexpr Precision wgmma_precision(Element element) {
   return bytes_of(element) == 2 ? Precision{25, 23} : Precision{13, 13};
 }
-/// What tcgen05.mma has of all floats without blocks of 16 (sf-tensor/tcgen05,
+/// Precision of tcgen05.mma for floats without scales per 16 elements (sf-tensor/tcgen05,
 /// tcgen05_model/MODEL.md, measured on a B200; microsoft/MMA-Sim).
 constexpr Precision kUmmaPrecision{25, 23, kNoLowestTop};
 
-/// c + sum of a[i] * b[i], as one step of a tensor core: every term is cut off (towards zero) at
-/// `sum_bits` below the largest exponent of all terms, and the sum is cut off to binary32 with
-/// `result_bits`. Exponents of products are those of their factors added up. A sum that is zero is
-/// +0, a NaN 0x7FFFFFFF. (arXiv:2511.10909 and microsoft/MMA-Sim, mmasim/simulator.)
+/// Returns c + sum of a[i] * b[i], computed as one step of a tensor core: every term is truncated
+/// (towards zero) at `sum_bits` below the largest exponent of all terms, and the sum is truncated
+/// to binary32 with `result_bits`. The exponent of a product is the sum of its factors' exponents.
+/// A zero sum is +0; NaN is 0x7FFFFFFF. (arXiv:2511.10909 and microsoft/MMA-Sim, mmasim/simulator.)
 float fused_sum(std::span<const Parts> a, std::span<const Parts> b, float c, Precision precision);
 
-/// The same of binary16, by its bits: the sum is rounded to the nearest, ties to even, and
-/// result_bits mean nothing. A NaN is 0x7FFF.
+/// Returns the same sum in binary16, by bits: rounded to nearest, ties to even; result_bits is
+/// ignored. NaN is 0x7FFF.
 std::uint16_t fused_sum_of_f16(std::span<const Parts> a, std::span<const Parts> b, std::uint16_t c,
                                Precision precision);
 

@@ -1,5 +1,5 @@
-// Copies of the TMA as instructions: cp.async.bulk of plain bytes and of boxes of tensors, between
-// global and shared memory.
+// Bulk copy instructions of the TMA between global and shared memory: cp.async.bulk for plain
+// bytes, and for boxes of tensors.
 
 #include <algorithm>
 #include <array>
@@ -19,12 +19,12 @@
 namespace emu {
 namespace {
 
-// Slots of a copy. list: the coordinates of a box; none: plain bytes.
-constexpr std::size_t kShared = 0;  // the address
-constexpr std::size_t kGlobal = 1;  // the address there, or the tensor map's
+// Slots of a copy. `list` holds the coordinates of a box; it is empty for plain bytes.
+constexpr std::size_t kShared = 0;  // address in shared memory
+constexpr std::size_t kGlobal = 1;  // address in global memory, or that of the tensor map
 constexpr std::size_t kMbarrier = 2;
-constexpr std::size_t kMask = 3;  // of a multicast
-constexpr std::size_t kSize = 4;  // of plain bytes
+constexpr std::size_t kMask = 3;  // for a multicast
+constexpr std::size_t kSize = 4;  // for plain bytes
 constexpr std::size_t kPolicy = 5;
 constexpr std::array<std::string_view, kMaxOperands> kNames = {
     "the address in shared memory", "the address", "the mbarrier's address",
@@ -32,10 +32,10 @@ constexpr std::array<std::string_view, kMaxOperands> kNames = {
 
 struct BulkTransfer {
   AddressOperand shared{};
-  AddressOperand global{};    // or of the tensor map
-  AddressOperand mbarrier{};  // of a load
-  bool is_to_own = false;     // a load to .shared::cta
-  bool is_of_pair = false;    // cta_group::2: either block's mbarrier may count
+  AddressOperand global{};    // global memory, or the tensor map
+  AddressOperand mbarrier{};  // for a load
+  bool is_to_own = false;     // load to .shared::cta
+  bool is_of_pair = false;    // cta_group::2: the mbarrier of either block may count
 };
 
 constexpr std::uint32_t kOffsetMask = (1U << kRankShift) - 1;
@@ -44,7 +44,7 @@ void require_multiple(const Warp& warp, const Op& op, int lane, std::string_view
                       std::uint64_t value, std::uint64_t unit) {
   if (value % unit != 0) {
     warp.stop(FindingKind::kMisaligned, op, lane_bit(lane),
-              fmt::format("{} {:#x} is no multiple of {}", what, value, unit));
+              fmt::format("{} {:#x} is not a multiple of {}", what, value, unit));
   }
 }
 
@@ -52,20 +52,20 @@ std::uint64_t shared_address(const Warp& warp, const Op& op, int lane) {
   return address_of(warp, op.get<BulkTransfer>().shared, lane) % kWindowBytes;
 }
 
-// Rows of a box that begins within the swizzle's pattern are not swizzled as those who count them
-// from its beginning think.
+// Reports a box that begins inside the swizzle's pattern: code that counts rows from the beginning
+// of the box would read other bytes than it expects.
 void require_swizzle_start(Warp& warp, const Op& op, int lane, std::uint64_t shared,
                            TensorMapSwizzle swizzle) {
   const std::uint32_t period = swizzle_period(swizzle);
   if (period != 0 && shared % period != 0 && warp.block().grid().checks_swizzle_starts) {
     warp.stop(FindingKind::kMisaligned, op, lane_bit(lane),
-              fmt::format("the box begins at {:#x} in shared memory, and the swizzle of {} bytes "
+              fmt::format("the box begins at {:#x} in shared memory, but the swizzle of {} bytes "
                           "repeats every {}: its beginning is swizzled as byte {} of the pattern",
                           shared, period / 8, period, shared % period));
   }
 }
 
-// The map that a box is of; a lane's address leads to it.
+// Reads the tensor map at the lane's address.
 TensorMapDesc map_of(Warp& warp, const Op& op, int lane) {
   const std::uint64_t address = address_of(warp, op.get<BulkTransfer>().global, lane);
   const auto illegal = [&](const std::string& why) {
@@ -74,10 +74,10 @@ TensorMapDesc map_of(Warp& warp, const Op& op, int lane) {
   };
   if (address / kWindowBytes * kWindowBytes == kSharedWindow ||
       address / kWindowBytes * kWindowBytes == kLocalWindow) {
-    illegal("a tensor map is in global memory or a parameter");
+    illegal("a tensor map must lie in global memory or in a parameter");
   }
   if (address % kTensorMapAlignment != 0) {
-    illegal(fmt::format("its address is no multiple of {}", kTensorMapAlignment));
+    illegal(fmt::format("its address is not a multiple of {}", kTensorMapAlignment));
   }
   const Memory memory =
       resolve_unaligned(warp, op, lane, MemorySpace::kGeneric, address, kTensorMapBytes);
@@ -92,12 +92,13 @@ TensorMapDesc map_of(Warp& warp, const Op& op, int lane) {
     illegal(error.what());
   }
   if (static_cast<std::size_t>(map.rank) != op.list.size()) {
-    illegal(fmt::format("it has {} dimensions, and the instruction {}", map.rank, op.list.size()));
+    illegal(
+        fmt::format("it has {} dimensions, but the instruction has {}", map.rank, op.list.size()));
   }
   return map;
 }
 
-// Extent of a copy in shared memory, from where it begins.
+// Size of a copy in shared memory, and the alignment of its beginning.
 struct Extent {
   std::uint64_t bytes = 0;
   std::uint64_t alignment = kBoxUnit;
@@ -113,7 +114,7 @@ Extent extent_of(Warp& warp, const Op& op, int lane, BulkCopy& copy) {
   return {.bytes = size};
 }
 
-// `shared`: an offset in a block's memory, where the copy is known to have its place.
+// Adds the pieces of a copy. `shared` is an offset in a block's memory, where the copy fits.
 void add_pieces(Warp& warp, const Op& op, int lane, std::uint32_t shared, const Extent& extent,
                 BulkCopy& copy) {
   if (op.list.empty()) {
@@ -126,7 +127,7 @@ void add_pieces(Warp& warp, const Op& op, int lane, std::uint32_t shared, const 
   std::array<std::int32_t, 5> coordinates{};
   for (std::size_t i = 0; i < op.list.size(); ++i) {
     coordinates.at(i) = warp.read_lane<std::int32_t>(op.list[i], lane);
-    // Elements behind the end are left out, but it must not begin before the tensor (PTX ISA,
+    // Elements behind the end are left out, but the box must not begin before the tensor (PTX ISA,
     // restrictions on tensor copies to global memory). An H100 stops with an illegal instruction.
     if (coordinates.at(i) < 0 && is_store) {
       warp.stop(
@@ -135,18 +136,18 @@ void add_pieces(Warp& warp, const Op& op, int lane, std::uint32_t shared, const 
                       i, coordinates.at(i)));
     }
   }
-  // Nobody documents it; an H100 stops with an illegal instruction.
+  // Undocumented restriction: an H100 stops with an illegal instruction.
   const std::int64_t begin = std::int64_t{coordinates[0]} * bytes_of_element(copy.map.type);
   if (begin % kBoxUnit != 0) {
     warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane),
-              fmt::format("coordinate 0 is {}: {} bytes, no multiple of {}", coordinates[0], begin,
-                          kBoxUnit));
+              fmt::format("coordinate 0 is {}: {} bytes, not a multiple of {}", coordinates[0],
+                          begin, kBoxUnit));
   }
   copy.pieces = pieces_of_box(copy.map, shared, coordinates, is_store);
 }
 
-// The blocks that a load goes to, and whose mbarriers count it. Without cta_group::2 each block's
-// own does.
+// Returns the destination blocks of a load, and the blocks whose mbarriers count it: without
+// cta_group::2, each block's own.
 std::vector<BulkTarget> targets_of(Warp& warp, const Op& op, int lane, std::uint64_t shared,
                                    std::uint32_t mbarrier_rank) {
   const bool is_of_pair = op.get<BulkTransfer>().is_of_pair;
@@ -159,8 +160,9 @@ std::vector<BulkTarget> targets_of(Warp& warp, const Op& op, int lane, std::uint
   const std::uint32_t mask = warp.read_lane<std::uint16_t>(op.slots[kMask], lane);
   const std::size_t blocks = warp.block().cluster().blocks().size();
   if (mask == 0 || mask >> blocks != 0) {
-    warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane),
-              fmt::format("the mask of blocks is {:#x}, and the cluster has {}", mask, blocks));
+    warp.stop(
+        FindingKind::kIllegalOperand, op, lane_bit(lane),
+        fmt::format("the mask of blocks is {:#x}, but the cluster has {} blocks", mask, blocks));
   }
   std::vector<BulkTarget> targets;
   for (std::uint32_t left = mask; left != 0; left &= left - 1) {
@@ -169,7 +171,7 @@ std::vector<BulkTarget> targets_of(Warp& warp, const Op& op, int lane, std::uint
   return targets;
 }
 
-// Bytes of a copy in shared memory, unit by unit, as they are swizzled.
+// Calls use() for each swizzled unit of a copy's bytes in shared memory.
 template <typename Use>
 void for_each_shared_unit(const BulkCopy& copy, Use&& use) {
   for (const CopyPiece& piece : copy.pieces) {
@@ -223,15 +225,15 @@ void start_load(Warp& warp, const Op& op, int lane) {
   resolve_unaligned(warp, op, lane,
                     transfer.is_to_own ? MemorySpace::kShared : MemorySpace::kClusterShared, shared,
                     extent.bytes);
-  // Either mbarrier of a pair of blocks (cta_group::2) may count: for a multicast, that of
-  // the same parity in each pair.
+  // Either mbarrier of a pair of blocks (cta_group::2) may count; for a multicast, in each pair the
+  // block of the same parity.
   const std::uint64_t apart = (shared ^ mbarrier) >> kRankShift;
   if (apart > (transfer.is_of_pair ? 1 : 0)) {
     warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane),
               fmt::format("the mbarrier {:#x} is in another {} than the destination {:#x}",
                           mbarrier, transfer.is_of_pair ? "pair of blocks" : "block", shared));
   }
-  // A multicast goes to the same place in each block, whichever these addresses are of.
+  // A multicast writes to the same offset in each block, whichever block the addresses name.
   const std::vector<BulkTarget> targets =
       targets_of(warp, op, lane, shared, static_cast<std::uint32_t>(mbarrier >> kRankShift));
   std::vector<const Mbarrier*> mbarriers;
@@ -293,7 +295,7 @@ Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-// The address in [map, {coordinates}], or in [address].
+// Takes the address in [map, {coordinates}], or in [address].
 AddressOperand take_address(const Decoder& decoder, const syntax::Operand& operand) {
   syntax::Operand base = operand;
   if (base.kind == syntax::OperandKind::kAddress) {
@@ -345,7 +347,7 @@ void decode_copy(Decoder& decoder) {
   const syntax::Operand& there = decoder.operand(is_load ? 1 : 0);
   transfer.global = take_address(decoder, there);
   if (transfer.global.bits != 64) {
-    decoder.fail("an address in global memory has 64 bits");
+    decoder.fail("an address in global memory must have 64 bits");
   }
   if (is_tensor) {
     take_coordinates(decoder, there, dims);

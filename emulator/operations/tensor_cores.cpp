@@ -1,5 +1,5 @@
-// What a thread makes tensor cores do on tensor memory: tcgen05.mma, cp, commit (PTX ISA 9.7.16.9,
-// .10 and .12). Each thread that runs one issues one of its own.
+// Instructions that a thread issues to tensor cores: tcgen05.mma, cp, commit (PTX ISA 9.7.16.9, .10
+// and .12). Each executing thread issues a separate operation.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -21,7 +21,7 @@
 namespace emu {
 namespace {
 
-// An instruction that a lane issues, and what the search of races has to know of it.
+// An instruction that a lane issues, with its state in the race detector.
 struct Issue {
   Warp& warp;
   const Op& op;
@@ -62,7 +62,7 @@ struct Issue {
   }
 };
 
-// Products into the same accumulator, with the same shape.
+// Identifies products into the same accumulator with the same shape.
 std::uint64_t form_of(const UmmaProduct& product) {
   const UmmaInstruction instruction = UmmaInstruction::from_bits(product.form, product.instruction);
   return std::uint64_t{product.d} | std::uint64_t{instruction.rows} << 32U |
@@ -72,12 +72,12 @@ std::uint64_t form_of(const UmmaProduct& product) {
 struct TensorProductOp {
   UmmaForm form{};
   std::uint32_t d_offset = 0;  // added to the address of D
-  std::uint32_t a_offset = 0;  // and to that of A in tensor memory
+  std::uint32_t a_offset = 0;  // added to the address of A in tensor memory
   bool is_enable_negated = false;
 };
 
-// list of a product: D, A, B, the instruction's descriptor, enable-input-d, the scale factors of A
-// and B or none, lanes that are disabled.
+// `list` of a product: D, A, B, the instruction descriptor, enable-input-d, the scale factors of A
+// and B (optional), masks of disabled lanes.
 constexpr std::array<std::string_view, 7> kProductNames = {"the address of D",
                                                            "A",
                                                            "the descriptor of B",
@@ -132,13 +132,13 @@ Outcome run_product(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-// What a copy copies, by its shape and multicast.
+// Form of a copy, by its shape and multicast.
 struct CopyForm {
   std::string_view name;
   std::string_view multicast;
   std::size_t rows;
   std::size_t bytes;
-  std::array<std::size_t, 4> from;  // the first row for each 32 lanes
+  std::array<std::size_t, 4> from;  // first row for each 32 lanes
 };
 constexpr std::array<CopyForm, 5> kCopyForms = {{
     {"128x256b", "", 128, 32, {0, 32, 64, 96}},
@@ -166,7 +166,7 @@ std::vector<TensorCopyUnit> units_of(const CopyForm& form, std::uint64_t descrip
 
 // Slots: the address in tensor memory, the descriptor.
 struct TensorCopyOp {
-  std::size_t form = 0;  // in kCopyForms
+  std::size_t form = 0;  // index in kCopyForms
   std::size_t blocks = 1;
   AddressOperand to{};
 };
@@ -210,7 +210,7 @@ Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-// Slots: the mbarrier's address, the mask of blocks or none.
+// Slots: the mbarrier's address, the mask of blocks (optional).
 struct TensorCommitOp {
   std::size_t blocks = 1;
   AddressOperand mbarrier{};
@@ -231,7 +231,7 @@ Outcome run_commit(Warp& warp, const Op& op, Lanes lanes) {
       mask = warp.read_lane<std::uint16_t>(op.slots[1], lane);
       if (mask == 0 || mask >> blocks.size() != 0) {
         warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane),
-                  fmt::format("the mask of blocks is {:#x}, and the cluster has {}", mask,
+                  fmt::format("the mask of blocks is {:#x}, but the cluster has {} blocks", mask,
                               blocks.size()));
       }
     }
@@ -261,14 +261,14 @@ Outcome run_commit(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-// Names as UmmaKind lists them.
+// Names, in the order of UmmaKind.
 constexpr std::array<std::string_view, 4> kKinds = {"kind::f16", "kind::f8f6f4", "kind::i8",
                                                     "kind::mxf8f6f4"};
 
 AddressOperand tensor_address_at(const Decoder& decoder, std::size_t index) {
   const AddressOperand address = decoder.address(decoder.operand(index));
   if (address.bits != 32) {
-    decoder.fail("an address in tensor memory has 32 bits");
+    decoder.fail("an address in tensor memory must have 32 bits");
   }
   return address;
 }
@@ -287,7 +287,8 @@ void decode_tensor_product(Decoder& decoder) {
       decoder.take("scale_vec::1X");
     }
   }
-  // Hints: what they may keep of A is what is in memory still.
+  // Takes hints for the collector buffer of A, which have no effect: memory still holds what the
+  // buffer may keep.
   decoder.take_any_of({"collector::a::fill", "collector::a::use", "collector::a::lastuse",
                        "collector::a::discard"});
   const std::size_t count = decoder.instruction().operands.size();

@@ -1,7 +1,7 @@
-// Between registers and tensor memory: tcgen05.ld, st, wait (PTX ISA 9.7.16.8).
+// Moves between registers and tensor memory: tcgen05.ld, st, wait (PTX ISA 9.7.16.8).
 //
-// A warp moves a rectangle of its own 32 lanes. A load or store is made any time until its wait;
-// until then the registers of a load have no value.
+// A warp moves a rectangle of its own 32 lanes. A load or store is executed at any time until the
+// wait for it; until then the destination registers of a load are uninitialised.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -25,19 +25,19 @@ constexpr std::array<std::string_view, 5> kShapes = {"32x32b", "16x64b", "16x128
                                                      "16x32bx2"};
 constexpr std::size_t kWarpLanes = kLanes;
 
-// tcgen05.ld and st. Slots: the address; list: the registers.
+// tcgen05.ld and st. Slots: the address. `list`: the registers.
 struct MoveForm {
   MoveShape shape = MoveShape::k32x32b;
   bool is_load = false;
-  bool is_packed = false;    // a register has halves of two words
+  bool is_packed = false;    // a register holds the halves of two words
   std::uint32_t offset = 0;  // added to the address
   std::size_t registers = 0;
-  std::size_t split = 0;  // columns from the first half to the second, of 16x32bx2
+  std::size_t split = 0;  // for 16x32bx2: columns between the first half and the second
 
   [[nodiscard]] std::size_t lanes() const { return shape == MoveShape::k32x32b ? 32 : 16; }
-  // Columns of one repetition, in registers' words.
+  // Number of columns, in words, of one repetition.
   [[nodiscard]] std::size_t unit() const {
-    constexpr std::array<std::size_t, 5> kUnits = {1, 2, 4, 8, 1};  // as MoveShape lists them
+    constexpr std::array<std::size_t, 5> kUnits = {1, 2, 4, 8, 1};  // in the order of MoveShape
     return kUnits.at(static_cast<std::size_t>(shape));
   }
   [[nodiscard]] std::size_t registers_of_unit() const {
@@ -48,8 +48,8 @@ struct MoveForm {
   }
 };
 
-// Place of the first word of a lane's register, from where the move begins. (CUTLASS,
-// include/cute/atom/copy_traits_sm100.hpp, has the layouts in symbols.)
+// Place of the first word of a lane's register, relative to the beginning of the move. (CUTLASS,
+// include/cute/atom/copy_traits_sm100.hpp, describes the layouts.)
 struct Place {
   std::size_t lane = 0;
   std::size_t column = 0;
@@ -83,7 +83,7 @@ Place place_of(const MoveForm& form, std::size_t lane, std::size_t r) {
   return place;
 }
 
-// What is moved: one rectangle, or two.
+// Returns the one or two rectangles that a move accesses.
 std::vector<TensorRange> ranges_of(const MoveForm& form, std::size_t lane, std::size_t column) {
   std::vector<TensorRange> ranges = {
       {.lane = lane, .lanes = form.lanes(), .column = column, .columns = form.columns()}};
@@ -138,8 +138,8 @@ class MoveWork : public AsyncWork {
   std::size_t column_;
 };
 
-// Finds where the warp's move begins. Its lanes are those of its place in the warpgroup, which the
-// address may leave out.
+// Finds where the warp's move begins. Its lanes are given by the warp's position in the warpgroup;
+// the address may leave them out.
 TensorRange begin_of(Warp& warp, const Op& op, Lanes lanes, const MoveForm& form) {
   const std::uint32_t address =
       uniform_value(warp, op, op.slots[0], lanes, FindingKind::kIllegalOperand,
@@ -223,7 +223,7 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
   return Outcome::kDone;
 }
 
-// Takes xN.
+// Takes the repetition count .xN.
 std::size_t take_repetitions(Decoder& decoder) {
   for (std::size_t times = 1; times <= 128; times *= 2) {
     if (decoder.take(fmt::format("x{}", times))) {
@@ -249,11 +249,11 @@ void decode_tensor_move(Decoder& decoder, bool is_load) {
   form.is_packed = decoder.take(is_load ? "pack::16b" : "unpack::16b");
   const bool has_split = form.shape == MoveShape::k16x32bx2;
   decoder.expect_operands(has_split ? 3 : 2);
-  const std::size_t place = is_load ? 1 : 0;  // of the address
+  const std::size_t place = is_load ? 1 : 0;  // index of the address operand
   const std::size_t values = is_load ? 0 : has_split ? 2 : 1;
   const AddressOperand address = decoder.add_address(place);
   if (address.bits != 32) {
-    decoder.fail("an address in tensor memory has 32 bits");
+    decoder.fail("an address in tensor memory must have 32 bits");
   }
   form.offset = static_cast<std::uint32_t>(address.offset);
   if (has_split) {

@@ -1,12 +1,12 @@
-// Products of whole matrices, bit for bit what a tensor core's step makes of each element.
+// Products of whole matrices, bit-exact with the steps of a tensor core.
 //
 // Floats: the product of two elements is exact in binary32, and so is its multiple by a power of
-// two. So a term is cut off by scaling it by 2^(sum_bits - top), `top` being the largest exponent
-// of all terms, and converting it to a whole number, which cuts towards zero. At most 16 terms are
-// added up in 32 bits: each is less than 4 * 2^25 * (1 - 2^-8), as significands are less than 2.
-// Scales of lines, powers of two, are added to the exponents of their products alone. Lines with
-// infinities, NaNs or exponents so far apart that binary32 has no room for a product, and sums near
-// its ends, go through fused_sum one by one.
+// two. So a term is truncated by scaling it by 2^(sum_bits - top), `top` being the largest exponent
+// of all terms, and converting it to an integer, which truncates towards zero. Sums of up to 16
+// terms fit into 32 bits: each is less than 4 * 2^25 * (1 - 2^-8), as significands are less than 2.
+// Scales of lines, powers of two, only add to the exponents of their products. Lines with
+// infinities, NaNs or exponents so far apart that a product does not fit into binary32, and sums
+// near the limits of binary32, are computed by fused_sum one by one.
 #include "emulator/operations/tensor_product.hpp"
 
 #include <algorithm>
@@ -22,28 +22,28 @@
 namespace emu {
 namespace {
 
-// Columns whose sums are made together; B is padded to a multiple of them.
+// Number of columns whose sums are computed together; B is padded to a multiple of it.
 constexpr std::size_t kBlock = 16;
 constexpr std::size_t kMaxDepth = 32;
-// The top of a zero: less than that of any product, also when it is added to another.
+// Top of a zero: less than that of any product, also when another top is added to it.
 constexpr std::int16_t kNoTop = -8192;
-// Products of floats whose tops are between these are numbers of binary32, and not subnormal; so is
-// each scale.
+// Range of tops for which products of floats are normal numbers in binary32. Scales are in the same
+// range.
 constexpr int kMinPlainTop = -50;
 constexpr int kMaxPlainTop = 60;
-// Sums whose unit is at least 2^(this - 25) are no subnormal numbers.
+// Minimum top of sums whose unit, 2^(top - 25), keeps them normal.
 constexpr int kMinPlainSumTop = -100;
 
-// E8M0.
+// Exponent bias of E8M0.
 constexpr int kScaleBias = 127;
 constexpr int kNanScale = 255;
 
-// Elements as they are multiplied.
+// Elements in the form for multiplication.
 struct Plain {
   std::vector<float> values;
   std::vector<std::int16_t> tops;
-  std::vector<std::int16_t> shifts;      // of each line: the exponent of its scale
-  std::vector<std::uint8_t> is_special;  // of each line: it goes through fused_sum
+  std::vector<std::int16_t> shifts;      // exponent of each line's scale
+  std::vector<std::uint8_t> is_special;  // per line: whether it is computed by fused_sum
 };
 
 struct Decoded {
@@ -63,7 +63,7 @@ Decoded decoded(std::uint32_t bits) {
     constexpr std::uint32_t kOnes = (1U << kFormat.exponent_bits) - 1;
     constexpr int kBias = (1 << (kFormat.exponent_bits - 1)) - 1;
     constexpr int kWidth = kFormat.exponent_bits + kFormat.fraction_bits;
-    // 2^(127 - bias): from the exponent's bits as binary32 reads them to what they mean.
+    // 2^(127 - bias): corrects the exponent, which is read with the bias of binary32.
     constexpr auto kScale = std::bit_cast<float>(static_cast<std::uint32_t>(254 - kBias) << 23U);
     const std::uint32_t magnitude = bits & ((1U << kWidth) - 1);
     const std::uint32_t sign = (bits >> kWidth & 1U) << 31U;
@@ -80,8 +80,8 @@ Decoded decoded(std::uint32_t bits) {
   }
 }
 
-// Place of an element: A's lie line by line; B's in blocks of columns, and in each the columns of
-// one k side by side.
+// Index of an element. A is stored line by line; B in blocks of columns, in which the columns of
+// one k are contiguous.
 constexpr std::size_t place_in_a(std::size_t line, std::size_t k, std::size_t depth) {
   return line * depth + k;
 }
@@ -105,7 +105,7 @@ Plain plain_of_element(const Lines& lines) {
     for (std::size_t k = 0; k < lines.depth; ++k) {
       const Decoded element = decoded<kElement>(lines.bits[line * lines.depth + k]);
       if (element.is_special) {
-        is_special = true;  // zero, here
+        is_special = true;  // treated as zero here
         continue;
       }
       const std::size_t place = kPlace(line, k, lines.depth);
@@ -125,35 +125,35 @@ Plain plain_of(const Lines& lines) {
   return kReaders.at(static_cast<std::size_t>(lines.element))(lines);
 }
 
-// A block's columns as the compiler keeps them in registers: arrays would go through memory at each
-// step. (Extensions that GCC and Clang share.)
+// Vectors for the columns of a block, in extensions that GCC and Clang share. The compiler keeps
+// them in registers; arrays would be stored to memory at each step.
 using Floats [[gnu::vector_size(kBlock * sizeof(float))]] = float;
 using Wholes [[gnu::vector_size(kBlock * sizeof(std::int32_t))]] = std::int32_t;
 using Shorts [[gnu::vector_size(kBlock * sizeof(std::int16_t))]] = std::int16_t;
 using Doubles [[gnu::vector_size(kBlock * sizeof(double))]] = double;
 using Longs [[gnu::vector_size(kBlock * sizeof(std::int64_t))]] = std::int64_t;
 
-// (Vectors go in and out of functions by reference: by value they would need registers that not
-// every CPU has.)
+// Functions take vectors by reference: passing them by value needs registers that not every CPU
+// has.
 //
-// 2^exponents; 0 for what is too small for binary32.
+// Computes 2^exponents; 0 where that is too small for binary32.
 inline void powers_of_two(const Wholes& exponents, Floats& powers) {
   const Wholes bits = (exponents + 127) << 23;
   powers = reinterpret_cast<Floats>(exponents > -127 ? bits : Wholes{});
 }
 
-// Accumulators by their bits: what they are made of, and what is made of a sum.
+// Accumulator types: the conversion of their bits to values, and of sums to bits.
 struct OfF32 {
   static constexpr int kFractionBits = 23;
   static constexpr int kOnes = 255;
   static constexpr int kBias = 127;
-  // Handles finite ones.
+  // Converts the bits of finite numbers.
   static void values(const Wholes& bits, Floats& values) {
     values = reinterpret_cast<Floats>(bits);
   }
   template <int kResultBits>
   static void bits_of(const Doubles& sums, const Wholes& unit_exponents, Wholes& bits) {
-    // The leading bits: those of binary64 behind them become zero.
+    // Mask of the leading bits; the lower bits of the binary64 fraction become zero.
     constexpr std::int64_t kKept = -(std::int64_t{1} << (52 - kResultBits));
     const auto cut = reinterpret_cast<Doubles>(reinterpret_cast<Longs>(sums) & kKept);
     const Longs powers = (__builtin_convertvector(unit_exponents, Longs) + 1023) << 52;
@@ -186,8 +186,8 @@ struct Factors {
   const std::int16_t* shifts;
 };
 
-// One row of A with a block of columns. `d` are the block's elements in that row; `is_special` says
-// which of them are left to do.
+// Multiplies one row of A with a block of columns. `d` holds the block's elements in that row. Sets
+// `is_special` for those that fused_sum has to compute.
 template <int kSumBits, int kResultBits, typename Accumulators>
 void multiply_block(const Factors& a, const Factors& b, std::size_t depth, std::uint32_t* d,
                     std::uint8_t* is_special) {
@@ -211,18 +211,18 @@ void multiply_block(const Factors& a, const Factors& b, std::size_t depth, std::
   const Wholes exponents = before >> kFractionBits & kOnes;
   const Wholes is_zero = (before & ((kOnes << kFractionBits) | ((1 << kFractionBits) - 1))) == 0;
   const Wholes is_finite = exponents != kOnes;
-  const Wholes least = Wholes{} + kLowestTop;
+  const Wholes lowest_top = Wholes{} + kLowestTop;
   const Wholes of_starts =
-      is_zero ? least : (exponents > 1 ? exponents : Wholes{} + 1) - Accumulators::kBias;
-  const Wholes scaled_tops = has_products ? of_products + shifts : least;
+      is_zero ? lowest_top : (exponents > 1 ? exponents : Wholes{} + 1) - Accumulators::kBias;
+  const Wholes scaled_tops = has_products ? of_products + shifts : lowest_top;
   const Wholes tops = scaled_tops > of_starts ? scaled_tops : of_starts;
   // Infinities and NaNs, and sums that may be subnormal.
   const Wholes special = ~is_finite | ((tops < kMinPlainSumTop) & (has_products | ~is_zero));
-  // Products of which no bit is left are multiplied by zero.
+  // Products that would have no bits left are multiplied by zero.
   Floats scales;
   powers_of_two(kSumBits - tops + shifts, scales);
   scales = reinterpret_cast<Floats>(reinterpret_cast<Wholes>(scales) & has_products);
-  // The accumulators cut off at the same place.
+  // The accumulators, truncated at the same position.
   Floats starts;
   Floats start_scales;
   Accumulators::values(before & ~special, starts);
@@ -257,7 +257,7 @@ BlockOfFloats block_of_floats(const SumRule& rule) {
                                        : &multiply_block<25, 23, OfF32>;
 }
 
-// Kept within 32 bits, or the low ones.
+// Saturates the sum to 32 bits, or wraps it around.
 std::uint32_t whole_sum(std::uint32_t c, std::int64_t products, bool is_saturating) {
   std::int64_t sum = std::int64_t{static_cast<std::int32_t>(c)} + products;
   if (is_saturating) {
@@ -267,7 +267,7 @@ std::uint32_t whole_sum(std::uint32_t c, std::int64_t products, bool is_saturati
   return static_cast<std::uint32_t>(sum);
 }
 
-// Sums of 32 products of bytes are exact in binary32.
+// Multiplies 8-bit integers: sums of 32 products are exact in binary32.
 void multiply_block_of_bytes(const float* a, const float* b, std::size_t depth, bool is_saturating,
                              std::uint32_t* d) {
   Floats sum = {};

@@ -1,4 +1,4 @@
-// Products of whole matrices, bit for bit what a tensor core's step makes of each element.
+// Products of whole matrices, bit-exact with the steps of a tensor core.
 #pragma once
 
 #include <cstddef>
@@ -11,38 +11,38 @@
 
 namespace emu {
 
-/// Rows of A or columns of B, `depth` elements each: those of a line lie together.
+/// Rows of A or columns of B ("lines"), with `depth` contiguous elements each.
 struct Lines {
   Element element = Element::kF16;
   std::size_t count = 0;
   std::size_t depth = 0;
-  bool is_negated = false;            // of floats
-  std::vector<std::uint16_t> bits{};  // (count, depth)
-  /// Nothing, or of each line the power of two, as E8M0, that all of its elements are multiplied
-  /// by: 2^(scale - 127), and 255 is NaN.
+  bool is_negated = false;            // floats only
+  std::vector<std::uint16_t> bits{};  // shape (count, depth)
+  /// Empty, or a scale for each line, in E8M0: all of its elements are multiplied by 2^(scale -
+  /// 127); 255 is NaN.
   std::vector<std::uint8_t> scales{};
 };
 
-/// Puts 16 bytes in their places: of one line from element k on, or of one k from `line` on. Of
-/// elements of less than 8 bits the bytes hold 16 side by side, and nothing behind them (PTX ISA
-/// 9.7.16.10.4.4).
+/// Stores 16 bytes from shared memory: elements of one line from k on, or elements of one k from
+/// `line` on. For elements of less than 8 bits, the chunk holds 16 packed elements and padding (PTX
+/// ISA 9.7.16.10.4.4).
 void put_chunk(Lines& lines, std::size_t line, std::size_t k, bool is_k_major,
                std::span<const std::byte, kChunkBytes> chunk);
 
-/// How sums are made, and in what they are kept.
+/// Precision and type of the sums.
 struct SumRule {
-  Precision precision;  // of floats
+  Precision precision;  // for floats
   Accumulator accumulator = Accumulator::kF32;
-  bool is_saturating = false;  // of whole numbers: kept within 32 bits
+  bool is_saturating = false;  // for integers: saturates at 32 bits
 };
 
-/// d (a.count, b.count), words of 32 bits, += a b^T. Sums of floats are `fused_sum` of all of a
-/// line, with the line's two scales; whole numbers are exact, and wrap around or saturate in the
-/// end. Both are floats or both are not; the depth is 16 or 32. A line of scales is of floats
-/// alone.
+/// Computes d += a b^T. `d` has the shape (a.count, b.count), in words of 32 bits. Each sum of
+/// floats is the `fused_sum` of a whole line, with the scales of both lines; integers are exact,
+/// and wrap around or saturate at the end. Both matrices must be of floats or both of integers; the
+/// depth is 16 or 32. Only floats may have scales.
 void multiply_add(const Lines& a, const Lines& b, std::span<std::uint32_t> d, const SumRule& rule);
 
-/// One element of a sum of floats by itself, through `fused_sum`.
+/// Computes one element of a product of floats with `fused_sum`.
 std::uint32_t single_sum(const Lines& a, std::size_t row, const Lines& b, std::size_t column,
                          std::uint32_t c, const SumRule& rule);
 

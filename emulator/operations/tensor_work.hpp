@@ -1,5 +1,5 @@
 // Asynchronous work of tensor cores on tensor memory: products, copies from shared memory, and
-// arrivals at mbarriers, one after the other as they were issued.
+// arrivals at mbarriers, in order of issue.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace emu {
 
-/// Work of a block, or a pair of them. It has its place in their queue from when it is made on.
+/// Work for a block or a pair of blocks. The constructor appends it to their queue.
 class TensorWork : public AsyncWork {
  public:
   TensorWork(Warp& warp, const Op& op, int lane, std::size_t blocks);
@@ -29,7 +29,7 @@ class TensorWork : public AsyncWork {
   [[nodiscard]] std::size_t blocks() const { return blocks_; }
   [[nodiscard]] Block& block(std::size_t number) const;
   void finish() { ++queue_.finished; }
-  // End the run with a finding unless all of it is there.
+  // End the run with a finding unless the whole range is initialised.
   void require_written(const SharedRange& range, std::string_view name) const;
   void require_written(const TensorRange& range, std::string_view name) const;
 
@@ -39,7 +39,7 @@ class TensorWork : public AsyncWork {
   std::uint64_t number_;
 };
 
-/// tcgen05.mma: it reads its sources when it steps.
+/// tcgen05.mma: reads its sources when it steps.
 class TensorProduct : public TensorWork {
  public:
   TensorProduct(Warp& warp, const Op& op, int lane, const UmmaProduct& product,
@@ -51,7 +51,7 @@ class TensorProduct : public TensorWork {
   UmmaAccesses accesses_;
 };
 
-/// What tcgen05.cp copies: 16 bytes of each block's shared memory to four words of its tensor
+/// Unit of a tcgen05.cp: copies 16 bytes of each block's shared memory to four words of its tensor
 /// memory.
 struct TensorCopyUnit {
   std::uint32_t shared = 0;
@@ -69,9 +69,9 @@ class TensorCopy : public TensorWork {
   std::vector<TensorCopyUnit> units_;
 };
 
-/// tcgen05.commit: arrives at an mbarrier of each of these blocks, in any order. At those of other
-/// blocks than that of the thread it may arrive later than what comes behind it in the queue,
-/// unless the run lets that pass.
+/// tcgen05.commit: arrives at an mbarrier in each of these blocks, in any order. Unless
+/// RunOptions::check_late_commits is off, its arrivals at other blocks' mbarriers may be delayed
+/// past later work in the queue.
 class TensorCommit : public TensorWork {
  public:
   TensorCommit(Warp& warp, const Op& op, int lane, std::size_t blocks,
@@ -81,10 +81,10 @@ class TensorCommit : public TensorWork {
   [[nodiscard]] bool needs(const Block& block) const override;
 
  private:
-  [[nodiscard]] bool is_own(std::uint64_t mbarrier) const;  // of the thread's block
+  [[nodiscard]] bool is_own(std::uint64_t mbarrier) const;  // the mbarrier is in the thread's block
 
   int lane_;
-  bool has_left_ = false;                 // the queue
+  bool has_left_ = false;                 // has left the queue
   std::vector<std::uint64_t> mbarriers_;  // addresses in the cluster's shared memory
   races::Order brought_;
   races::Access access_;

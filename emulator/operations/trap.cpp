@@ -1,4 +1,4 @@
-// trap and brkpt: the kernel itself says that something is wrong.
+// trap and brkpt: the kernel reports an error itself.
 #include <array>
 
 #include "emulator/machine/warp.hpp"

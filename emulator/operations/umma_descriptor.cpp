@@ -1,4 +1,4 @@
-// What a tcgen05.mma says in bits: the instruction descriptor, and matrices in shared memory.
+// Descriptors of tcgen05.mma: the instruction descriptor, and those of matrices in shared memory.
 #include "emulator/operations/umma_descriptor.hpp"
 
 #include <array>
@@ -14,10 +14,11 @@ constexpr std::uint32_t field(std::uint32_t bits, unsigned first, unsigned count
   return bits >> first & ((1U << count) - 1);
 }
 
-// Bits of the instruction descriptor that are 0 in all kinds here: 6, and sparsity's 0-2.
+// Bits of the instruction descriptor that must be 0 in all supported kinds: 6, and 0-2 for
+// sparsity.
 constexpr std::uint32_t kSparsity = 0x7;
 constexpr std::uint32_t kReserved = 1U << 6U;
-// Reserved bits in kinds without scales, and in those with them.
+// Reserved bits for kinds without scales, and for those with scales.
 constexpr std::uint32_t kReservedWithoutScales = 1U << 23U | 1U << 29U;
 constexpr std::uint32_t kReservedWithScales = 1U << 3U | 7U << 24U | 1U << 31U;
 
@@ -43,7 +44,7 @@ bool is_packed(Element element) {
   return element == Element::kE2M3 || element == Element::kE3M2 || element == Element::kE2M1;
 }
 
-// The matrix's name, element's code, and bits that say how it lies and that it is negated.
+// Fields for a matrix: name, element code, and the bits for transposition and negation.
 struct Factor {
   std::string_view name;
   unsigned element_bit;
@@ -60,33 +61,36 @@ Support check_factor(const UmmaForm& form, std::uint32_t bits, const Factor& fac
     return {fmt::format("{}'s type {} is reserved in this kind", factor.name, code)};
   }
   if (form.kind == UmmaKind::kI8 && field(bits, factor.negated_bit, 1) != 0) {
-    return {fmt::format("{} is negated, and integers cannot be", factor.name)};
+    return {fmt::format("{} is negated, but integers cannot be", factor.name)};
   }
   if (is_packed(*element) && field(bits, factor.transposed_bit, 1) != 0) {
-    return {fmt::format("{} has elements of less than 8 bits, and is transposed", factor.name)};
+    return {fmt::format("{} has elements of less than 8 bits, which cannot be transposed",
+                        factor.name)};
   }
   return {};
 }
 
 Support check_accumulator(const UmmaForm& form, std::uint32_t bits) {
   if (form.has_scales()) {
-    return field(bits, 23, 1) != 0 ? Support{} : Support{"scales are of type 0, and not UE8M0 (1)"};
+    return field(bits, 23, 1) != 0 ? Support{}
+                                   : Support{"scales have type 0, but must have UE8M0 (1)"};
   }
   const std::uint32_t type = field(bits, 4, 2);
   if (form.kind == UmmaKind::kI8) {
-    return type == 2 ? Support{} : Support{fmt::format("D's type is {}, and not S32 (2)", type)};
+    return type == 2 ? Support{}
+                     : Support{fmt::format("D's type is {}, but must be S32 (2)", type)};
   }
   if (type > 1) {
-    return {fmt::format("D's type is {}, and neither F16 (0) nor F32 (1)", type)};
+    return {fmt::format("D's type is {}, but must be F16 (0) or F32 (1)", type)};
   }
   if (form.kind == UmmaKind::kF16 && type == 0 &&
       (field(bits, kA.element_bit, 3) != 0 || field(bits, kB.element_bit, 3) != 0)) {
-    return {"D is F16, and A or B is not"};
+    return {"D is F16, but A or B is not"};
   }
   return field(bits, 3, 1) != 0 ? Support{"floats cannot saturate"} : Support{};
 }
 
-// M, and N, which is a multiple of a step that the kind and B's layout decide.
+// Checks M and N. N must be a multiple of a step that depends on the kind and B's layout.
 Support check_shape(const UmmaForm& form, std::uint32_t bits) {
   const bool is_pair = form.blocks == 2;
   const std::uint32_t rows = field(bits, 24, 5) * 16;
@@ -94,7 +98,7 @@ Support check_shape(const UmmaForm& form, std::uint32_t bits) {
   const std::uint32_t small = is_pair || form.has_scales() ? 128 : 64;
   const std::uint32_t large = is_pair ? 256 : 128;
   if (rows != small && rows != large) {
-    return {fmt::format("M is {}, and not {}{}", rows, small,
+    return {fmt::format("M is {}, but must be {}{}", rows, small,
                         small == large ? "" : fmt::format(" or {}", large))};
   }
   const std::uint32_t blocks = is_pair ? 2 : 1;
@@ -105,7 +109,8 @@ Support check_shape(const UmmaForm& form, std::uint32_t bits) {
       (has_bytes && is_b_transposed) || (form.kind == UmmaKind::kI8 && !is_small_whole);
   const std::uint32_t step = (is_coarse ? 16 : 8) * blocks;
   if (columns == 0 || columns > 256 || columns % step != 0) {
-    return {fmt::format("N is {}, and no multiple of {} from {} to 256", columns, step, step)};
+    return {
+        fmt::format("N is {}, but must be a multiple of {} from {} to 256", columns, step, step)};
   }
   return {};
 }
@@ -149,14 +154,14 @@ Support check_instruction(const UmmaForm& form, std::uint32_t bits) {
     return {fmt::format("its reserved bits {:#x} must be 0", reserved)};
   }
   if (!form.has_scales() && field(bits, 30, 2) != 0) {
-    return {"it has a maximum shift, which .ws alone has"};
+    return {"it has a maximum shift, which only .ws supports"};
   }
   return check_factor(form, bits, kA)
       .and_then([&] { return check_factor(form, bits, kB); })
       .and_then([&] { return check_accumulator(form, bits); })
       .and_then([&]() -> Support {
         if (form.is_a_in_tensor_memory && field(bits, kA.transposed_bit, 1) != 0) {
-          return {"A is in tensor memory, and transposed"};
+          return {"A is in tensor memory and cannot be transposed"};
         }
         if (form.is_a_in_tensor_memory && is_packed(UmmaInstruction::from_bits(form, bits).a)) {
           return {"A is in tensor memory with elements of less than 8 bits, which is not emulated"};
@@ -166,16 +171,16 @@ Support check_instruction(const UmmaForm& form, std::uint32_t bits) {
 }
 
 Support check_umma_matrix(std::uint64_t bits, const MatrixShape& shape) {
-  // Bits 14-15, 30-31 and 53-60; 46-48 are 0b001.
+  // Reserved bits 14-15, 30-31 and 53-60; bits 46-48 must be 0b001.
   constexpr std::uint64_t kNothing = 0x1FE0'0000'C000'C000;
   if ((bits & kNothing) != 0) {
     return {fmt::format("its reserved bits {:#x} must be 0", bits & kNothing)};
   }
   if (const std::uint64_t version = bits >> 46U & 7U; version != 1) {
-    return {fmt::format("bits 46-48 of it are {}, and not 1", version)};
+    return {fmt::format("its bits 46-48 are {}, but must be 1", version)};
   }
   if ((bits >> 52U & 1U) != 0) {
-    return {"it gives the leading dimension as an address (bit 52), which sm_103a alone knows"};
+    return {"it gives the leading dimension as an address (bit 52), which only sm_103a supports"};
   }
   switch (const std::uint64_t swizzle = bits >> 61U; swizzle) {
     case 1:

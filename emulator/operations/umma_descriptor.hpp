@@ -1,4 +1,4 @@
-// What a tcgen05.mma says in bits: the instruction descriptor, and matrices in shared memory.
+// Descriptors of tcgen05.mma: the instruction descriptor, and those of matrices in shared memory.
 #pragma once
 
 #include <cstddef>
@@ -9,22 +9,23 @@
 
 namespace emu {
 
-/// The kinds that are there, each dense. (kind::tf32, mxf4 and mxf4nvf4 are not.)
+/// Supported kinds, all dense. (kind::tf32, mxf4 and mxf4nvf4 are not supported.)
 enum class UmmaKind : std::uint8_t { kF16, kF8F6F4, kI8, kMxF8F6F4 };
 
-/// What the instruction's modifiers and operands say, before any descriptor.
+/// Modifiers and operands of the instruction, without the descriptors.
 struct UmmaForm {
   UmmaKind kind = UmmaKind::kF16;
-  std::size_t blocks = 1;  // 1 or 2: cta_group
+  std::size_t blocks = 1;  // cta_group: 1 or 2
   bool is_a_in_tensor_memory = false;
 
-  /// Elements along K: 32 bytes of A's and B's rows in shared memory, or 16 elements of 4 or 6 bits
-  /// in each 16 bytes.
+  /// Number of elements along K: 32 bytes of A's and B's rows in shared memory, with 16 elements of
+  /// 4 or 6 bits in each 16 bytes.
   [[nodiscard]] std::size_t depth() const { return kind == UmmaKind::kF16 ? 16 : 32; }
   [[nodiscard]] bool has_scales() const { return kind == UmmaKind::kMxF8F6F4; }
 };
 
-/// The instruction descriptor (PTX ISA 9.7.16.4.2): D (rows, columns) of all blocks together.
+/// Decoded instruction descriptor (PTX ISA 9.7.16.4.2). D has the shape (rows, columns) over all
+/// blocks.
 struct UmmaInstruction {
   Element a = Element::kF16;
   Element b = Element::kF16;
@@ -36,13 +37,13 @@ struct UmmaInstruction {
   bool is_a_negated = false;
   bool is_b_negated = false;
   bool is_saturating = false;
-  std::size_t scale_a_byte = 0;  // of each word of scale factors in tensor memory
+  std::size_t scale_a_byte = 0;  // byte index in each word of scale factors in tensor memory
   std::size_t scale_b_byte = 0;
 
-  /// Bits that mean nothing are dropped; of codes that mean nothing, what comes is not said.
+  /// Decodes a descriptor. Unused bits are ignored; the result for reserved codes is unspecified.
   [[nodiscard]] static UmmaInstruction from_bits(const UmmaForm& form, std::uint32_t bits);
 
-  /// One block's part of A and B: each block has its rows of A and its columns of B.
+  /// Shapes of a block's part of A and B: each block has its rows of A and its columns of B.
   [[nodiscard]] MatrixShape shape_of_a(const UmmaForm& form) const;
   [[nodiscard]] MatrixShape shape_of_b(const UmmaForm& form) const;
 };
@@ -50,8 +51,8 @@ struct UmmaInstruction {
 /// Checks the bits of an instruction descriptor.
 Support check_instruction(const UmmaForm& form, std::uint32_t bits);
 
-/// Checks a descriptor of such a matrix in shared memory as sm_100 has it (PTX ISA 9.7.16.4.1).
-/// MatrixDescriptor::from_bits reads one that is allowed.
+/// Checks an sm_100 descriptor of a matrix of this shape in shared memory (PTX ISA 9.7.16.4.1).
+/// MatrixDescriptor::from_bits decodes a descriptor that passes.
 Support check_umma_matrix(std::uint64_t bits, const MatrixShape& shape);
 
 }  // namespace emu

@@ -1,4 +1,4 @@
-// Between the lanes of a warp: shfl, vote, elect, redux, activemask, bar.warp.
+// Warp-wide operations: shfl, vote, elect, redux, activemask, bar.warp.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -18,7 +18,8 @@
 namespace emu {
 namespace {
 
-// Lanes named in the mask must be here together; it must be the same in all of them.
+// Checks that the lanes in the mask execute the instruction together, and that all have the same
+// mask.
 void require_members(Warp& warp, const Op& op, Slot slot, Lanes lanes) {
   const Lanes mask =
       uniform_value(warp, op, slot, lanes, FindingKind::kIllegalOperand, "the mask of lanes");
@@ -31,7 +32,7 @@ void require_members(Warp& warp, const Op& op, Slot slot, Lanes lanes) {
 
 enum class Shuffle : std::uint8_t { kIndex, kUp, kDown, kButterfly };
 
-// Slots: the result, the predicate or none, the value, by how much, clamp and segment mask, the
+// Slots: the result, the predicate (optional), the value, the distance, clamp and segment mask, the
 // mask of lanes.
 struct ShuffleMode {
   Shuffle shuffle = Shuffle::kIndex;
@@ -75,7 +76,7 @@ Outcome run_shfl(Warp& warp, const Op& op, Lanes lanes) {
     from = is_inside ? from : lane;
     inside |= Lanes{is_inside} << static_cast<unsigned>(lane);
     d.lanes[lane] = a.lanes[from];
-    // A lane that does not take part has no value to give.
+    // A lane that does not participate has no value.
     const Lanes source = lane_bit(from);
     if ((source & lanes & warp.valid(op.slots[2])) != 0) {
       valid |= lane_bit(lane);
@@ -111,7 +112,7 @@ enum class Vote : std::uint8_t { kAll, kAny, kUniform, kBallot };
 // Slots: the result, the predicate, the mask.
 struct VoteMode {
   Vote vote = Vote::kAll;
-  bool is_negated = false;  // the predicate
+  bool is_negated = false;  // the predicate is negated
 };
 
 Outcome run_vote(Warp& warp, const Op& op, Lanes lanes) {
@@ -143,8 +144,8 @@ void decode_vote(Decoder& decoder) {
   decoder.op().code = &run_vote;
 }
 
-// Slots: the leader's number or none, the predicate, the mask. Which lane leads is not specified;
-// it is the lowest.
+// Slots: the leader's number (optional), the predicate, the mask. PTX does not specify the leader;
+// the emulator elects the lowest lane.
 Outcome run_elect(Warp& warp, const Op& op, Lanes lanes) {
   require_members(warp, op, op.slots[2], lanes);
   const Lanes leader = lanes & (~lanes + 1);
@@ -237,7 +238,7 @@ void decode_redux(Decoder& decoder) {
     decoder.fail("unsupported type");
   }
   if (type != Type::kF32 && (mode.is_of_magnitudes || mode.propagates_nan)) {
-    decoder.fail("only floats have .abs and .NaN");
+    decoder.fail("only floats support .abs and .NaN");
   }
 }
 

@@ -1,9 +1,9 @@
 // Matrix products of a warpgroup: wgmma.fence, mma_async, commit_group, wait_group (PTX
 // ISA 9.7.15).
 //
-// Each of the four warps computes its own 16 rows. Until a wait_group covers a product, its
-// registers may not be touched, and before it a fence must order them after what other instructions
-// did.
+// Each of the four warps computes 16 rows. Registers of a product may not be accessed from its
+// issue until a wait_group covers it, and a fence must order the product after earlier accesses by
+// other instructions.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -20,8 +20,8 @@
 namespace emu {
 namespace {
 
-// Checks that the whole warpgroup is there and that its warps issue the same instructions. Returns
-// the instruction's place among them.
+// Checks that all four warps of the warpgroup exist and issue the same instructions. Returns the
+// number of the instruction among those issued.
 std::uint64_t issue_together(Warp& warp, const Op& op, Lanes lanes,
                              const std::array<std::uint64_t, 2>& descriptors = {}) {
   warp.require_whole(op, lanes);
@@ -32,7 +32,7 @@ std::uint64_t issue_together(Warp& warp, const Op& op, Lanes lanes,
   const std::uint64_t place = together.next.at(index - first);
   for (std::size_t i = 0; i < kWarpsOfGroup; ++i) {
     const bool exists = first + i < warps.size();
-    // A warp may have exited after it.
+    // A warp may exit after it has issued this instruction.
     if (!exists || (together.next.at(i) <= place && warps[first + i].live() != kAllLanes)) {
       warp.stop(FindingKind::kDivergent, op, lanes,
                 fmt::format("all four warps of the warpgroup must run it: warp {} {}", first + i,
@@ -61,7 +61,7 @@ std::uint64_t issue_together(Warp& warp, const Op& op, Lanes lanes,
   return place;
 }
 
-// The one descriptor that all lanes give.
+// Returns the descriptor, which must be the same in all lanes.
 std::uint64_t descriptor_in(Warp& warp, const Op& op, Slot slot, Lanes lanes, std::string_view name,
                             const MatrixShape& shape) {
   const auto bits =
@@ -77,7 +77,7 @@ bool scale_of(Warp& warp, const Op& op, Lanes lanes, bool is_negated) {
   warp.require_valid(op.slots[2], op, lanes, "scale-d");
   const Lanes holds = warp.read_predicate(op.slots[2]);
   if (holds != 0 && holds != kAllLanes) {
-    warp.stop(FindingKind::kIllegalOperand, op, lanes, "lanes give different values of scale-d");
+    warp.stop(FindingKind::kIllegalOperand, op, lanes, "lanes give different values for scale-d");
   }
   return (holds != 0) != is_negated;
 }
@@ -104,7 +104,7 @@ Support check_register(const MatrixProducts& products, const RegisterUse& use, c
     return {fmt::format("A is the accumulator of {}, for which no wgmma.wait_group has waited",
                         other())};
   }
-  // Products into the same registers follow one another if they have the same shape.
+  // Products that share accumulator registers are ordered if they have the same shape.
   const WgmmaForm& earlier = use.op->get<WgmmaForm>();
   const WgmmaForm& form = op.get<WgmmaForm>();
   const bool has_same_shape =
@@ -118,7 +118,7 @@ Support check_register(const MatrixProducts& products, const RegisterUse& use, c
   return {};
 }
 
-// The warp reads its rows of A, and all of B.
+// Checks the reads of the operands: the warp's rows of A, and all of B.
 void check_operands(Warp& warp, const Op& op, const std::array<std::uint64_t, 2>& descriptors) {
   const WgmmaForm& form = op.get<WgmmaForm>();
   const AsyncAccesses accesses(warp, op, kAllLanes, races::GroupKind::kProduct);
@@ -128,7 +128,8 @@ void check_operands(Warp& warp, const Op& op, const std::array<std::uint64_t, 2>
     const MatrixDescriptor descriptor = MatrixDescriptor::from_bits(bits);
     for_each_chunk(shape, count, [&](std::size_t line, std::size_t k) {
       const std::uint32_t address = address_of(descriptor, shape, first + line, k);
-      if (address + kChunkBytes <= block.shared.size()) {  // the product finds it else
+      if (address + kChunkBytes <=
+          block.shared.size()) {  // out-of-bounds reads are reported when the product runs
         accesses.read_shared(block, address, kChunkBytes);
       }
     });
@@ -140,8 +141,8 @@ void check_operands(Warp& warp, const Op& op, const std::array<std::uint64_t, 2>
   read(descriptors[1], form.shape_of_b(), 0, form.columns);
 }
 
-// list: the accumulators, and A's registers if it has some. slots: the descriptors of A and B,
-// scale-d.
+// `list`: the accumulators, and A's registers if A is in registers. Slots: the descriptors of A and
+// B, scale-d.
 Outcome run_product(Warp& warp, const Op& op, Lanes lanes) {
   const WgmmaForm& form = op.get<WgmmaForm>();
   warp.require_whole(op, lanes);
@@ -203,7 +204,7 @@ Outcome run_commit(Warp& warp, const Op& op, Lanes lanes) {
 }
 
 struct WgmmaWait {
-  std::size_t most_pending = 0;  // groups
+  std::size_t max_pending = 0;  // groups that need not have completed
 };
 
 Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
@@ -213,7 +214,7 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
     split.ticket = 0;
   }
   MatrixProducts& products = warp.products;
-  while (products.groups.size() > op.get<WgmmaWait>().most_pending) {
+  while (products.groups.size() > op.get<WgmmaWait>().max_pending) {
     const std::uint64_t last = products.groups.front();
     if (products.finished < last) {
       return warp.wait_for(WaitFor::kProducts);
@@ -259,7 +260,7 @@ Element element_of(const Decoder& decoder, Type type) {
   }
 }
 
-// Takes m64nNkK.
+// Takes the shape .m64nNkK and returns N.
 std::size_t take_columns(Decoder& decoder, std::size_t depth) {
   for (std::size_t columns = 8; columns <= 256; columns += 8) {
     if (decoder.take(fmt::format("m64n{}k{}", columns, depth))) {
@@ -269,7 +270,7 @@ std::size_t take_columns(Decoder& decoder, std::size_t depth) {
   decoder.fail(fmt::format("expected .m64n8k{0} to .m64n256k{0}", depth));
 }
 
-// Whether an operand is the second of two numbers; it must be one of them.
+// Whether an integer operand is the second of two allowed values; fails if it is neither.
 bool is_second(const Decoder& decoder, std::size_t index, std::int64_t first, std::int64_t second) {
   const std::int64_t value = decoder.immediate(index);
   if (value != first && value != second) {
@@ -296,8 +297,8 @@ void decode_product(Decoder& decoder) {
     decoder.fail("unsupported shape for integers");
   }
   form.is_a_in_registers = decoder.operand(1).kind == syntax::OperandKind::kVector;
-  // d, a, b, scale-d; of floats scale-a and scale-b; of 16 bits trans-a, if it has a descriptor,
-  // and trans-b.
+  // Operands: d, a, b, scale-d; for floats scale-a and scale-b; for 16-bit floats trans-a, if A has
+  // a descriptor, and trans-b.
   const std::size_t transposes = bytes_of(form.a) == 1    ? 0
                                  : form.is_a_in_registers ? std::size_t{1}
                                                           : std::size_t{2};
@@ -341,11 +342,11 @@ void decode_wgmma(Decoder& decoder) {
   } else {
     decoder.require("wait_group");
     decoder.expect_operands(1);
-    const std::int64_t most_pending = decoder.immediate(0);
-    if (most_pending < 0) {
-      decoder.fail("expected a number of groups, which is not negative");
+    const std::int64_t max_pending = decoder.immediate(0);
+    if (max_pending < 0) {
+      decoder.fail("expected a non-negative number of groups");
     }
-    op.details.set(WgmmaWait{.most_pending = static_cast<std::size_t>(most_pending)});
+    op.details.set(WgmmaWait{.max_pending = static_cast<std::size_t>(max_pending)});
     op.code = &run_wait;
   }
 }

@@ -1,4 +1,4 @@
-// A warp's part of one wgmma.mma_async: what it is, and the work that computes it.
+// A warp's part of one wgmma.mma_async: its form, and the asynchronous work that computes it.
 #include "emulator/operations/wgmma_product.hpp"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ const Warp& first_of_group(Warp& warp) {
       .warps()[static_cast<std::size_t>(warp.index()) / kWarpsOfGroup * kWarpsOfGroup];
 }
 
-// Reads lines of an operand in shared memory, from its `first` line on.
+// Reads lines of an operand in shared memory, beginning at line `first`.
 void read_shared(const WgmmaProduct& product, std::string_view name, std::uint64_t bits,
                  const MatrixShape& shape, std::size_t first, Lines& lines) {
   constexpr std::array<std::uint8_t, kChunkBytes> kWritten = {1, 1, 1, 1, 1, 1, 1, 1,
@@ -45,8 +45,8 @@ void read_shared(const WgmmaProduct& product, std::string_view name, std::uint64
   });
 }
 
-// Register r of a lane has of A row lane / 4 + 8 * (r % 2), and 4 bytes along K from
-// 4 * (lane % 4) + 16 * (r / 2) on.
+// Reads A from registers. Register r of a lane holds 4 bytes of row lane / 4 + 8 * (r % 2), at byte
+// 4 * (lane % 4) + 16 * (r / 2) along K.
 void read_registers_of_a(const Warp& warp, const Op& op, std::size_t first, Lines& lines) {
   const std::size_t bytes = bytes_of(lines.element);
   for (std::size_t r = 0; r < kRegistersOfA; ++r) {
@@ -63,7 +63,7 @@ void read_registers_of_a(const Warp& warp, const Op& op, std::size_t first, Line
   }
 }
 
-// Place of an accumulator in a warp's rows of D.
+// Index of an accumulator in a warp's rows of D.
 constexpr std::size_t place_in_d(std::size_t r, std::size_t lane, std::size_t columns) {
   return (lane / 4 + 8 * (r / 2 % 2)) * columns + 8 * (r / 4) + 2 * (lane % 4) + r % 2;
 }

@@ -1,4 +1,4 @@
-// A warp's part of one wgmma.mma_async: what it is, and the work that computes it.
+// A warp's part of one wgmma.mma_async: its form, and the asynchronous work that computes it.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 namespace emu {
 
 constexpr std::size_t kWarpsOfGroup = 4;
-constexpr std::size_t kRowsOfWarp = 16;  // of the 64 of A and D
+constexpr std::size_t kRowsOfWarp = 16;  // the warp's share of the 64 rows of A and D
 constexpr std::size_t kRegistersOfA = 4;
 
 /// Details of a wgmma.mma_async.
@@ -38,12 +38,12 @@ struct WgmmaForm {
   }
 };
 
-/// Rows 16 * (warp % 4) on of D, from the same rows of A and all of B. It reads A, B and D when it
-/// steps, after the warp's products before it, and not before all warps of the group have issued
-/// it.
+/// Computes 16 rows of D, from row 16 * (warp % 4) on, from the same rows of A and all of B. Reads
+/// A, B and D when it steps, which is after the warp's earlier products and after all warps of the
+/// group have issued it.
 class WgmmaProduct : public AsyncWork {
  public:
-  /// `place`: of the instruction among those that the warpgroup issues.
+  /// `place` is the number of the instruction among those that the warpgroup issues.
   WgmmaProduct(Warp& warp, const Op& op, std::array<std::uint64_t, 2> descriptors, bool adds,
                std::uint64_t number, std::uint64_t place)
       : AsyncWork(warp, op, kAllLanes),
@@ -58,7 +58,7 @@ class WgmmaProduct : public AsyncWork {
 
  private:
   std::array<std::uint64_t, 2> descriptors_;
-  bool adds_;  // to what D is
+  bool adds_;  // adds to D; else overwrites it
   std::uint64_t number_;
   std::uint64_t place_;
 };

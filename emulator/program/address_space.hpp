@@ -1,4 +1,4 @@
-// Address windows of a block, as generic addresses and addresses in shared memory have them.
+// Address windows of shared, local and parameter memory.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,10 @@ constexpr std::uint64_t kSharedWindow = 0x1'0000'0000;
 constexpr std::uint64_t kParameterWindow = 0x2'0000'0000;
 constexpr std::uint64_t kLocalWindow = 0x3'0000'0000;
 constexpr std::uint64_t kWindowBytes = 0x1'0000'0000;
-/// Addresses in shared memory have the block's rank in its cluster above these bits, as on
-/// hardware (CUTLASS, include/cute/arch/copy_sm100_tma.hpp, takes it for granted).
+/// Number of address bits within a block's shared memory; the block's rank in its cluster is above
+/// them, as on hardware (CUTLASS, include/cute/arch/copy_sm100_tma.hpp, relies on it).
 constexpr unsigned kRankShift = 24;
-/// Shared memory begins with what the system has for itself.
+/// Bytes at the beginning of shared memory that the system reserves.
 constexpr std::size_t kReservedSharedBytes = 1024;
 
 }  // namespace emu

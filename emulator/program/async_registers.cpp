@@ -10,7 +10,7 @@ namespace {
 using syntax::Operand;
 using syntax::OperandKind;
 
-// Lists the registers that an instruction writes: its first operand is its result, or an address.
+// Lists the registers that an instruction writes: its first operand, unless that is an address.
 std::vector<Slot> written_by(const syntax::Instruction& instruction,
                              const std::function<Slot(int)>& slot_of) {
   std::vector<Slot> slots;

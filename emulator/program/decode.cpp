@@ -41,7 +41,7 @@ bool is_known_special(std::string_view name) {
 
 }  // namespace
 
-// Layout of registers, constants and variables: the places that operands name.
+// Layout of the register file: registers, constants and the addresses of variables.
 class Layout {
  public:
   Layout(const syntax::Module& module, const syntax::Function& function,
@@ -67,7 +67,7 @@ class Layout {
           function.line, function.name, program.local_bytes, program.static_shared_bytes,
           syntax::kMaxLocalBytes, syntax::kMaxSharedBytes));
     }
-    // What the launch adds lies behind all others.
+    // Dynamic shared memory lies after all static variables.
     const std::size_t end =
         aligned(kReservedSharedBytes + program.static_shared_bytes, program.dynamic_alignment);
     for (const syntax::Variable& variable : module.variables) {
@@ -214,11 +214,12 @@ void Decoder::finish() const {
   }
 }
 
-void Decoder::expect_operands(std::size_t least, std::size_t maximum) const {
+void Decoder::expect_operands(std::size_t minimum, std::size_t maximum) const {
   const std::size_t count = instruction_.operands.size();
-  if (count < least || count > maximum) {
-    fail(least == maximum ? fmt::format("{} operands; expected {}", count, least)
-                          : fmt::format("{} operands; expected {} to {}", count, least, maximum));
+  if (count < minimum || count > maximum) {
+    fail(minimum == maximum
+             ? fmt::format("{} operands; expected {}", count, minimum)
+             : fmt::format("{} operands; expected {} to {}", count, minimum, maximum));
   }
 }
 
@@ -257,7 +258,7 @@ void Decoder::add_operands(int bits, const std::vector<Type>& sources) {
 void Decoder::add_result(const Operand& operand, int bits) {
   op_.list.push_back(destination(operand, bits));
   if (std::ranges::count(op_.list, op_.list.back()) > 1) {
-    fail(fmt::format("{} is a destination twice", operand.name));
+    fail(fmt::format("{} is used twice as a destination", operand.name));
   }
 }
 
@@ -269,7 +270,7 @@ Slot Decoder::source(const Operand& operand, Type type) const {
   switch (operand.kind) {
     case OperandKind::kRegister:
       if (layout_.bits_of(operand.index) != bits || operand.offset != 0) {
-        fail(fmt::format("{} is no register of {} bits", operand.name, bits));
+        fail(fmt::format("{} is not a register of {} bits", operand.name, bits));
       }
       return layout_.slot_of(operand.index);
     case OperandKind::kSpecial:
@@ -279,13 +280,13 @@ Slot Decoder::source(const Operand& operand, Type type) const {
       return layout_.special(operand.name);
     case OperandKind::kInteger:
       if (is_float(type)) {
-        fail("an integer constant for a float");
+        fail("an integer constant cannot stand for a float");
       }
       return layout_.constant(
           bits == 64 ? operand.bits : operand.bits & ((std::uint64_t{1} << bits) - 1), bits);
     case OperandKind::kSingle:
       if (type != Type::kF32 && type != Type::kB32) {
-        fail("a 0f constant for a type that is not of 32 bits");
+        fail("a 0f constant needs a type of 32 bits");
       }
       return layout_.constant(operand.bits, 32);
     case OperandKind::kFloat:
@@ -296,7 +297,7 @@ Slot Decoder::source(const Operand& operand, Type type) const {
         const auto value = static_cast<float>(std::bit_cast<double>(operand.bits));
         return layout_.constant(std::bit_cast<std::uint32_t>(value), 32);
       }
-      fail("a float constant for an integer");
+      fail("a float constant cannot stand for an integer");
     case OperandKind::kSymbol: {
       const Place* const place = layout_.place_of(operand.name);
       if (place == nullptr || is_float(type) || bits < 32) {
@@ -344,7 +345,7 @@ AddressOperand Decoder::address(const Operand& operand) const {
   if (base.kind == OperandKind::kRegister) {
     const int bits = layout_.bits_of(base.index);
     if (bits < 32) {
-      fail("an address has 32 or 64 bits");
+      fail("an address must have 32 or 64 bits");
     }
     return {.slot = layout_.slot_of(base.index),
             .bits = static_cast<std::uint8_t>(bits),
@@ -364,10 +365,10 @@ std::int64_t Decoder::immediate(std::size_t index) const {
 }
 
 std::uint8_t Decoder::small_immediate(std::size_t index) const {
-  constexpr std::int64_t kMost = std::numeric_limits<std::uint8_t>::max();
+  constexpr std::int64_t kMax = std::numeric_limits<std::uint8_t>::max();
   const std::int64_t value = immediate(index);
-  if (value < 0 || value > kMost) {
-    fail(fmt::format("expected an integer from 0 to {}", kMost));
+  if (value < 0 || value > kMax) {
+    fail(fmt::format("expected an integer from 0 to {}", kMax));
   }
   return static_cast<std::uint8_t>(value);
 }
@@ -383,13 +384,13 @@ void decode_flow(Decoder& decoder) {
       decoder.fail("expected a label");
     }
     if (static_cast<std::size_t>(decoder.operand(0).index) == decoder.instruction_count()) {
-      decoder.fail("no instruction stands behind its label");
+      decoder.fail("no instruction follows its label");
     }
     op.flow = Flow::kBranch;
     op.target = decoder.operand(0).index;
   } else {
     decoder.expect_operands(0);
-    op.flow = Flow::kExit;  // there are no calls to return from
+    op.flow = Flow::kExit;  // calls are not supported, so a return ends the kernel
   }
   decoder.finish();
 }

@@ -1,4 +1,4 @@
-// Decoder of one instruction: its modifiers, and its operands' places in the registers.
+// Decoder of one instruction: its modifiers, and the registers of its operands.
 #pragma once
 
 #include <algorithm>
@@ -26,16 +26,17 @@ class Decoder {
   [[nodiscard]] std::string_view mnemonic() const { return mnemonic_; }
   [[nodiscard]] Op& op() { return op_; }
   [[nodiscard]] const syntax::Instruction& instruction() const { return instruction_; }
-  /// Number of the kernel's instructions.
+  /// Number of instructions in the kernel.
   [[nodiscard]] std::size_t instruction_count() const;
   [[noreturn]] void fail(std::string_view what) const;
 
-  /// Takes a modifier, wherever it stands: true if it was there.
+  /// Takes a modifier, at any position; true if it was present.
   bool take(std::string_view modifier);
-  /// Takes the one of these that is there, and gives its name or its number; fails if none is.
+  /// Takes the one of these modifiers that is present, and returns its name or its index; fails if
+  /// none is.
   std::string_view take_one_of(std::initializer_list<std::string_view> modifiers);
   std::size_t take_number_of(std::span<const std::string_view> modifiers);
-  /// Takes the first of these that is there: true if one is.
+  /// Takes the first of these modifiers that is present; true if one is.
   bool take_any_of(std::initializer_list<std::string_view> modifiers) {
     return std::ranges::any_of(modifiers,
                                [&](std::string_view modifier) { return take(modifier); });
@@ -43,24 +44,24 @@ class Decoder {
   void require(std::string_view modifier);
   /// Takes the first modifier that is a type.
   Type take_type();
-  /// The first modifier that is a type, which stays.
+  /// Returns the first modifier that is a type, without taking it.
   [[nodiscard]] std::optional<Type> peek_type() const;
-  /// Fails if a modifier is left that was not taken.
+  /// Fails if modifiers are left.
   void finish() const;
 
-  void expect_operands(std::size_t least, std::size_t maximum) const;
+  void expect_operands(std::size_t minimum, std::size_t maximum) const;
   void expect_operands(std::size_t count) const { expect_operands(count, count); }
   [[nodiscard]] const syntax::Operand& operand(std::size_t index) const;
-  /// Parts of an operand {a, b, ...}, or a single one; fails unless there are as many.
+  /// Parts of an operand {a, b, ...}, or a single operand; fails unless there are `count`.
   [[nodiscard]] std::span<const syntax::Operand> parts(std::size_t index, std::size_t count) const;
 
-  /// Appends a slot to those of the operation.
+  /// Appends a slot to the operation's slots.
   void add(Slot slot);
-  /// Adds the destination, of that many bits, and sources: the instruction has no other operands.
+  /// Adds a destination of `bits` bits and sources; fails if the instruction has other operands.
   void add_operands(int bits, const std::vector<Type>& sources);
-  /// Appends a destination to the operation's list; fails if it is there already.
+  /// Appends a destination to the operation's list; fails if it is in the list already.
   void add_result(const syntax::Operand& operand, int bits);
-  /// Slot of a source: a register of that many bits, or a constant of the type.
+  /// Slot of a source: a register of the type's size, or a constant of the type.
   [[nodiscard]] Slot source(const syntax::Operand& operand, Type type) const;
   [[nodiscard]] Slot source(std::size_t index, Type type) const {
     return source(operand(index), type);
@@ -69,27 +70,27 @@ class Decoder {
   [[nodiscard]] Slot destination(std::size_t index, int bits) const {
     return destination(operand(index), bits);
   }
-  /// A predicate to read; `is_negated` says whether the operand is !p.
+  /// Slot of a predicate operand; sets `is_negated` if the operand is !p.
   [[nodiscard]] Slot predicate(const syntax::Operand& operand, bool& is_negated) const;
-  /// Adds the slot of an operand that is a predicate. True: it is !p.
+  /// Adds the slot of a predicate operand; true if the operand is !p.
   bool add_predicate(std::size_t index) {
     bool is_negated = false;
     add(predicate(operand(index), is_negated));
     return is_negated;
   }
-  /// Bits of a register operand; of others those of the type.
+  /// Size of a register operand in bits; for other operands, that of the type.
   [[nodiscard]] int register_bits(const syntax::Operand& operand, Type type) const;
-  /// An address, whose base is a register, or of a symbol or number a constant.
+  /// Decodes an address whose base is a register, or a constant for a symbol or number.
   [[nodiscard]] AddressOperand address(const syntax::Operand& operand) const;
-  /// Adds the slot of an operand that is an address.
+  /// Adds the slot of an address operand.
   AddressOperand add_address(std::size_t index) {
     const AddressOperand added = address(operand(index));
     add(added.slot);
     return added;
   }
-  /// Value of an operand that must be an integer in the text.
+  /// Value of an operand that must be an integer literal.
   [[nodiscard]] std::int64_t immediate(std::size_t index) const;
-  /// The same, from 0 to 255.
+  /// Value of an operand that must be an integer literal from 0 to 255.
   [[nodiscard]] std::uint8_t small_immediate(std::size_t index) const;
 
  private:
@@ -101,16 +102,16 @@ class Decoder {
   std::size_t added_ = 0;
 };
 
-/// How instructions of one name are decoded.
+/// Table row of a mnemonic: its decoder.
 struct Operation {
   std::string_view mnemonic;
   void (*decode)(Decoder& decoder);
 };
 
-/// Passes over a decoded kernel's operations: sets `join` of every branch to its immediate
-/// post-dominator, the first operation that all lanes reach whichever way they take; and numbers
-/// the registers that asynchronous matrix products use after the warp has issued them, and lists
-/// them for every operation that touches some. `slot_of` gives the slot of a register by its index.
+/// Passes over a decoded kernel's operations. find_joins() sets `join` of every branch to its
+/// immediate post-dominator, the first operation that all lanes reach on either path. The other
+/// pass numbers the registers that asynchronous matrix products use after issue, and lists them for
+/// every operation that accesses some; `slot_of` gives the slot of a register by its index.
 void find_joins(std::span<Op> ops);
 void number_async_registers(Program& program, const std::function<Slot(int)>& slot_of);
 

@@ -1,4 +1,4 @@
-// Details of an operation beside its operands: a struct of the file that decodes and runs it.
+// Details of an operation beyond its operands: a struct of the file that decodes and runs it.
 #pragma once
 
 #include <array>
@@ -9,7 +9,8 @@
 
 namespace emu {
 
-/// Holds one struct of any such type by value, without an allocation: operations lie side by side.
+/// Holds one struct of any small type by value, without an allocation, so that operations are
+/// contiguous in memory.
 class Details {
  public:
   static constexpr std::size_t kBytes = 56;
@@ -17,7 +18,7 @@ class Details {
   template <typename T>
   void set(const T& details) {
     static_assert(sizeof(T) <= kBytes && alignof(T) <= alignof(std::size_t),
-                  "details are small: put registers into the operation's list");
+                  "the struct is too large: put registers into the operation's list");
     static_assert(std::is_trivially_copyable_v<T>, "details are copied as bytes");
     new (bytes_.data()) T(details);
     type_ = &kType<T>;
@@ -26,19 +27,18 @@ class Details {
   [[nodiscard]] bool holds() const {
     return type_ == &kType<T>;
   }
-  /// Throws std::logic_error where another type was set: the code of one instruction has been given
-  /// to another.
+  /// Returns the details. Throws std::logic_error if details of another type were set.
   template <typename T>
   [[nodiscard]] const T& get() const {
     if (!holds<T>()) [[unlikely]] {
-      throw std::logic_error("an operation has details of another type than its code reads");
+      throw std::logic_error("the operation's details have another type than its code expects");
     }
     return *std::launder(reinterpret_cast<const T*>(bytes_.data()));
   }
 
  private:
   template <typename T>
-  static constexpr char kType = 0;  // its address stands for the type
+  static constexpr char kType = 0;  // its address identifies the type
 
   const void* type_ = nullptr;
   alignas(std::size_t) std::array<std::byte, kBytes> bytes_{};

@@ -1,4 +1,4 @@
-// Reconvergence: where the lanes that diverge at a branch join again.
+// Reconvergence: finds the operations at which lanes that diverge at a branch join again.
 #include <algorithm>
 #include <vector>
 
@@ -8,7 +8,7 @@ namespace emu {
 namespace {
 
 // Post-dominators of basic blocks, after Cooper, Harvey and Kennedy, "A Simple, Fast Dominance
-// Algorithm" (2001), on the reversed graph. The last block is the exit's, which has no operations.
+// Algorithm" (2001), on the reversed graph. The last block is the exit, which has no operations.
 class PostDominators {
  public:
   explicit PostDominators(std::span<const Op> ops) : ops_(ops) {
@@ -18,7 +18,8 @@ class PostDominators {
     solve();
   }
 
-  // The first operation of the block that post-dominates the one with this operation; -1: the exit.
+  // Returns the first operation of the block that post-dominates the block of `op`; -1 for the
+  // exit.
   [[nodiscard]] int join_of(std::size_t op) const {
     const int block = parents_[static_cast<std::size_t>(block_of_[op])];
     return block < 0 || block == exit() ? -1 : firsts_[static_cast<std::size_t>(block)];
@@ -74,7 +75,7 @@ class PostDominators {
     predecessors_[static_cast<std::size_t>(to)].push_back(static_cast<int>(block));
   }
 
-  // Blocks in postorder of the reversed graph, from the exit.
+  // Orders blocks in postorder of the reversed graph, from the exit.
   void order_blocks() {
     numbers_.assign(firsts_.size() + 1, -1);
     std::vector<std::pair<int, std::size_t>> stack{{exit(), 0}};
@@ -135,14 +136,14 @@ class PostDominators {
   }
 
   std::span<const Op> ops_;
-  std::vector<int> firsts_;    // of each block, its first operation
-  std::vector<int> block_of_;  // of each operation
+  std::vector<int> firsts_;    // first operation of each block
+  std::vector<int> block_of_;  // block of each operation
   std::vector<std::vector<int>> successors_;
   std::vector<std::vector<int>> predecessors_;
   std::vector<int> order_;
   std::vector<int> numbers_;
   std::vector<int>
-      parents_;  // the immediate post-dominator; -1: from here no way leads to the exit
+      parents_;  // immediate post-dominators; -1: the exit cannot be reached from the block
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The 32 lanes of a warp, and what a register holds of each.
+// The 32 lanes of a warp, and vectors with a value per lane.
 #pragma once
 
 #include <bit>
@@ -22,7 +22,7 @@ struct Vec {
   T lanes[kLanes];  // NOLINT(modernize-avoid-c-arrays): it is copied as memory
 };
 
-/// Calls use(lane) for each of them, from the lowest on.
+/// Calls use(lane) for each lane of the set, in ascending order.
 template <typename Use>
 void for_each_lane(Lanes lanes, Use&& use) {
   for (; lanes != 0; lanes &= lanes - 1) {

@@ -1,5 +1,5 @@
-// A kernel decoded once: operations with their code, their operands' places in a warp's registers,
-// and where lanes that diverge join again.
+// A decoded kernel: operations with their code, the registers of their operands, and the points of
+// reconvergence.
 #pragma once
 
 #include <array>
@@ -21,37 +21,38 @@ namespace emu {
 class Warp;
 struct Op;
 
-/// Whether an operation is done. One that is blocked is run again, and changes nothing meanwhile
-/// that it would repeat.
+/// Result of an operation. A blocked operation is tried again later; until then it must not change
+/// anything that a retry would change again.
 enum class Outcome : std::uint8_t { kDone, kBlocked };
 
-/// Code of an operation: runs it for the lanes.
+/// Code of an operation, which runs it for these lanes.
 using Code = Outcome (*)(Warp& warp, const Op& op, Lanes lanes);
 
 enum class Flow : std::uint8_t { kNext, kBranch, kExit };
 
-/// Place of a register: words of a warp's register file. Before its values stand four words, of
-/// which the first holds the lanes whose value is initialised. A predicate's value is one word.
+/// Offset of a register's values in a warp's register file, in words. Four words before the values
+/// belong to the register, of which the first holds the mask of initialised lanes. A predicate's
+/// value is one word.
 using Slot = std::uint32_t;
 constexpr Slot kNoSlot = 0;
 constexpr Slot kHeaderWords = 4;
 
-/// Maximum number of operands of an operation, but for those in `list`.
+/// Maximum number of operands of an operation, without those in `list`.
 constexpr std::size_t kMaxOperands = 6;
 
-/// A register of asynchronous products that an operation touches.
+/// A register of asynchronous products that an operation accesses.
 struct AsyncRegister {
   std::uint32_t number = 0;
   bool is_written = false;
-  /// Written with a constant, which the compiler may do anywhere: it sees to it that products of A
-  /// have it.
+  /// The operation writes a constant. A compiler may move such writes anywhere, so products may
+  /// read it as A without a fence.
   bool is_constant = false;
 };
 
-/// An operand [base + offset]: the slot of its base, and how many bits that has.
+/// An operand [base + offset]: the slot and the size of its base.
 struct AddressOperand {
   Slot slot = kNoSlot;
-  std::uint8_t bits = 64;  // or 32
+  std::uint8_t bits = 64;  // 32 or 64
   std::int64_t offset = 0;
 };
 
@@ -60,15 +61,15 @@ struct Op {
   Slot guard = kNoSlot;
   Flow flow = Flow::kNext;
   bool is_guard_negated = false;
-  bool is_async_product = false;  // wgmma.mma_async: it uses registers after it has been issued
+  bool is_async_product = false;           // wgmma.mma_async: uses registers after issue
   std::array<Slot, kMaxOperands> slots{};  // destinations first, then sources
-  /// Registers of asynchronous products that it touches; of such a product itself, those of its
-  /// list.
+  /// Registers of asynchronous products that the operation accesses; for such a product, the
+  /// registers in its list.
   std::vector<AsyncRegister> async_registers{};
-  std::vector<Slot> list{};  // operands beyond `slots`, or of a number that the instruction says
-  Details details{};         // what its modifiers say, in a struct of the instruction's own
-  std::int32_t target = -1;  // of a branch
-  std::int32_t join = -1;    // where lanes that part here join again; -1: nowhere before they exit
+  std::vector<Slot> list{};  // further operands, of instructions with a variable number
+  Details details{};         // modifiers, in a struct of the instruction's file
+  std::int32_t target = -1;  // branch target
+  std::int32_t join = -1;    // operation where diverged lanes join again; -1: not before they exit
   const syntax::Instruction* instruction = nullptr;
 
   template <typename T>
@@ -77,7 +78,7 @@ struct Op {
   }
 };
 
-/// A kernel's parameter or variable in shared or local memory.
+/// Place of a kernel's parameter or variable in parameter, shared or local memory.
 struct Place {
   syntax::Space space = syntax::Space::kShared;
   std::uint64_t address = 0;
@@ -87,7 +88,8 @@ struct Constant {
   Slot slot = kNoSlot;
   int bits = 0;
   std::uint64_t value = 0;
-  bool is_shared_address = false;  // counts from where the block's shared memory begins
+  bool is_shared_address =
+      false;  // the address is relative to the beginning of the block's shared memory
 };
 
 struct SpecialRegister {
@@ -102,18 +104,18 @@ struct Program {
   std::uint32_t file_words = 0;
   std::vector<Constant> constants{};
   std::vector<SpecialRegister> specials{};
-  std::size_t static_shared_bytes = 0;  // without what the launch adds
-  std::size_t dynamic_alignment = 1;    // of what it adds
+  std::size_t static_shared_bytes = 0;  // without dynamic shared memory
+  std::size_t dynamic_alignment = 1;    // alignment of dynamic shared memory
   std::size_t local_bytes = 0;
-  std::uint32_t async_registers = 0;  // that asynchronous products use
+  std::uint32_t async_registers = 0;  // number of registers that asynchronous products use
 };
 
 struct Operation;
 
-/// Finds how instructions of a mnemonic are decoded; null: unsupported.
+/// Finds the table row of a mnemonic; null if it is not supported.
 using FindOperation = const Operation* (*)(std::string_view mnemonic);
 
-/// Decodes a kernel. `global_addresses` says where the module's global variables are. Throws
+/// Decodes a kernel. `global_addresses` maps the module's global variables to addresses. Throws
 /// emu::Error, with the line, for an unsupported instruction.
 Program decode(const syntax::Module& module, const syntax::Function& function,
                const std::map<std::string, std::uint64_t, std::less<>>& global_addresses,

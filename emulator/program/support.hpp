@@ -1,4 +1,4 @@
-// Whether something is allowed, or the reason why it is not.
+// Result of a check: allowed, or refused with a reason.
 #pragma once
 
 #include <string>
@@ -6,10 +6,10 @@
 namespace emu {
 
 struct [[nodiscard]] Support {
-  std::string reason{};  // a phrase for a finding; empty: it is allowed
+  std::string reason{};  // phrase for a finding; empty if allowed
 
   explicit operator bool() const { return reason.empty(); }
-  /// Goes on with another check where this one allows it.
+  /// Runs the next check if this one has passed.
   template <typename Check>
   [[nodiscard]] Support and_then(Check&& check) const {
     return reason.empty() ? check() : *this;

@@ -10,7 +10,7 @@ constexpr std::size_t kTensorLanes = 128;
 constexpr std::size_t kTensorColumns = 512;
 constexpr std::size_t kTensorWords = kTensorLanes * kTensorColumns;
 
-/// Index of a word in storage that has the words of a lane side by side.
+/// Index of a word in storage where the words of a lane are contiguous.
 constexpr std::size_t tensor_place(std::size_t lane, std::size_t column) {
   return lane * kTensorColumns + column;
 }

@@ -1,4 +1,4 @@
-// Accesses as shadow memory keeps them, and the view of the one that is made now.
+// Accesses as shadow memory records them, and the view of the current access.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +13,11 @@ namespace emu::races {
 
 class Fragments;
 
-/// Actor of one of the clusters of a run: the cluster's number, then the actor's bits.
+/// Global identifier of an actor: the cluster's number in the run, then the bits of the actor.
 using Party = std::uint32_t;
 constexpr unsigned kActorBits = 12;
 constexpr Actor kMaxActors = Actor{1} << kActorBits;
-constexpr Party kNobody = 0;  // clusters are counted from 1 on
+constexpr Party kNobody = 0;  // clusters are numbered from 1
 
 constexpr Actor actor_of(Party party) {
   return party & (kMaxActors - 1);
@@ -26,7 +26,7 @@ constexpr std::uint32_t cluster_of(Party party) {
   return party >> kActorBits;
 }
 
-/// Epoch of a copy that nobody can have waited for.
+/// Epoch of a copy that no thread can have waited for.
 constexpr std::uint32_t kNeverBefore = std::numeric_limits<std::uint32_t>::max();
 
 struct Access {
@@ -37,8 +37,8 @@ struct Access {
   friend bool operator==(const Access&, const Access&) = default;
 };
 
-/// Packs Access::what: the operation's number in its program, the warp that has run it, and whether
-/// the asynchronous proxy makes the access.
+/// Packs Access::what: the operation's number in its program, the warp that executed it, and
+/// whether the asynchronous proxy makes the access.
 constexpr unsigned kWarpBits = 10;
 constexpr std::uint32_t kMaxOperations = std::uint32_t{1} << (31 - kWarpBits);
 constexpr std::uint32_t what_of(std::uint32_t operation, Actor warp, bool is_async) {
@@ -54,7 +54,7 @@ constexpr std::uint32_t operation_of(const Access& access) {
   return access.what >> (kWarpBits + 1);
 }
 
-/// Grids that are known to have ended, as the parties that are theirs.
+/// Set of grids that are known to have ended, as ranges of their parties.
 class EndedGrids {
  public:
   [[nodiscard]] bool contains(Party party) const {
@@ -69,36 +69,37 @@ class EndedGrids {
     Party first = kNobody;
     Party end = kNobody;
   };
-  std::vector<Range> ranges_;  // sorted, with gaps between them, once others have been added
+  std::vector<Range> ranges_;  // sorted and disjoint, with gaps between them, after add()
 };
 
-/// An access that is made now: what is recorded of it, and what happens before it.
+/// View of the current access: what is recorded of it, and which accesses happen before it.
 struct View {
   Access access{};
-  Actor warp = 0;  // which makes it, or has started what makes it
+  Actor warp = 0;  // warp that makes the access or has started the work that does
   const Clock* before = nullptr;
-  const Clock* before_as_written = nullptr;  // of generic writes: what the proxy may see of them
-  const Fragments* fragments = nullptr;      // null: the warp's lanes are together
-  // Grids whose accesses to global memory happen before.
+  const Clock* before_as_written =
+      nullptr;  // for earlier generic writes: the clock of those that this proxy may see
+  const Fragments* fragments = nullptr;  // null if the lanes of the warp have not diverged
+  // Grids whose accesses to global memory happen before this access.
   const EndedGrids* ended = nullptr;
   const EndedGrids* ended_as_written = nullptr;
-  const EndedGrids* ended_at_begin = nullptr;  // when the grid began
-  bool is_read_only = false;                   // .nc: nobody may write it while the grid runs
+  const EndedGrids* ended_at_begin = nullptr;  // grids that had ended when this one began
+  bool is_read_only = false;  // .nc: no thread may write the bytes while the grid runs
 };
 
 enum class ConflictKind : std::uint8_t {
   kUnordered,
-  kNoProxyFence,     // ordered, but not for the asynchronous proxy
-  kReadOnlyWritten,  // by a grid that had not ended when the one that reads it with .nc began
-  kNoTensorFence,    // of tensor memory: ordered, but with no tcgen05.fence on the way
+  kNoProxyFence,     // ordered, but not visible to the asynchronous proxy
+  kReadOnlyWritten,  // written by a grid that had not ended when the grid of the .nc read began
+  kNoTensorFence,    // in tensor memory: ordered, but without the required tcgen05.fence
 };
 
-/// Two accesses to the same bytes, one of them a write, in no happens-before order.
+/// Two accesses to the same bytes, at least one of them a write, without a happens-before order.
 struct Conflict {
   ConflictKind kind = ConflictKind::kUnordered;
-  Access other{};  // the earlier one
+  Access other{};  // the earlier access
   bool is_other_write = false;
-  std::uint64_t offset = 0;  // of the bytes, in what the shadow belongs to
+  std::uint64_t offset = 0;  // offset of the bytes in the memory that the shadow covers
 };
 
 }  // namespace emu::races

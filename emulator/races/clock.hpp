@@ -1,4 +1,4 @@
-// Vector clocks: up to which epoch each actor's accesses happen before.
+// Vector clocks: for each actor, the epoch up to which its accesses happen before.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace emu::races {
 
-/// Actor of a cluster: its warps come first, from 1 on, then the channels of its asynchronous work.
-/// Component 0 of a clock says whether the previous grid has been waited for.
+/// Number of an actor in its cluster: warps first, from 1, then the channels of asynchronous work.
+/// Component 0 of a clock records whether the previous grid has been waited for.
 using Actor = std::uint32_t;
 constexpr Actor kGridWait = 0;
 
@@ -18,7 +18,7 @@ class Clock {
   [[nodiscard]] std::uint32_t at(Actor actor) const {
     return actor < epochs_.size() ? epochs_[actor] : 0;
   }
-  /// Sets an actor's epoch, unless it is later already.
+  /// Raises an actor's component to the epoch, unless it is later already.
   void raise(Actor actor, std::uint32_t epoch) {
     if (actor >= epochs_.size()) {
       epochs_.resize(actor + 1);
@@ -41,16 +41,15 @@ class Clock {
   std::vector<std::uint32_t> epochs_;
 };
 
-/// Clocks of a warp: what happens before its own instructions, and before what it starts in the
-/// asynchronous proxy. Whatever synchronises threads carries all of them.
+/// Clocks of a warp: what happens before its own instructions, and before the asynchronous work
+/// that it starts. Synchronisation of threads carries all of them.
 struct Order {
   Clock generic{};
   Clock async_shared{};  // generic writes to shared memory that a proxy fence has covered
   Clock async_global{};
-  Clock init{};  // mbarriers that fence.mbarrier_init has covered
-  /// What has ended and what has been issued in tensor memory, up to the last
-  /// tcgen05.fence::before_thread_sync of each warp; others see it after a
-  /// fence::after_thread_sync.
+  Clock init{};  // initialisations of mbarriers that fence.mbarrier_init has covered
+  /// Operations on tensor memory that have ended or been issued, up to each warp's last
+  /// tcgen05.fence::before_thread_sync; other warps see them after a fence::after_thread_sync.
   Clock tensor_ended{};
   Clock tensor_issued{};
 
@@ -60,7 +59,7 @@ struct Order {
     async_global.join(other.async_global);
     join_relaxed(other);
   }
-  /// Joins what relaxed operations carry, too.
+  /// Joins the components that relaxed operations carry.
   void join_relaxed(const Order& other) {
     init.join(other.init);
     tensor_ended.join(other.tensor_ended);

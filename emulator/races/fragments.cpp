@@ -13,7 +13,7 @@ Fragments::Id Fragments::part(Id parent) {
 }
 
 void Fragments::join(Id fragment, Id into) {
-  // What lies between them has parted for good.
+  // Fragments between the two have diverged for good.
   while (fragment != into && fragment != 0) {
     nodes_[fragment].joined = into;
     nodes_[fragment].since = static_cast<Id>(nodes_.size());
@@ -23,7 +23,7 @@ void Fragments::join(Id fragment, Id into) {
 
 void Fragments::run(Id fragment, std::uint32_t epoch) {
   current_ = fragment;
-  if (fragment == 0) {  // all are together, and all there was comes before
+  if (fragment == 0) {  // the warp is whole, so all its earlier operations come before
     nodes_.resize(1);
     turns_.clear();
   } else {
@@ -36,9 +36,9 @@ bool Fragments::is_before(std::uint32_t epoch) const {
   if (after == turns_.begin()) {
     return true;
   }
-  // Climbs from the fragment of the epoch to what it has joined, until that is the current fragment
-  // or one of its ancestors. What joined an ancestor happens before those that diverge from it
-  // later, which have greater numbers than `since`, and not before those that had diverged already.
+  // Climbs from the fragment of the epoch to those that it has joined, up to the current fragment
+  // or one of its ancestors. What has joined an ancestor happens before fragments that diverged
+  // from the ancestor later, whose numbers are greater than `since`, and not before earlier ones.
   Id then = std::prev(after)->fragment;
   Id since = 0;
   while (true) {

@@ -1,5 +1,5 @@
-// Shadow of an allocation in global memory: the last write of each cell, and the reads since, by
-// all grids of a run.
+// Shadow of a global memory allocation: each cell's last write and the reads since, over all grids
+// of a run.
 #include "emulator/races/global_shadow.hpp"
 
 #include <algorithm>
@@ -14,8 +14,8 @@ bool is_of_cluster(const View& view, const Access& earlier) {
   return cluster_of(earlier.party) == cluster_of(view.access.party);
 }
 
-// Clusters have no order among each other within a grid, so that of another cluster only the end of
-// its grid counts.
+// Clusters of a grid are unordered, so that only the end of its grid orders another cluster's
+// write.
 std::optional<ConflictKind> against_global_write(const View& view, const Access& earlier) {
   if (view.is_read_only && !view.ended_at_begin->contains(earlier.party)) {
     return ConflictKind::kReadOnlyWritten;
@@ -39,7 +39,7 @@ bool read_comes_before(const View& view, const Access& earlier) {
 
 }  // namespace
 
-// Splits cells. Each of the finer ones has a list of reads of its own.
+// Splits the page's cells. Each of the smaller ones gets a copy of the list of reads.
 void GlobalShadow::refine(Page& page, unsigned finer) {
   const std::size_t cells = kPageBytes >> page.shift;
   const std::size_t times = std::size_t{1} << (page.shift - finer);
@@ -81,8 +81,8 @@ void GlobalShadow::forget_nodes(Reads& reads) {
   }
 }
 
-// Keeps the latest read in `last`, and moves the one that was there to the list unless it happens
-// before a later read, which then stands for both.
+// Keeps the latest read in `last`. Moves the previous one to the list, unless it happens before the
+// new read, which then stands for both.
 void GlobalShadow::add_read(const View& view, Reads& reads) {
   const Access& now = view.access;
   const Access before = std::exchange(reads.last, now);
@@ -93,7 +93,7 @@ void GlobalShadow::add_read(const View& view, Reads& reads) {
     if (view.ended->contains(before.party)) {
       return;
     }
-    // Two clusters: of the others, the one of the latest grid stays.
+    // Two clusters have read: of the other reads, keeps the one of the latest grid.
     if (reads.others != 0) {
       const Access other = nodes_[reads.others].access;
       if (!is_of_cluster(view, other) && cluster_of(other.party) > cluster_of(before.party)) {

@@ -1,5 +1,5 @@
-// Shadow of an allocation in global memory: the last write of each cell, and the reads since, by
-// all grids of a run.
+// Shadow of a global memory allocation: each cell's last write and the reads since, over all grids
+// of a run.
 #pragma once
 
 #include <cstddef>
@@ -19,15 +19,16 @@ class GlobalShadow {
   std::optional<Conflict> write(const View& view, std::uint64_t offset, std::size_t bytes);
 
  private:
-  // Reads of a cell by actors of which none happens before another. Once two clusters have read it,
-  // one read of each is enough: any later write conflicts with one of them.
+  // List node for reads of a cell by actors that are not ordered among each other. Once two
+  // clusters have read the cell, one read of each is enough: any later write conflicts with one of
+  // them.
   struct Node {
     Access access{};
     std::uint32_t next = 0;
   };
   struct Reads {
     Access last{};
-    std::uint32_t others = 0;  // the first node; 0: none
+    std::uint32_t others = 0;  // first node of the list; 0: none
   };
   struct Page {
     unsigned shift = kCellShift;
@@ -44,7 +45,7 @@ class GlobalShadow {
 
   std::vector<Page> pages_;
   std::vector<Node> nodes_{Node{}};
-  std::uint32_t free_ = 0;  // nodes that nothing uses
+  std::uint32_t free_ = 0;  // first free node
 };
 
 }  // namespace emu::races

@@ -1,4 +1,4 @@
-// Shadow of shared memory by lanes of a warp.
+// Shadow of shared memory for the lanes of a warp.
 #include "emulator/races/lane_shadow.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Shadow of shared memory by lanes of a warp: which lane has last written and read each cell since
-// the warp last synchronised. What lanes tell each other through memory needs a bar.warp.sync, a
-// barrier of more than a warp, or an arrival and a wait between the two.
+// Shadow of shared memory for the lanes of a warp: which lane has last written and read each cell
+// since the warp last synchronised. Lanes that communicate through memory need a bar.warp.sync, a
+// barrier of the block, or an arrival and a wait between the two accesses.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace emu::races {
 
-/// Interval of one warp's operations, in which no lane tells others of what it has done. No two
-/// warps have the same, and those of a warp are in their order.
+/// Number of an interval of a warp's operations, between two synchronisations of its lanes. Unique
+/// among all warps, and ascending within a warp.
 using Interval = std::uint32_t;
 
-/// Intervals of a warp, from `first` until now, whose operations on memory have no order between
-/// lanes.
+/// Intervals of a warp, from `first` to now, in which memory operations of different lanes are
+/// unordered.
 struct OpenIntervals {
   Interval first = 0;
   Interval now = 0;
@@ -24,20 +24,20 @@ struct OpenIntervals {
 
 class LaneShadow {
  public:
-  /// Stand for a lane's number: all lanes by one instruction; several lanes, one after the other.
-  /// Where several have written the same values by one instruction, nothing conflicts.
+  /// Values in place of a lane's number: all lanes by one instruction; several lanes, one after the
+  /// other. Lanes that write the same values by one instruction do not conflict.
   static constexpr int kTogether = -1;
   static constexpr int kSeveral = -2;
 
-  /// Earlier access of another lane in these intervals.
+  /// Earlier access by another lane in these intervals.
   struct Conflict {
-    int lane = 0;                 // one, or kTogether or kSeveral
-    std::uint32_t operation = 0;  // its number in the program
+    int lane = 0;                 // lane's number, kTogether or kSeveral
+    std::uint32_t operation = 0;  // number of the operation in its program
     bool is_write = false;
     std::uint64_t offset = 0;
   };
 
-  /// Finds what a lane's access would conflict with; nothing is recorded.
+  /// Finds a conflict with a lane's access, without recording the access.
   [[nodiscard]] std::optional<Conflict> find(const OpenIntervals& open, int lane, bool is_write,
                                              std::uint64_t offset, std::size_t bytes) const;
   void record(const OpenIntervals& open, int lane, std::uint32_t operation, bool is_write,

@@ -1,4 +1,4 @@
-// Pages of shadow cells: of four bytes each, or of less where an access is smaller.
+// Pages of shadow cells: a cell covers four bytes, or fewer where an access is smaller.
 #pragma once
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 namespace emu::races {
 
 constexpr std::size_t kPageBytes = 1024;
-constexpr unsigned kCellShift = 2;  // of the bytes of a cell, at most
+constexpr unsigned kCellShift = 2;  // log2 of the maximum size of a cell in bytes
 
-/// A value for each cell of a page, from the first use on.
+/// Array with a value per cell of a page, allocated at the first use.
 template <typename T>
 class Cells {
  public:
@@ -25,7 +25,7 @@ class Cells {
     }
     return cells_.get();
   }
-  /// Splits each cell into `times` of them.
+  /// Splits each cell into `times` cells.
   void refine(std::size_t count, std::size_t times) {
     if (cells_ == nullptr) {
       return;
@@ -42,7 +42,7 @@ class Cells {
 };
 
 /// Calls use(page, first cell, number of cells, offset of the page) for the pages of a range, until
-/// it gives false. refine(page, shift) makes a page's cells smaller.
+/// it returns false. refine(page, shift) splits a page's cells into smaller ones.
 template <typename Page, typename Refine, typename Use>
 void for_each_page(std::vector<Page>& pages, std::uint64_t offset, std::size_t bytes,
                    Refine&& refine, Use&& use) {

@@ -8,7 +8,7 @@
 
 namespace emu::races {
 
-// Merges both lists of ranges: sorts them by their beginnings, then joins those that touch.
+// Merges two lists of ranges: sorts them by their beginnings, then joins those that touch.
 void EndedGrids::add(const EndedGrids& others) {
   ranges_.insert(ranges_.end(), others.ranges_.begin(), others.ranges_.end());
   std::ranges::sort(ranges_, {}, &Range::first);
@@ -23,9 +23,9 @@ void EndedGrids::add(const EndedGrids& others) {
   ranges_.resize(std::min(ranges_.size(), last + 1));
 }
 
-// Clusters get their numbers when they begin, so a grid's parties are a range from `first` on. A
-// dependent grid begins when every block of the previous one has let it: it knows of what that grid
-// knew in one of its blocks, and never of that grid itself.
+// Clusters are numbered as they begin, so a grid's parties are a range from `first` on. A dependent
+// grid begins when every block of the previous one has released it: it knows what one of those
+// blocks knew, but not that the previous grid has ended.
 std::uint32_t RunRaces::begin_grid(bool is_dependent) {
   Grid grid{.first = static_cast<Party>(records_.size() + 1) << kActorBits};
   if (!is_dependent || grids_.empty()) {
@@ -43,8 +43,8 @@ void RunRaces::release(std::uint32_t grid, bool has_waited) {
   state.has_released_waiting = state.has_released_waiting || has_waited;
 }
 
-// A wait covers the previous grid and what that grid knew at its end. A grid in which nobody waits
-// ends without knowing that the one before it has.
+// A wait covers the previous grid and what that grid knew at its end. A grid in which no thread
+// waits does not know at its end that the previous one has ended.
 void RunRaces::wait(std::uint32_t grid) {
   Grid& state = grids_.at(grid - 1);
   if (std::exchange(state.has_waited, true)) {
@@ -79,7 +79,7 @@ ClusterRaces::ClusterRaces(RunRaces& run, RunRaces::Record record, std::uint32_t
   }
 }
 
-// Generic accesses see generic writes as they are: both clocks are the same one.
+// Generic accesses see all generic writes that happen before: both clocks are the same.
 View ClusterRaces::view(Actor warp, std::uint32_t operation, bool is_read_only) const {
   const Warp& warp_state = state(warp);
   const EndedGrids* const ended = &this->ended(warp_state.order.generic);
@@ -96,7 +96,7 @@ View ClusterRaces::view(Actor warp, std::uint32_t operation, bool is_read_only) 
           .is_read_only = is_read_only};
 }
 
-// All atomics so far happen before this one, so the warp's clock is raised to the one that is made.
+// All earlier atomics happen before this one, so the warp's clock for their channel is raised.
 View ClusterRaces::atomic_view(Actor warp, std::uint32_t operation) {
   if (atomics_ == 0) {
     atomics_ = add_channel();
@@ -108,7 +108,7 @@ View ClusterRaces::atomic_view(Actor warp, std::uint32_t operation) {
   return atomic;
 }
 
-// An epoch that no clock ever covers: only settle() lets others see the copy.
+// The epoch is one that no clock ever covers: only settle() makes the copy visible.
 View ClusterRaces::copy_view(Actor warp, std::uint32_t operation) {
   View copy = view(warp, operation);
   copy.access.party = party_of(channel(warp, GroupKind::kCopy));
@@ -122,8 +122,8 @@ View ClusterRaces::copy_source_view(Actor warp, std::uint32_t operation) {
   return source;
 }
 
-// The asynchronous proxy sees the order of the warp that starts the access, but of generic writes
-// only those that a proxy fence has covered (async_shared, async_global).
+// The asynchronous proxy sees the order of the warp that starts the access, but only those generic
+// writes that a proxy fence has covered (async_shared, async_global).
 View ClusterRaces::seen_by_async(Actor warp, std::uint32_t operation, Actor channel,
                                  std::uint32_t epoch, bool is_shared) const {
   const Order& order = state(warp).order;
@@ -168,8 +168,8 @@ void ClusterRaces::wait(Actor warp, const Meeting& meeting) {
   state(warp).order.join(meeting.taken);
 }
 
-// Acquires no accesses of threads. What tensor cores have completed reads its sources no more, so
-// that their buffers may be filled again.
+// Acquires no accesses of threads. Operations that tensor cores have completed no longer read their
+// sources, so their buffers may be filled again.
 void ClusterRaces::wait_relaxed(Actor warp, const Meeting& meeting) {
   Order& order = state(warp).order;
   order.join_relaxed(meeting.taken);
@@ -191,7 +191,8 @@ void ClusterRaces::init(Actor warp, std::uint32_t operation, MbarrierMeeting& mb
   mbarrier.init = view(warp, operation).access;
 }
 
-// fence.mbarrier_init covers the initialisation for both proxies, fence.proxy.async for the other.
+// fence.mbarrier_init covers the initialisation for both proxies; fence.proxy.async for the
+// asynchronous one.
 bool ClusterRaces::is_initialized(Actor warp, const MbarrierMeeting& mbarrier,
                                   bool is_async) const {
   const Order& order = state(warp).order;
@@ -200,7 +201,7 @@ bool ClusterRaces::is_initialized(Actor warp, const MbarrierMeeting& mbarrier,
   return mbarrier.init.epoch <= clock.at(actor) || mbarrier.init.epoch <= order.init.at(actor);
 }
 
-// Lets the asynchronous proxy see all generic writes that happen before the warp.
+// Makes all generic writes that happen before visible to the asynchronous proxy.
 void ClusterRaces::fence_async(Actor warp, bool is_shared, bool is_global) {
   Order& order = state(warp).order;
   if (is_shared) {
@@ -234,8 +235,8 @@ ClusterRaces::BlockEnd ClusterRaces::end_of_block(std::uint32_t rank, bool with_
   return end;
 }
 
-// Component kGridWait of the clocks travels with everything that synchronises: whoever has acquired
-// it has waited, too.
+// Sets component kGridWait of the clocks. Synchronisation carries it to other threads, which then
+// have waited, too.
 void ClusterRaces::wait_for_grid(Actor warp) {
   run_.wait(grid_);
   Order& order = state(warp).order;
@@ -268,7 +269,7 @@ void ClusterRaces::wait_groups(Actor warp, GroupKind kind, std::uint32_t last) {
   }
 }
 
-// An epoch of a warp belongs to one fragment of its lanes (fragments.hpp).
+// Starts an epoch of the warp for the fragment of its lanes that runs next (fragments.hpp).
 void ClusterRaces::run_fragment(Actor warp, Fragments::Id fragment) {
   Warp& warp_state = state(warp);
   if (warp_state.fragments.current() != fragment) {
@@ -284,7 +285,8 @@ Actor ClusterRaces::add_channel() {
   return actors_++;
 }
 
-// Gives the channel of a warp's groups. The warps of a warpgroup share that of their products.
+// Returns the channel for a warp's groups. The warps of a warpgroup share the one for their
+// products.
 Actor ClusterRaces::channel(Actor warp, GroupKind kind) {
   constexpr Actor kWarpgroup = 4;
   const auto number = static_cast<std::size_t>(kind);

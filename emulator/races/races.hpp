@@ -31,24 +31,25 @@
 
 namespace emu::races {
 
-/// A point of synchronisation: what those who arrive release, and what those who wait acquire.
+/// Synchronisation point: holds what arriving threads release and waiting threads acquire.
 struct Meeting {
   Order brought{};
   Order taken{};
 
-  std::vector<Actor> waiting{};  // warps that have come and go on with the others
+  std::vector<Actor> waiting{};  // warps that wait at the point and are released together
 
-  /// Ends the phase: what was brought is there for those who wait from now on.
+  /// Completes the phase: threads that wait from now on acquire what was released.
   void complete() {
     taken.join(brought);
     brought.clear();
   }
 };
 
-/// An mbarrier, with the channel of the copies that it counts: a phase is an epoch of it.
+/// An mbarrier, with the channel of the copies that it counts; each of its phases is an epoch of
+/// the channel.
 struct MbarrierMeeting {
   Actor channel = 0;
-  std::uint32_t phases = 0;  // that have ended
+  std::uint32_t phases = 0;  // number of completed phases
   Meeting meeting{};
   Access init{};
 
@@ -62,40 +63,42 @@ struct MbarrierMeeting {
 /// Kinds of asynchronous work that is committed and waited for in groups.
 enum class GroupKind : std::uint8_t {
   kCopy,       // cp.async
-  kBulkRead,   // cp.async.bulk from shared memory: its source
-  kBulkWrite,  // and its destination
-  kProduct,    // wgmma, of the four warps of a warpgroup
+  kBulkRead,   // cp.async.bulk from shared memory: reads of the source
+  kBulkWrite,  // cp.async.bulk from shared memory: writes of the destination
+  kProduct,    // wgmma; shared by the four warps of a warpgroup
 };
 constexpr std::size_t kGroupKinds = 4;
 
-/// Clusters of a run and their grids, in the order in which they began.
+/// Clusters and grids of a run, in the order in which they began.
 class RunRaces {
  public:
-  /// What findings tell of a cluster.
+  /// Description of a cluster for findings.
   struct Record {
-    const void* grid = nullptr;  // the caller's
+    const void* grid = nullptr;  // pointer that the caller passed in
     std::vector<std::array<std::uint32_t, 3>> blocks{};
-    std::uint32_t warps = 0;  // of a block
+    std::uint32_t warps = 0;  // number of warps per block
   };
 
   explicit RunRaces(bool needs_tensor_fences = true) : needs_tensor_fences_(needs_tensor_fences) {}
 
-  /// Begins a grid and returns its number, from 1 on. All clusters of a grid have been added when
-  /// the next one begins. All grids before one that is not dependent have ended.
+  /// Begins a grid and returns its number, from 1. All clusters of a grid must be added before the
+  /// next grid begins. If the grid is not dependent, all earlier grids have ended.
   std::uint32_t begin_grid(bool is_dependent);
-  /// Notes that a block of the grid has let the next one start, or has ended; `has_waited`: for the
-  /// previous grid.
+  /// Records that a block of the grid has ended or allowed the next grid to start; `has_waited`
+  /// says whether it has waited for the previous grid.
   void release(std::uint32_t grid, bool has_waited);
-  /// Notes a griddepcontrol.wait: the previous grid has ended, for those who know of this wait.
+  /// Records a griddepcontrol.wait: for threads that know of this wait, the previous grid has
+  /// ended.
   void wait(std::uint32_t grid);
-  std::uint32_t add_cluster(Record record);  // returns its number
+  std::uint32_t add_cluster(Record record);  // returns the cluster's number
 
-  /// Whether what has ended in tensor memory must be told through tcgen05.fence.
+  /// Whether tcgen05.fence is required for order in tensor memory.
   [[nodiscard]] bool needs_tensor_fences() const { return needs_tensor_fences_; }
   [[nodiscard]] const Record& record_of(const Access& access) const {
     return records_.at(cluster_of(access.party) - 1);
   }
-  /// Grids that had ended when the grid began, whatever the schedule, or when it has waited.
+  /// Grids that had ended for certain, in every schedule, when the grid began or, if `has_waited`,
+  /// when it has waited.
   [[nodiscard]] const EndedGrids& ended(std::uint32_t grid, bool has_waited) const {
     const Grid& state = grids_.at(grid - 1);
     return has_waited ? state.after_wait : state.at_begin;
@@ -106,8 +109,8 @@ class RunRaces {
     Party first = kNobody;
     EndedGrids at_begin{};
     EndedGrids after_wait{};
-    bool has_waited = false;            // some warp of it
-    bool has_released_waiting = false;  // some block, which knew of a wait
+    bool has_waited = false;            // some warp of the grid has waited
+    bool has_released_waiting = false;  // some block that knew of a wait has released the next grid
   };
 
   bool needs_tensor_fences_;
@@ -115,7 +118,7 @@ class RunRaces {
   std::deque<Grid> grids_;
 };
 
-/// Clocks of a cluster's warps, which are counted over all its blocks from 1 on.
+/// Clocks of a cluster's warps. Warps are numbered from 1 over all its blocks.
 class ClusterRaces {
  public:
   ClusterRaces(RunRaces& run, RunRaces::Record record, std::uint32_t grid);
@@ -127,63 +130,64 @@ class ClusterRaces {
 
   /// View of an access that a warp's operation makes itself.
   [[nodiscard]] View view(Actor warp, std::uint32_t operation, bool is_read_only = false) const;
-  /// View of an atomic operation, which comes after all others of the cluster. Atomics are a
-  /// channel of their own: who has synchronised with a warp knows of them up to the warp's last
-  /// one.
+  /// View of an atomic operation, which is ordered after all earlier ones of the cluster. Atomics
+  /// have a channel: threads that have synchronised with a warp know the atomics up to the warp's
+  /// last one.
   [[nodiscard]] View atomic_view(Actor warp, std::uint32_t operation);
-  /// View of cp.async's write, which happens before nothing until it is settled.
+  /// View of a cp.async's write, which happens before nothing until it is settled.
   [[nodiscard]] View copy_view(Actor warp, std::uint32_t operation);
-  /// View of what cp.async reads, in the warp's open group.
+  /// View of a cp.async's read, in the warp's open group.
   [[nodiscard]] View copy_source_view(Actor warp, std::uint32_t operation);
-  /// View of an access through the asynchronous proxy, by what the warp starts now: in its open
-  /// group, or under an mbarrier, in its current phase. `is_shared`: to shared memory.
+  /// View of an access through the asynchronous proxy, by work that the warp starts now: in its
+  /// open group of the kind, or in the current phase of an mbarrier. `is_shared` says whether the
+  /// access is to shared memory.
   [[nodiscard]] View async_view(Actor warp, std::uint32_t operation, GroupKind kind,
                                 bool is_shared);
   [[nodiscard]] View async_view(Actor warp, std::uint32_t operation,
                                 const MbarrierMeeting& mbarrier, bool is_shared) const;
-  /// Access that takes a copy's place once it was waited for: as if the warp had written it now.
+  /// Access that replaces a copy's write after the wait for it: as if the warp had written now.
   [[nodiscard]] Access settled(Actor warp, std::uint32_t operation) const;
 
   void arrive(Actor warp, Meeting& meeting);
-  /// Releases what fence.mbarrier_init has covered, and of tensor memory what tcgen05.fence has,
-  /// and no other accesses.
+  /// Releases what fence.mbarrier_init and, for tensor memory, tcgen05.fence have covered, and no
+  /// other accesses.
   void arrive_relaxed(Actor warp, Meeting& meeting);
   void wait(Actor warp, const Meeting& meeting);
-  /// Acquires no more than arrive_relaxed releases.
+  /// Acquires only what arrive_relaxed releases.
   void wait_relaxed(Actor warp, const Meeting& meeting);
-  /// Ends a phase in which the warps that wait are known (`waiting`), and they alone acquire.
+  /// Completes a phase for the warps in `waiting`, which alone acquire it.
   void release(Meeting& meeting);
 
   void init(Actor warp, std::uint32_t operation, MbarrierMeeting& mbarrier);
-  /// Whether the mbarrier's initialisation happens before what the warp does with it, or starts in
-  /// the asynchronous proxy.
+  /// Whether the mbarrier's initialisation happens before the warp's use of it, or before the use
+  /// by asynchronous work that the warp starts.
   [[nodiscard]] bool is_initialized(Actor warp, const MbarrierMeeting& mbarrier,
                                     bool is_async) const;
 
   void fence_async(Actor warp, bool is_shared, bool is_global);
   void fence_init(Actor warp);
-  /// End of a block, before which all accesses to its shared memory must happen; but for cp.async,
-  /// and for what its bulk stores read unless `with_stores`.
+  /// State at a block's end. All accesses to its shared memory must happen before it, except those
+  /// of cp.async and, unless `with_stores`, the reads of bulk stores.
   struct BlockEnd {
     Clock before{};
     [[nodiscard]] View view() const { return {.before = &before, .before_as_written = &before}; }
   };
   [[nodiscard]] BlockEnd end_of_block(std::uint32_t rank, bool with_stores) const;
 
-  /// Acquires the end of the previous grid, with all that had ended before it for sure.
+  /// Acquires the end of the previous grid, and of all grids that had ended for certain before it.
   void wait_for_grid(Actor warp);
-  /// Lets the next grid start, as far as the warp's block is concerned.
+  /// Allows the next grid to start, for the warp's block.
   void release_grid(Actor warp);
-  /// The same at the end of the block with this rank.
+  /// Allows the next grid to start, at the end of the block with this rank.
   void release_grid_at_end(std::uint32_t rank);
 
-  /// Ends the open group and returns its number, from 1 on.
+  /// Commits the open group and returns its number, from 1.
   std::uint32_t commit(Actor warp, GroupKind kind);
   [[nodiscard]] std::uint32_t committed(Actor warp, GroupKind kind) const;
-  /// Acquires the completion of the groups up to this one.
+  /// Acquires the completion of the groups up to `last`.
   void wait_groups(Actor warp, GroupKind kind, std::uint32_t last);
 
-  /// Follow a warp's lanes: they diverge, reconverge, and run.
+  /// Record that lanes of a warp diverge, reconverge and run.
   Fragments::Id part(Actor warp, Fragments::Id parent) {
     return state(warp).fragments.part(parent);
   }
@@ -192,12 +196,12 @@ class ClusterRaces {
   }
   void run_fragment(Actor warp, Fragments::Id fragment);
 
-  // Tensor memory. What a warp loads and stores are channels of their own, and so is what each of
-  // its lanes makes tensor cores do.
+  // Tensor memory: a warp's loads and its stores each have a channel, and so have the tensor core
+  // operations that each of its lanes issues.
 
   /// View of the warp's next tcgen05.ld or st.
   [[nodiscard]] TensorView tensor_move(Actor warp, std::uint32_t operation, bool is_load);
-  /// Acquires the end of all of them so far.
+  /// Acquires the completion of all loads, or stores, so far.
   void wait_for_tensor_moves(Actor warp, bool are_loads);
   /// Epoch of a tcgen05.mma, cp or commit in the channel of the lane that issues it.
   struct TensorIssue {
@@ -207,7 +211,7 @@ class ClusterRaces {
   TensorIssue issue_tensor(Actor warp, int lane);
   [[nodiscard]] TensorView tensor_view(Actor warp, std::uint32_t operation,
                                        const TensorIssue& issue, std::uint64_t form) const;
-  /// View of what it reads of shared memory.
+  /// View of the operation's reads of shared memory.
   [[nodiscard]] View tensor_shared_view(Actor warp, std::uint32_t operation,
                                         const TensorIssue& issue) const {
     return seen_by_async(warp, operation, issue.channel, issue.epoch, true);
@@ -216,32 +220,33 @@ class ClusterRaces {
   [[nodiscard]] TensorView tensor_end(Actor warp, std::uint32_t operation) const;
   void tensor_fence_before(Actor warp);
   void tensor_fence_after(Actor warp);
-  /// What a tcgen05.commit releases when all that its lane has issued before it has ended.
+  /// Clocks that a tcgen05.commit releases when all that its lane has issued before has ended.
   [[nodiscard]] Order tensor_commit(Actor warp, const TensorIssue& issue) const;
 
  private:
   struct Warp {
     Order order{};
     Fragments fragments{};
-    std::array<Actor, kGroupKinds> channels{};           // 0: none yet
-    std::array<std::uint32_t, kGroupKinds> committed{};  // groups
-    /// What has ended and been issued in tensor memory, as the warp's own accesses there see it:
-    /// after its own, only what fences have carried.
+    std::array<Actor, kGroupKinds> channels{};  // channel for each kind of group; 0: none yet
+    std::array<std::uint32_t, kGroupKinds> committed{};  // number of committed groups
+    /// Operations on tensor memory that have ended or been issued, as the warp sees them: its own,
+    /// and those of others that fences have carried.
     Clock tensor_ended{};
     Clock tensor_issued{};
     /// What happens before the last products and copies that were issued.
     Clock before_issues{};
-    std::array<TensorIssue, 2> tensor_moves{};   // the last store, the last load
-    std::map<int, TensorIssue> tensor_issues{};  // the last of each lane
+    std::array<TensorIssue, 2> tensor_moves{};   // the last store and the last load
+    std::map<int, TensorIssue> tensor_issues{};  // last issue of each lane
   };
 
   Warp& state(Actor warp) { return warp_states_[warp - 1]; }
   [[nodiscard]] const Warp& state(Actor warp) const { return warp_states_[warp - 1]; }
   [[nodiscard]] std::uint32_t epoch(Actor warp) const { return state(warp).order.generic.at(warp); }
-  // Begins an epoch, which those do not know who acquire what the warp has released.
+  // Begins a new epoch of the warp, which threads that acquired the warp's earlier releases do not
+  // cover.
   void advance(Actor warp) { state(warp).order.generic.raise(warp, epoch(warp) + 1); }
   [[nodiscard]] Party party_of(Actor actor) const { return number_ << kActorBits | actor; }
-  // Stands for both tensor fences where the run does not ask for them.
+  // Acts as both tensor fences if the run does not require them.
   void fence_tensor_if_implied(Actor warp);
   Actor add_channel();
   Actor channel(Actor warp, GroupKind kind);
@@ -253,10 +258,10 @@ class ClusterRaces {
 
   RunRaces& run_;
   std::uint32_t grid_;
-  std::uint32_t warps_;  // of a block
+  std::uint32_t warps_;  // number of warps per block
   std::uint32_t number_;
   Actor actors_;
-  Actor atomics_ = 0;  // their channel; 0: none yet
+  Actor atomics_ = 0;  // channel for atomics; 0: none yet
   std::uint32_t atomic_operations_ = 0;
   std::vector<Warp> warp_states_;
 };

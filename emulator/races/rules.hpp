@@ -1,4 +1,4 @@
-// Rules of order: whether an earlier access of the same cluster happens before the one made now.
+// Rules of order: whether an earlier access by the same cluster happens before the current one.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,8 @@
 
 namespace emu::races {
 
-/// Excludes earlier accesses of the same warp by lanes that have diverged from these.
+/// Excludes earlier accesses of the same warp by lanes that have since diverged from the current
+/// ones.
 inline bool is_before_in_warp(const View& view, const Access& earlier) {
   return view.fragments == nullptr || is_async(earlier) || actor_of(earlier.party) != view.warp ||
          view.fragments->is_before(earlier.epoch);
@@ -21,20 +22,21 @@ inline bool comes_before(const View& view, const Access& earlier, const Clock& c
   return earlier.epoch <= clock.at(actor_of(earlier.party)) && is_before_in_warp(view, earlier);
 }
 
-/// Returns what is in conflict between an access and an earlier write, if anything.
+/// Returns the conflict of an access with an earlier write, if any.
 inline std::optional<ConflictKind> against_write(const View& view, const Access& earlier) {
   if (!comes_before(view, earlier, *view.before)) {
     return ConflictKind::kUnordered;
   }
-  // The end of what the asynchronous proxy does is seen by all; it sees others after a fence alone.
+  // Completed accesses of the asynchronous proxy are visible to all; it sees generic writes only
+  // after a fence.
   if (!is_async(earlier) && !comes_before(view, earlier, *view.before_as_written)) {
     return ConflictKind::kNoProxyFence;
   }
   return std::nullopt;
 }
 
-/// Checks the last writes of cells by against(write). Neighbouring cells mostly have the same one,
-/// which is checked once. `offset` and `shift` say where the first cell is, and their bytes.
+/// Checks the last writes of cells with against(write), once per run of cells with the same write.
+/// `offset` is that of the first cell, and `shift` the log2 of a cell's size.
 template <typename Against>
 std::optional<Conflict> check_writes(std::span<const Access> writes, unsigned shift,
                                      std::uint64_t offset, Against&& against) {

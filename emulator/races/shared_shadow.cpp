@@ -1,4 +1,4 @@
-// Shadow of a block's shared memory: the last write of each cell, and the reads since.
+// Shadow of a block's shared memory: each cell's last write and the reads since.
 #include "emulator/races/shared_shadow.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Shadow of a block's shared memory: the last write of each cell, and the reads since.
+// Shadow of a block's shared memory: each cell's last write and the reads since.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class SharedShadow {
   /// Records an access and returns what it conflicts with, if anything.
   std::optional<Conflict> read(const View& view, std::uint64_t offset, std::size_t bytes);
   std::optional<Conflict> write(const View& view, std::uint64_t offset, std::size_t bytes);
-  /// Replaces writes of a copy that was waited for: from now on they count as this access.
+  /// Replaces the writes of a copy that was waited for by this access.
   void settle(const Access& access, std::uint64_t offset, std::size_t bytes);
 
  private:

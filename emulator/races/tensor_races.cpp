@@ -1,13 +1,14 @@
-// Happens-before race detector, tensor memory: clocks of what has ended and of what was issued.
+// Happens-before race detector for tensor memory: clocks of operations that have ended or been
+// issued.
 //
-// What has ended or been issued there travels with everything that synchronises threads, but only
-// from a tcgen05.fence::before_thread_sync, or a tcgen05.commit, to a fence::after_thread_sync. A
-// warp knows of its own without them.
+// Synchronisation of threads carries these clocks, but only from a
+// tcgen05.fence::before_thread_sync, or a tcgen05.commit, to a fence::after_thread_sync. A warp
+// knows its own operations without fences.
 //
-// A commit arrives when products have ended. Those began when what they read was there, so whoever
-// waits for it knows of the copies that their thread had waited for, and of the writes that a proxy
-// fence had covered, but not of that thread's own accesses: that is how the stages of a ring are
-// filled again.
+// A commit arrives when products have ended. These began after their sources were ready, so a
+// thread that waits for the commit also acquires the copies that the issuing thread had waited for
+// and the writes that a proxy fence had covered, but not the issuing thread's own accesses. This is
+// how the stages of a ring buffer are filled again.
 #include "emulator/races/races.hpp"
 
 namespace emu::races {

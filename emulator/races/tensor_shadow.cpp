@@ -1,4 +1,4 @@
-// Shadow of a block's tensor memory: the last write of each cell, and the reads since.
+// Shadow of a block's tensor memory: each cell's last write and the reads since.
 #include "emulator/races/tensor_shadow.hpp"
 
 #include <algorithm>
@@ -6,10 +6,10 @@
 namespace emu::races {
 namespace {
 
-// Whether tensor cores do them in the order in which they were issued. Of products, those into the
-// same accumulator with the same shape. Nothing documents that a copy waits for what products
-// before it read; CUTLASS and DeepGEMM, which copy the scale factors of the next step over those of
-// the last one, take it for granted.
+// Whether tensor cores execute the two operations in the order of issue. Products do so if they
+// have the same accumulator and shape. No documentation says that a copy waits until earlier
+// products have read their operands; CUTLASS and DeepGEMM, which overwrite the scale factors of the
+// last step with those of the next, rely on it.
 bool are_in_order(std::uint64_t earlier, std::uint64_t later) {
   return earlier != 0 && later != 0 &&
          (earlier == later || earlier == kCopyForm || later == kCopyForm);

@@ -1,8 +1,8 @@
-// Shadow of a block's tensor memory: the last write of each cell, and the reads since.
+// Shadow of a block's tensor memory: each cell's last write and the reads since.
 //
-// What goes on there is all asynchronous. An access comes after an earlier one that has ended, if
-// tcgen05.wait or tcgen05.commit and tcgen05.fence say so; or after one that has merely been issued
-// before, if tensor cores do the two one after the other.
+// All accesses to tensor memory are asynchronous. An access happens after an earlier one that has
+// ended, if tcgen05.wait or tcgen05.commit and tcgen05.fence order the two; or after one that was
+// merely issued before, if tensor cores execute the two in order.
 #pragma once
 
 #include <array>
@@ -16,31 +16,31 @@
 
 namespace emu::races {
 
-/// What tensor cores do in the order in which it is issued: a copy (tcgen05.cp), or a product, by
-/// its accumulator and shape. 0: anything else.
+/// Form of an operation, for the order among tensor cores: a copy (tcgen05.cp), or a product,
+/// identified by its accumulator and shape. 0: any other operation.
 constexpr std::uint64_t kCopyForm = 1;
 
-/// Access to tensor memory that is made now, and what happens before it.
+/// View of the current access to tensor memory.
 struct TensorView {
   Access access{};
   std::uint64_t form = 0;
   const Clock* ended = nullptr;
-  const Clock* issued = nullptr;  // null: it is not enough
-  /// What has ended with no fence on the way, and whether that is enough.
+  const Clock* issued = nullptr;  // null if the order of issue is not sufficient
+  /// Operations that have ended, with or without fences between; sufficient unless `needs_fences`.
   std::array<const Clock*, 2> unfenced{};
   bool needs_fences = true;
 };
 
 class TensorShadow {
  public:
-  /// Lanes of a cell, which has one column.
+  /// Number of lanes that a cell covers, in one column.
   static constexpr std::size_t kLanes = 16;
 
-  // Record accesses to rectangles and return what they conflict with, if anything.
-  // Conflict::offset is an address in tensor memory.
+  // Record accesses to rectangles and return what they conflict with, if anything. Conflict::offset
+  // is an address in tensor memory.
   std::optional<Conflict> read(const TensorView& view, const TensorRange& range);
   std::optional<Conflict> write(const TensorView& view, const TensorRange& range);
-  /// Finds what a write of these columns would conflict with; nothing is recorded.
+  /// Finds a conflict with a write of these columns, without recording the write.
   std::optional<Conflict> find(const TensorView& view, std::size_t column, std::size_t columns);
   /// Forgets all accesses to these columns.
   void clear(std::size_t column, std::size_t columns);
@@ -52,7 +52,7 @@ class TensorShadow {
   };
   struct Cell {
     Mark write{};
-    std::vector<Mark> reads{};  // one of each party
+    std::vector<Mark> reads{};  // one per party
   };
 
   static std::optional<Conflict> against_all(const TensorView& view, const Cell& cell);

@@ -1,4 +1,4 @@
-// Declarations in PTX: versions, files, variables, parameters, and what a kernel says of itself.
+// Declarations in PTX: versions, files, variables, parameters and performance directives.
 #include "emulator/syntax/declarations.hpp"
 
 #include <array>
@@ -19,7 +19,7 @@ std::optional<int> bits_of_type(std::string_view name) {
   return type ? std::optional(bits_of(*type)) : std::nullopt;
 }
 
-void DeclarationReader::read_version(Module& module) {  // 9.0 reads as a float
+void DeclarationReader::read_version(Module& module) {  // the lexer reads 9.0 as a float
   const Token token = lexer_.take();
   if (token.kind != TokenKind::kFloat) {
     fail(token, "expected a version such as 9.0");
@@ -49,13 +49,13 @@ void DeclarationReader::read_file(std::vector<std::string>& files) {
   }
   files[number] = name.text;
   while (take_if(',')) {
-    expect_integer();  // its time and size
+    expect_integer();  // optional modification time and size
   }
 }
 
 namespace {
 
-std::size_t most_bytes_of(Space space) {
+std::size_t max_bytes_of(Space space) {
   switch (space) {
     case Space::kShared:
       return kMaxSharedBytes;
@@ -85,9 +85,9 @@ std::vector<Variable> DeclarationReader::read_variables(std::string_view space) 
     Variable variable = common;
     variable.name = expect_word();
     take_memory(kNameBytes);
-    variable.bytes = read_bytes(element, most_bytes_of(common.space));
+    variable.bytes = read_bytes(element, max_bytes_of(common.space));
     if (common.space == Space::kGlobal || common.space == Space::kConstant) {
-      take_memory(2 * variable.bytes);  // its bytes, and for each whether it was written
+      take_memory(2 * variable.bytes);  // data and initialisation flags
     }
     if (take_if('=')) {
       take_memory(variable.bytes);
@@ -100,17 +100,17 @@ std::vector<Variable> DeclarationReader::read_variables(std::string_view space) 
 }
 
 std::size_t DeclarationReader::read_type(std::size_t& alignment) {
-  std::size_t said = 0;
+  std::size_t declared = 0;
   for (;;) {
     const Token token = lexer_.take();
     if (token.text == ".align") {
-      said = expect_up_to(kMaxAlignment);
-      if (!std::has_single_bit(said)) {
-        fail(token, "the alignment is not a power of two");
+      declared = expect_up_to(kMaxAlignment);
+      if (!std::has_single_bit(declared)) {
+        fail(token, "the alignment must be a power of two");
       }
     } else if (const auto bits = bits_of_type(token.text); bits && *bits >= 8) {
       const auto bytes = static_cast<std::size_t>(*bits) / 8;
-      alignment = said != 0 ? said : bytes;
+      alignment = declared != 0 ? declared : bytes;
       return bytes;
     } else {
       fail(token, "expected a type");
@@ -118,7 +118,7 @@ std::size_t DeclarationReader::read_type(std::size_t& alignment) {
   }
 }
 
-// What a parameter points to: nothing depends on it.
+// Skips the attributes of a pointer parameter, which have no effect here.
 void DeclarationReader::skip_pointee() {
   if (lexer_.peek().text != ".ptr") {
     return;
@@ -157,7 +157,7 @@ std::vector<std::byte> DeclarationReader::read_initial(std::size_t element, std:
         is_float ? lexer_.take().bits : static_cast<std::uint64_t>(expect_signed());
     for (std::size_t i = 0; i < element; ++i, ++place) {
       if (place >= bytes) {
-        fail(token, "more initial values than elements");
+        fail(token, "there are more initial values than elements");
       }
       initial[place] = static_cast<std::byte>(bits >> (8 * i));
     }
@@ -200,14 +200,15 @@ void DeclarationReader::read_parameter(Function& function) {
 }
 
 void DeclarationReader::read_performance_directives(Function& function) {
-  constexpr std::uint64_t kMaxSize = 1U << 20U;  // so that no product of three is too large
+  constexpr std::uint64_t kMaxSize =
+      1U << 20U;  // so that the product of three sizes fits into 64 bits
   constexpr std::uint64_t kMaxRegisters = 256;
   const auto read_three = [&](std::array<std::uint32_t, 3>& sizes) {
     sizes = {1, 1, 1};
     std::size_t i = 0;
     do {
       if (i == sizes.size()) {
-        fail(lexer_.peek(), "expected no fourth size");
+        fail(lexer_.peek(), "at most three sizes are allowed");
       }
       sizes.at(i++) = static_cast<std::uint32_t>(expect_up_to(kMaxSize));
     } while (take_if(','));
@@ -215,15 +216,15 @@ void DeclarationReader::read_performance_directives(Function& function) {
   while (lexer_.peek().kind == TokenKind::kWord) {
     const Token token = lexer_.take();
     if (token.text == ".maxntid") {
-      read_three(function.most_threads);
+      read_three(function.max_threads);
     } else if (token.text == ".reqntid") {
       read_three(function.required_threads);
     } else if (token.text == ".reqnctapercluster") {
       read_three(function.required_cluster);
     } else if (token.text == ".maxnreg") {
-      function.most_registers = static_cast<int>(expect_up_to(kMaxRegisters));
+      function.max_registers = static_cast<int>(expect_up_to(kMaxRegisters));
     } else if (token.text == ".minnctapersm") {
-      function.least_blocks = static_cast<std::uint32_t>(expect_up_to(kMaxSize));
+      function.min_blocks = static_cast<std::uint32_t>(expect_up_to(kMaxSize));
     } else if (token.text == ".maxclusterrank") {
       expect_integer();
     } else if (token.text == ".pragma") {
@@ -241,7 +242,7 @@ SourcePlace DeclarationReader::read_place() {
   SourcePlace place;
   place.file = read_number();
   place.line = read_number();
-  read_number();  // its column
+  read_number();  // column
   while (take_if(',')) {
     const Token what = lexer_.take();
     if (what.text == "function_name") {

@@ -1,4 +1,4 @@
-// Declarations in PTX: versions, files, variables, parameters, and what a kernel says of itself.
+// Declarations in PTX: versions, files, variables, parameters and performance directives.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@
 
 namespace emu::syntax {
 
-/// Bits of a type as a register or a variable has it: ".b32" has 32.
+/// Size in bits of a fundamental type: 32 for ".b32".
 std::optional<int> bits_of_type(std::string_view name);
 
-/// Each reads on behind the directive's name.
+/// Reads declarations; each function begins after the directive's name.
 class DeclarationReader : public TokenReader {
  public:
   using TokenReader::TokenReader;
@@ -23,20 +23,22 @@ class DeclarationReader : public TokenReader {
  protected:
   void read_version(Module& module);
   void read_file(std::vector<std::string>& files);
-  /// Reads those of a space such as ".shared", to the ';'.
+  /// Reads a declaration of variables in a state space such as ".shared", to the ';'.
   std::vector<Variable> read_variables(std::string_view space);
   void read_parameter(Function& function);
-  /// What stands before a kernel's body: .maxntid and the like.
+  /// Reads the directives before a kernel's body: .maxntid and others.
   void read_performance_directives(Function& function);
-  /// .loc
+  /// Reads the operands of .loc.
   SourcePlace read_place();
 
  private:
-  /// [.align N] .type: the bytes of an element. The alignment is the type's, if none is said.
+  /// Reads [.align N] .type and returns the element's size in bytes. Without .align, sets the
+  /// alignment to the type's.
   std::size_t read_type(std::size_t& alignment);
-  /// .ptr [.space] [.align N], or nothing.
+  /// Skips .ptr [.space] [.align N], if present.
   void skip_pointee();
-  /// Reads the extent of an array: [2][3]: 6 elements; []: 0; nothing: 1.
+  /// Reads an array's extents and returns its size in bytes: 6 elements for [2][3], 0 for [], 1
+  /// without extents.
   std::size_t read_bytes(std::size_t element, std::size_t limit);
   std::vector<std::byte> read_initial(std::size_t element, std::size_t bytes);
 };

@@ -1,4 +1,4 @@
-// Words, numbers and signs of PTX text.
+// Lexer: splits PTX text into words, numbers and signs.
 #include "emulator/syntax/lexer.hpp"
 
 #include <bit>
@@ -61,7 +61,8 @@ void Lexer::skip_space() {
       }
       place_ += 2;
     } else if (c == ' ' || c == '\t' || c == '\r' || c == '\n' ||
-               (c == '\0' && place_ < text_.size())) {  // drivers take text that ends in a zero
+               (c == '\0' &&
+                place_ < text_.size())) {  // CUDA drivers accept text that ends in a zero byte
       line_ += c == '\n' ? 1 : 0;
       ++place_;
     } else {

@@ -1,4 +1,4 @@
-// Words, numbers and signs of PTX text.
+// Lexer: splits PTX text into words, numbers and signs.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@ namespace emu::syntax {
 enum class TokenKind : std::uint8_t {
   kEnd,
   kWord,     // an opcode with its modifiers, a directive, a register, a label or a symbol
-  kInteger,  // bits: two's complement
-  kFloat,    // bits: of binary64
-  kSingle,   // bits: of binary32, written 0f........
-  kString,   // without its quotes
-  kSign,     // one character
+  kInteger,  // value in `bits`, in two's complement
+  kFloat,    // value in `bits`, as binary64
+  kSingle,   // value in `bits`, as binary32; written 0f........
+  kString,   // text without the quotes
+  kSign,     // a single character
 };
 
 struct Token {
@@ -26,14 +26,14 @@ struct Token {
   [[nodiscard]] bool is(char sign) const { return kind == TokenKind::kSign && text[0] == sign; }
 };
 
-/// Splits a text, which must outlive it, into tokens. Comments and white space stand between them.
+/// Splits a text into tokens, skipping comments and white space. The text must outlive the lexer.
 class Lexer {
  public:
   explicit Lexer(std::string_view text);
 
-  /// The next token, which stays the next one.
+  /// Returns the next token without taking it.
   [[nodiscard]] const Token& peek() const { return next_; }
-  /// Takes the next token. Throws emu::Error at a character that begins none.
+  /// Takes the next token. Throws emu::Error at a character that cannot begin a token.
   Token take();
 
  private:

@@ -1,4 +1,4 @@
-// The largest sizes that PTX may ask for: what is beyond them is refused with its line.
+// Limits for the sizes in a PTX module; the parser refuses larger ones and names the line.
 #pragma once
 
 #include <cstddef>
@@ -6,20 +6,21 @@
 
 namespace emu::syntax {
 
-/// Limits of a kernel (CUDA C++ Programming Guide, technical specifications per compute
+/// Limits for a kernel, in bytes (CUDA C++ Programming Guide, technical specifications per compute
 /// capability).
 constexpr std::size_t kMaxParameterBytes = 32764;
-constexpr std::size_t kMaxLocalBytes = std::size_t{512} << 10U;   // of a thread
-constexpr std::size_t kMaxSharedBytes = std::size_t{228} << 10U;  // of a block
-/// No GPU has more memory; so no sum of a module's sizes goes beyond 64 bits.
+constexpr std::size_t kMaxLocalBytes = std::size_t{512} << 10U;   // per thread
+constexpr std::size_t kMaxSharedBytes = std::size_t{228} << 10U;  // per block
+/// Limit for the variables of a module, larger than any GPU's memory. It keeps sums of sizes within
+/// 64 bits.
 constexpr std::size_t kMaxVariableBytes = std::size_t{1} << 40U;
 constexpr std::size_t kMaxAlignment = std::size_t{64} << 10U;
-/// Blocks { } in each other, and operands in each other, of which PTX needs two.
-constexpr int kMaxBlockDepth = 256;
-constexpr int kMaxOperandDepth = 4;
+/// Maximum nesting of blocks { }, and of operands, of which valid PTX needs two levels.
+constexpr int kMaxBlocksDeep = 256;
+constexpr int kMaxOperandsDeep = 4;
 
-/// What a module's parts take of the host's memory once they are decoded, roughly: what bounds it
-/// has to come before they are made.
+/// Estimated host memory of a module's decoded parts, in bytes. The parser counts it before the
+/// parts are created, to stay within the caller's limit.
 constexpr std::size_t kInstructionBytes = 1024;
 constexpr std::size_t kOperandBytes = 320;
 constexpr std::size_t kRegisterBytes = 256;

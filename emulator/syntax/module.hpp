@@ -1,5 +1,4 @@
-// A PTX module as it is written: functions, registers, instructions with their operands, names
-// resolved.
+// A parsed PTX module: functions, registers and instructions, with resolved names.
 #pragma once
 
 #include <array>
@@ -11,32 +10,32 @@
 
 namespace emu::syntax {
 
-/// The line of the source that the compiler names for an instruction, and the call into which it
-/// was inlined.
+/// Source line that the compiler's debug information gives for an instruction, and the call into
+/// which it was inlined.
 struct SourcePlace {
-  int file = 0;  // number in Module::files; 0: not known
+  int file = 0;  // number in Module::files; 0: unknown
   int line = 0;
   int inlined_file = 0;
   int inlined_line = 0;
 };
 
 enum class OperandKind : std::uint8_t {
-  kRegister,  // index: in Function::registers
-  kSpecial,   // name: "%tid.x"
-  kInteger,   // bits
-  kFloat,     // bits: of binary64
-  kSingle,    // bits: of binary32
-  kSymbol,    // name of a variable or a parameter, plus offset
-  kLabel,     // index: of the instruction it stands before
-  kVector,    // parts: {a, b, ...}
-  kAddress,   // parts: [base], or [base, {coordinates}]; offset is added to the base
-  kPair,      // parts: a|b
-  kSink,      // _
+  kRegister,  // `index` in Function::registers
+  kSpecial,   // `name`, such as "%tid.x"
+  kInteger,   // value in `bits`
+  kFloat,     // value in `bits`, as binary64
+  kSingle,    // value in `bits`, as binary32
+  kSymbol,    // `name` of a variable or a parameter, plus `offset`
+  kLabel,     // `index` of the instruction after the label
+  kVector,    // `parts` of {a, b, ...}
+  kAddress,   // `parts` of [base], or of [base, {coordinates}]; `offset` is added to the base
+  kPair,      // `parts` of a|b
+  kSink,      // the operand _
 };
 
 struct Operand {
   OperandKind kind = OperandKind::kSink;
-  bool is_negated = false;  // !p
+  bool is_negated = false;  // the operand is !p
   int index = -1;
   std::uint64_t bits = 0;
   std::int64_t offset = 0;
@@ -45,10 +44,10 @@ struct Operand {
 };
 
 struct Instruction {
-  std::string opcode;  // with its modifiers: "ld.global.v4.u32"
-  int line = 0;        // of the PTX
+  std::string opcode;  // with modifiers: "ld.global.v4.u32"
+  int line = 0;        // line of the PTX
   SourcePlace source{};
-  int guard = -1;  // the predicate's register; -1: none
+  int guard = -1;  // register of the guard predicate; -1: none
   bool is_guard_negated = false;
   std::vector<Operand> operands{};
 };
@@ -64,9 +63,9 @@ struct Variable {
   std::string name;
   Space space = Space::kGlobal;
   std::size_t alignment = 1;
-  std::size_t bytes = 0;             // 0: as many as the launch says (extern .shared)
-  std::size_t offset = 0;            // of a parameter, among the others
-  std::vector<std::byte> initial{};  // of a global: empty for zeros
+  std::size_t bytes = 0;             // 0: the launch determines the size (extern .shared)
+  std::size_t offset = 0;            // offset of a parameter in the parameter space
+  std::vector<std::byte> initial{};  // initial value of a global variable; empty: zeros
 };
 
 struct Function {
@@ -74,11 +73,11 @@ struct Function {
   int line = 0;
   std::vector<Variable> parameters{};
   std::size_t parameter_bytes = 0;
-  std::array<std::uint32_t, 3> most_threads{};      // .maxntid; zeros: not said
+  std::array<std::uint32_t, 3> max_threads{};       // .maxntid; zeros: not given
   std::array<std::uint32_t, 3> required_threads{};  // .reqntid
   std::array<std::uint32_t, 3> required_cluster{};  // .reqnctapercluster
-  int most_registers = 0;                           // .maxnreg
-  std::uint32_t least_blocks = 0;                   // .minnctapersm
+  int max_registers = 0;                            // .maxnreg
+  std::uint32_t min_blocks = 0;                     // .minnctapersm
   std::vector<Register> registers{};
   std::vector<Variable> variables{};  // .shared and .local of the function
   std::vector<Instruction> instructions{};
@@ -91,17 +90,16 @@ struct Module {
   std::vector<Variable> variables{};
   std::vector<Function> kernels{};
   std::vector<std::string> files{};  // by the number of .file; [0] is empty
-  std::size_t memory_bytes = 0;      // that it and its variables take, roughly
+  std::size_t memory_bytes = 0;      // estimated memory of the module and its variables
 };
 
-/// The least multiple of the alignment that is no less. Neither is near the end of 64 bits
-/// (syntax/limits.hpp).
+/// Rounds up to a multiple of the alignment. Neither argument is near 2^64 (syntax/limits.hpp).
 constexpr std::size_t aligned(std::size_t value, std::size_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
 }
 
-/// Reads a module. Throws emu::Error, with the line, for what is no PTX, or none that the emulator
-/// knows, or where it takes more memory than `most_bytes`.
-Module parse(std::string_view text, std::size_t most_bytes);
+/// Parses a module. Throws emu::Error, with the line, for invalid or unsupported PTX, and for a
+/// module that takes more memory than `max_bytes`.
+Module parse(std::string_view text, std::size_t max_bytes);
 
 }  // namespace emu::syntax

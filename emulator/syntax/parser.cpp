@@ -1,4 +1,4 @@
-// Parser: PTX text to a Module.
+// Parser: reads PTX text into a Module.
 #include <map>
 #include <optional>
 #include <set>
@@ -29,11 +29,11 @@ class Parser : DeclarationReader {
   }
 
  private:
-  // A block { }: names of its own, and those of the blocks around it.
+  // Scope of a block { }: its names, and those of the enclosing blocks.
   struct Scope {
     int parent = -1;
     std::map<std::string, int, std::less<>> registers{};
-    std::map<std::string, int, std::less<>> labels{};  // the instruction that follows
+    std::map<std::string, int, std::less<>> labels{};  // index of the instruction after each label
   };
 
   void read_module_item() {
@@ -47,7 +47,7 @@ class Parser : DeclarationReader {
     } else if (word == ".target") {
       module_.target = expect_word();
       while (take_if(',')) {
-        expect_word();  // "debug" and such
+        expect_word();  // options such as "debug"
       }
     } else if (word == ".address_size") {
       if (const Token size = lexer_.peek(); expect_integer() != 64) {
@@ -60,7 +60,7 @@ class Parser : DeclarationReader {
       skip_to('{');
       skip_to('}');
     } else if (word == ".visible" || word == ".extern" || word == ".weak") {
-      // says who sees the next item
+      // linkage has no effect here
     } else if (word == ".entry") {
       read_kernel(token.line);
     } else if (word == ".global" || word == ".const" || word == ".shared") {
@@ -86,7 +86,7 @@ class Parser : DeclarationReader {
     }
     read_performance_directives(function_);
     if (take_if(';')) {
-      return;  // declared, and defined elsewhere
+      return;  // declaration of a kernel that is defined elsewhere
     }
     expect('{');
     scopes_.assign(1, Scope{});
@@ -100,8 +100,8 @@ class Parser : DeclarationReader {
     scope_ = 0;
     place_ = SourcePlace{};
     for (int depth = 1; depth > 0;) {
-      if (depth > kMaxBlockDepth) {
-        fail(lexer_.peek(), fmt::format("more than {} nested blocks", kMaxBlockDepth));
+      if (depth > kMaxBlocksDeep) {
+        fail(lexer_.peek(), fmt::format("more than {} nested blocks", kMaxBlocksDeep));
       }
       depth += read_statement();
     }
@@ -109,7 +109,7 @@ class Parser : DeclarationReader {
     module_.kernels.push_back(std::move(function_));
   }
 
-  // One statement of a body. Returns by how much it opens (1) or closes (-1) blocks.
+  // Reads one statement of a body. Returns the change in the nesting of blocks: 1, 0 or -1.
   int read_statement() {
     const Token token = lexer_.take();
     if (token.is('{')) {
@@ -222,7 +222,7 @@ class Parser : DeclarationReader {
     function_.instructions.push_back(std::move(instruction));
   }
 
-  // `depth`: of operands that it is in.
+  // `depth` is the number of enclosing operands.
   Operand read_operand(int depth) {
     Operand first = read_simple_operand(depth);
     if (!take_if('|')) {
@@ -236,8 +236,8 @@ class Parser : DeclarationReader {
 
   Operand read_simple_operand(int depth) {
     const Token token = lexer_.take();
-    if (depth > kMaxOperandDepth) {
-      fail(token, fmt::format("more than {} nested operands", kMaxOperandDepth));
+    if (depth > kMaxOperandsDeep) {
+      fail(token, fmt::format("more than {} nested operands", kMaxOperandsDeep));
     }
     take_memory(kOperandBytes);
     Operand operand;
@@ -265,7 +265,7 @@ class Parser : DeclarationReader {
       } else if (operand.kind == OperandKind::kFloat) {
         operand.bits ^= std::uint64_t{1} << 63U;
       } else {
-        fail(token, "a minus sign before an operand that is not a number");
+        fail(token, "a minus sign is allowed before numbers only");
       }
     } else if (token.kind == TokenKind::kInteger || token.kind == TokenKind::kFloat ||
                token.kind == TokenKind::kSingle) {
@@ -292,7 +292,7 @@ class Parser : DeclarationReader {
     } else if (token.text[0] == '%') {
       operand.kind = OperandKind::kSpecial;
     } else {
-      operand.kind = OperandKind::kSymbol;  // or a label, when all of them are known
+      operand.kind = OperandKind::kSymbol;  // a label becomes kLabel once all labels are known
       operand.index = scope_;
     }
     if (take_if('+')) {
@@ -358,8 +358,8 @@ class Parser : DeclarationReader {
 
 }  // namespace
 
-Module parse(std::string_view text, std::size_t most_bytes) {
-  return Parser(text, most_bytes).run();
+Module parse(std::string_view text, std::size_t max_bytes) {
+  return Parser(text, max_bytes).run();
 }
 
 }  // namespace emu::syntax

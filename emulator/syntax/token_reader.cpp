@@ -1,4 +1,4 @@
-// Takes tokens that a grammar expects.
+// Token reader: takes tokens that a grammar expects, or fails with the line.
 #include "emulator/syntax/token_reader.hpp"
 
 #include <fmt/format.h>
@@ -61,11 +61,11 @@ std::uint64_t TokenReader::expect_up_to(std::uint64_t limit) {
 }
 
 void TokenReader::take_memory(std::size_t bytes) {
-  if (bytes > most_bytes_ - taken_bytes_) {
+  if (bytes > max_bytes_ - taken_bytes_) {
     throw TooLarge(
         fmt::format("line {}: the module up to here takes more than the {} MiB of memory "
                     "that it may take",
-                    lexer_.peek().line, most_bytes_ >> 20U));
+                    lexer_.peek().line, max_bytes_ >> 20U));
   }
   taken_bytes_ += bytes;
 }

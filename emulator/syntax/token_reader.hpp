@@ -1,4 +1,4 @@
-// Takes tokens that a grammar expects.
+// Token reader: takes tokens that a grammar expects, or fails with the line.
 #pragma once
 
 #include <cstddef>
@@ -10,35 +10,35 @@
 
 namespace emu::syntax {
 
-/// Every function throws emu::Error, with the line, when another token comes than it expects.
+/// Reads the tokens of a text. Every function throws emu::Error, with the line, if the next token
+/// is not the expected one.
 class TokenReader {
  public:
-  /// `most_bytes`: of memory that what is read may take.
-  TokenReader(std::string_view text, std::size_t most_bytes)
-      : lexer_(text), most_bytes_(most_bytes) {}
+  /// `max_bytes` limits the estimated memory of what is read.
+  TokenReader(std::string_view text, std::size_t max_bytes) : lexer_(text), max_bytes_(max_bytes) {}
 
  protected:
   [[noreturn]] static void fail(const Token& token, std::string_view what);
 
   Token expect(char sign);
-  /// Takes the sign if it comes next.
+  /// Takes the next token if it is this sign; returns whether it did.
   bool take_if(char sign);
   std::string expect_word();
   std::uint64_t expect_integer();
   std::uint64_t expect_up_to(std::uint64_t limit);
-  /// Takes an integer, after a minus or none.
+  /// Takes an integer with an optional minus.
   std::int64_t expect_signed();
-  /// Takes all tokens up to and with the sign.
+  /// Skips all tokens up to the sign, and the sign.
   void skip_to(char sign);
 
-  /// What comes next takes so much memory.
+  /// Counts memory for the part that is read next; throws when the limit is exceeded.
   void take_memory(std::size_t bytes);
   [[nodiscard]] std::size_t taken_memory() const { return taken_bytes_; }
 
   Lexer lexer_;  // NOLINT(misc-non-private-member-variables-in-classes): the grammar looks ahead
 
  private:
-  std::size_t most_bytes_;
+  std::size_t max_bytes_;
   std::size_t taken_bytes_ = 0;
 };
 

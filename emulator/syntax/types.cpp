@@ -1,4 +1,4 @@
-// The types that instructions name.
+// Types of PTX instructions.
 #include "emulator/syntax/types.hpp"
 
 #include <algorithm>

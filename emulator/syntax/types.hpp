@@ -1,4 +1,4 @@
-// The types that instructions name.
+// Types of PTX instructions.
 #pragma once
 
 #include <cstdint>
@@ -35,10 +35,10 @@ enum class Type : std::uint8_t {
   kE5M2,
 };
 
-/// Finds a type by its name, as "f32"; nothing: there is no such type.
+/// Finds a type by its name, such as "f32"; nothing if there is no such type.
 std::optional<Type> type_named(std::string_view name);
 int bits_of(Type type);
-/// b16, b32 or b64; of other sizes b8.
+/// Returns the untyped type of this size: b16, b32 or b64; b8 for any other size.
 Type untyped(int bits);
 bool is_signed(Type type);
 bool is_float(Type type);

@@ -152,7 +152,7 @@ bool reaches(const CaseRun& run, const PtxMutant& mutant) {
 
 gpu::EmuOptions edits_of(const Job& job, const CaseRun& run) {
   gpu::EmuOptions edits;
-  edits.most_steps = run.reach().steps * kStepsFactor + kStepsMore;
+  edits.max_steps = run.reach().steps * kStepsFactor + kStepsMore;
   std::set<std::string, std::less<>> names;
   for (const gpu::KernelId kernel : run.kernels()) {
     names.emplace(gpu::info_of(kernel).name);

@@ -361,7 +361,7 @@ def test_kernels_are_listed_and_named(run_fovea, example, tmp_path):
         ({"arguments": [{"s32": 1}]}, "launch.arguments[0]: it has 4 bytes, and the parameter to has 8"),
         ({"kernel": "revers"}, "launch.kernel: "),
         ({"block": 2048}, "2048 threads in a block"),
-        ({"cluster": 2}, "1x1x1 blocks are no multiple of clusters of 2x1x1"),
+        ({"cluster": 2}, "1x1x1 blocks cannot be divided into clusters of 2x1x1"),
         ({"shared_bytes": 300000}, "bytes of shared memory; at most"),
         ({"arguments": [{"tensor_map": {"buffer": "y", "box": [257]}}]}, "launch.arguments[0]: it has 128 bytes"),
     ],

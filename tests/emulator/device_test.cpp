@@ -225,7 +225,7 @@ TEST_F(DeviceTest, FindsWhatIsWrong) {
   EXPECT_EQ(finding_of("bar.sync 16;"), FindingKind::kIllegalOperand);
   // The second warp waits at another barrier.
   EXPECT_EQ(finding_of("shr.u32 %r2, %r1, 5; bar.sync %r2;", 64), FindingKind::kDeadlock);
-  EXPECT_EQ(finding_of("LOOP: bra LOOP;", 32, "", {.most_steps = 1000}), FindingKind::kNoProgress);
+  EXPECT_EQ(finding_of("LOOP: bra LOOP;", 32, "", {.max_steps = 1000}), FindingKind::kNoProgress);
 }
 
 TEST_F(DeviceTest, TheSameSeedRunsTheSameWay) {

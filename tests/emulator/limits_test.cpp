@@ -125,7 +125,7 @@ TEST(LimitsTest, NumbersThatNoTypeHoldsAreRefused) {
 
 TEST(LimitsTest, NobodyJumpsBehindTheLastInstruction) {
   const std::string ptx = ".version 9.0\n.target sm_90a\n.entry test() { bra END; ret; END: }\n";
-  EXPECT_NE(said_of(ptx).find("no instruction stands behind its label"), std::string::npos)
+  EXPECT_NE(said_of(ptx).find("no instruction follows its label"), std::string::npos)
       << said_of(ptx);
 }
 

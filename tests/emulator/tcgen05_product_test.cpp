@@ -302,20 +302,20 @@ TEST(Tcgen05Product, RefusesPlacesThatAreNotThere) {
   UmmaCase halved = scaled_case();
   halved.blocks = 2;
   EXPECT_EQ(wrong({}, [](UmmaProduct& product) { product.d = 449; }),
-            "D: 64 columns from 449 on, and there are 512");
+            "D: 64 columns from 449 on, but there are only 512");
   EXPECT_EQ(wrong({}, [](UmmaProduct& product) { product.d = 16U << 16U; }),
-            "D: the first lane is 16, and not 0");
+            "D: the first lane is 16, but must be 0");
   EXPECT_EQ(wrong(small, [](UmmaProduct& product) { product.d = 16U << 16U; }), "");
   EXPECT_EQ(wrong(small, [](UmmaProduct& product) { product.d = 32U << 16U; }),
-            "D: the first lane is 32, and not 0 or 16");
+            "D: the first lane is 32, but must be 0 or 16");
   EXPECT_EQ(wrong(in_tensor_memory, [](UmmaProduct& product) { product.d = 16U << 16U; }),
-            "A's first lane is 0, and D's is 16");
+            "A's first lane is 0, but D's is 16");
   EXPECT_EQ(wrong(in_tensor_memory, [](UmmaProduct& product) { product.a = 505; }),
-            "A: 8 columns from 505 on, and there are 512");
+            "A: 8 columns from 505 on, but there are only 512");
   EXPECT_EQ(wrong(scaled_case(), [](UmmaProduct& product) { product.scale_a = 509; }),
-            "A's scales: 4 columns from 509 on, and there are 512");
+            "A's scales: 4 columns from 509 on, but there are only 512");
   EXPECT_EQ(wrong(scaled_case(), [](UmmaProduct& product) { product.scale_b = 1U << 16U; }),
-            "B's scales: the first lane is 1, and not 0");
+            "B's scales: the first lane is 1, but must be 0");
   EXPECT_EQ(wrong(scaled_case(), [](UmmaProduct& product) { product.scale_b |= 3U << 30U; }), "");
   EXPECT_EQ(wrong(halved, [](UmmaProduct& product) { product.instruction ^= 12U << 17U; }),
             "N is 32, and scales of columns that lie in halves of the lanes are supported for "

@@ -74,7 +74,7 @@ TEST(TensorMapTest, RefusesWhatTheDriverRefuses) {
   EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.rank = 6; }),
             "tensor map: 6 dimensions; from 1 to 5 are allowed");
   EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.address = 0x1008; }),
-            "tensor map: its address 0x1008 is no multiple of 16");
+            "tensor map: its address 0x1008 is not a multiple of 16");
   EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.dims[2] = 0; }),
             "tensor map: dimension 2 has 0 elements; from 1 to 2^32 are allowed");
   EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.dims[1] = (std::uint64_t{1} << 32U) + 1; }),
@@ -93,7 +93,7 @@ TEST(TensorMapTest, RefusesWhatTheDriverRefuses) {
             "tensor map: the stride of dimension 2 is 1099511627776; multiples of 16 below 2^40 "
             "are allowed");
   EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.box[0] = 63; }),
-            "tensor map: rows of its box have 126 bytes, no multiple of 16");
+            "tensor map: rows of its box have 126 bytes, not a multiple of 16");
   EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.box[0] = 72; }),
             "tensor map: rows of its box have 144 bytes, more than the 128 of its swizzle");
   EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.swizzle = TensorMapSwizzle::k64; }),

@@ -209,7 +209,8 @@ TEST_F(SmallBoxTest, WrongStoresAreFound) {
             FindingKinds{FindingKind::kIllegalOperand});
   EXPECT_EQ(findings_of(body("[%rd1, {4, 0}], [%r2]", read)),
             FindingKinds{FindingKind::kIllegalOperand});
-  EXPECT_NE(last_.text().find("coordinate 0 is 4: 8 bytes, no multiple of 16"), std::string::npos);
+  EXPECT_NE(last_.text().find("coordinate 0 is 4: 8 bytes, not a multiple of 16"),
+            std::string::npos);
   EXPECT_EQ(findings_of(body("[%rd1, {8, 0}], [%r2]", read)), FindingKinds{});
   EXPECT_EQ(findings_of(body("[%rd1, {0, 0}], [%r2+64]", read)),
             FindingKinds{FindingKind::kMisaligned});
@@ -357,8 +358,7 @@ TEST_F(SmallBoxTest, RefusesWhatItDoesNotKnow) {
       "unsupported without .global");
   EXPECT_EQ(message("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%rd1, {0, 0}];"),
             "unsupported without .bulk_group");
-  EXPECT_EQ(message("cp.async.bulk.wait_group -1;"),
-            "expected a number of groups, which is not negative");
+  EXPECT_EQ(message("cp.async.bulk.wait_group -1;"), "expected a non-negative number of groups");
 }
 
 }  // namespace

@@ -103,13 +103,13 @@ TEST(UmmaDescriptor, KnowsTheShapes) {
   }
   UmmaCase umma;
   umma.rows = 32;
-  EXPECT_EQ(wrong(umma), "M is 32, and not 64 or 128");
+  EXPECT_EQ(wrong(umma), "M is 32, but must be 64 or 128");
   umma.kind = UmmaKind::kMxF8F6F4;
   umma.rows = 256;
-  EXPECT_EQ(wrong(umma), "M is 256, and not 128");
+  EXPECT_EQ(wrong(umma), "M is 256, but must be 128");
   umma.rows = 128;
   umma.columns = 264;
-  EXPECT_EQ(wrong(umma), "N is 264, and no multiple of 8 from 8 to 256");
+  EXPECT_EQ(wrong(umma), "N is 264, but must be a multiple of 8 from 8 to 256");
 }
 
 TEST(UmmaDescriptor, RefusesWhatAKindHasNot) {
@@ -125,12 +125,12 @@ TEST(UmmaDescriptor, RefusesWhatAKindHasNot) {
   for (const UmmaCase& umma : {halves, small, bytes}) {
     EXPECT_EQ(wrong(umma, 1U << 23U), "its reserved bits 0x800000 must be 0");
     EXPECT_EQ(wrong(umma, 1U << 29U), "its reserved bits 0x20000000 must be 0");
-    EXPECT_EQ(wrong(umma, 1U << 30U), "it has a maximum shift, which .ws alone has");
+    EXPECT_EQ(wrong(umma, 1U << 30U), "it has a maximum shift, which only .ws supports");
   }
   EXPECT_EQ(wrong(scaled, 8), "its reserved bits 0x8 must be 0");
   EXPECT_EQ(wrong(scaled, 1U << 31U), "its reserved bits 0x80000000 must be 0");
   EXPECT_EQ(wrong(scaled, 1U << 24U), "its reserved bits 0x1000000 must be 0");
-  EXPECT_EQ(wrong(scaled, 1U << 23U), "scales are of type 0, and not UE8M0 (1)");
+  EXPECT_EQ(wrong(scaled, 1U << 23U), "scales have type 0, but must have UE8M0 (1)");
   // Types.
   EXPECT_EQ(wrong(halves, 2U << 7U), "A's type 2 is reserved in this kind");
   EXPECT_EQ(wrong(halves, 5U << 10U), "B's type 5 is reserved in this kind");
@@ -138,27 +138,27 @@ TEST(UmmaDescriptor, RefusesWhatAKindHasNot) {
   EXPECT_EQ(wrong(small, 5U << 7U), "");
   EXPECT_EQ(wrong(scaled, 6U << 10U), "B's type 6 is reserved in this kind");
   EXPECT_EQ(wrong(bytes, 3U << 7U), "A's type 2 is reserved in this kind");
-  EXPECT_EQ(wrong(bytes, 3U << 4U), "D's type is 1, and not S32 (2)");
-  EXPECT_EQ(wrong(halves, 3U << 4U), "D's type is 2, and neither F16 (0) nor F32 (1)");
+  EXPECT_EQ(wrong(bytes, 3U << 4U), "D's type is 1, but must be S32 (2)");
+  EXPECT_EQ(wrong(halves, 3U << 4U), "D's type is 2, but must be F16 (0) or F32 (1)");
   EXPECT_EQ(wrong(halves, 1U << 4U), "");
   EXPECT_EQ(wrong(case_of(UmmaKind::kF16, 1, Element::kBF16), 1U << 4U),
-            "D is F16, and A or B is not");
+            "D is F16, but A or B is not");
   EXPECT_EQ(wrong(small, 1U << 4U), "");
   // Signs and ends.
-  EXPECT_EQ(wrong(bytes, 1U << 13U), "A is negated, and integers cannot be");
-  EXPECT_EQ(wrong(bytes, 1U << 14U), "B is negated, and integers cannot be");
+  EXPECT_EQ(wrong(bytes, 1U << 13U), "A is negated, but integers cannot be");
+  EXPECT_EQ(wrong(bytes, 1U << 14U), "B is negated, but integers cannot be");
   EXPECT_EQ(wrong(bytes, 8), "");
   EXPECT_EQ(wrong(halves, 8), "floats cannot saturate");
   // Majors.
   EXPECT_EQ(wrong(small, 3U << 15U), "");
   EXPECT_EQ(wrong(small, 5U << 7U | 1U << 15U),
-            "A has elements of less than 8 bits, and is transposed");
+            "A has elements of less than 8 bits, which cannot be transposed");
   EXPECT_EQ(wrong(small, 3U << 10U | 1U << 16U),
-            "B has elements of less than 8 bits, and is transposed");
+            "B has elements of less than 8 bits, which cannot be transposed");
   UmmaCase in_tensor_memory = small;
   in_tensor_memory.is_a_in_tensor_memory = true;
   EXPECT_EQ(wrong(in_tensor_memory), "");
-  EXPECT_EQ(wrong(in_tensor_memory, 1U << 15U), "A is in tensor memory, and transposed");
+  EXPECT_EQ(wrong(in_tensor_memory, 1U << 15U), "A is in tensor memory and cannot be transposed");
   EXPECT_EQ(wrong(in_tensor_memory, 4U << 7U),
             "A is in tensor memory with elements of less than 8 bits, which is not emulated");
 }
@@ -175,10 +175,10 @@ TEST(UmmaDescriptor, RefusesMatricesThatMeanNothing) {
   EXPECT_EQ(wrong_matrix(1ULL << 31U), "its reserved bits 0x80000000 must be 0");
   EXPECT_EQ(wrong_matrix(1ULL << 53U), "its reserved bits 0x20000000000000 must be 0");
   EXPECT_EQ(wrong_matrix(1ULL << 60U), "its reserved bits 0x1000000000000000 must be 0");
-  EXPECT_EQ(wrong_matrix(1ULL << 46U), "bits 46-48 of it are 0, and not 1");
-  EXPECT_EQ(wrong_matrix(1ULL << 48U), "bits 46-48 of it are 5, and not 1");
+  EXPECT_EQ(wrong_matrix(1ULL << 46U), "its bits 46-48 are 0, but must be 1");
+  EXPECT_EQ(wrong_matrix(1ULL << 48U), "its bits 46-48 are 5, but must be 1");
   EXPECT_EQ(wrong_matrix(1ULL << 52U),
-            "it gives the leading dimension as an address (bit 52), which sm_103a alone knows");
+            "it gives the leading dimension as an address (bit 52), which only sm_103a supports");
   EXPECT_EQ(wrong_matrix(3ULL << 61U), "its swizzle, of 128 bytes in units of 32, is not emulated");
   EXPECT_EQ(wrong_matrix(1ULL << 61U), "its swizzle 3 is reserved");
   EXPECT_EQ(wrong_matrix(7ULL << 61U), "its swizzle 5 is reserved");

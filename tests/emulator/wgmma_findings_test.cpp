@@ -250,7 +250,7 @@ TEST_F(WgmmaFindingsTest, RefusesWhatItDoesNotKnow) {
                       list("%d", 20)),
           "unsupported shape");
   refuses("wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.s8 {%d0, %d1, %d2, %d0}, %rd10, %rd11, 1;",
-          "is a destination twice");
+          "is used twice as a destination");
   refuses("wgmma.fence.aligned;", "unsupported without .sync");
   refuses("wgmma.wait_group.sync.aligned;", "0 operands");
   refuses("wgmma.frobnicate.sync.aligned;", "unsupported without .wait_group");

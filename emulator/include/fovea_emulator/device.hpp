@@ -1,4 +1,4 @@
-// A GPU in software: it runs the PTX of kernels on the CPU and tells what is wrong with them.
+// A GPU in software: runs the PTX of kernels on the CPU and reports errors in them.
 #pragma once
 
 #include <array>
@@ -16,57 +16,59 @@
 namespace [[gnu::visibility("default")]] emu {
 
 struct LaunchConfig {
-  std::array<std::uint32_t, 3> grid = {1, 1, 1};     // blocks
-  std::array<std::uint32_t, 3> block = {1, 1, 1};    // threads
-  std::array<std::uint32_t, 3> cluster = {1, 1, 1};  // blocks; divides the grid
+  std::array<std::uint32_t, 3> grid = {1, 1, 1};     // in blocks
+  std::array<std::uint32_t, 3> block = {1, 1, 1};    // in threads
+  std::array<std::uint32_t, 3> cluster = {1, 1, 1};  // in blocks; must divide the grid
   std::size_t dynamic_shared_bytes = 0;
-  /// The grid may start when each block of the one before it in the same run has ended or executed
-  /// griddepcontrol.launch_dependents.
+  /// Programmatic dependent launch: the grid may start when each block of the previous grid of the
+  /// run has ended or has executed griddepcontrol.launch_dependents.
   bool is_dependent = false;
 };
 
 struct RunOptions {
-  std::uint64_t seed = 0;  // of the schedule: the same seed runs the same way
+  std::uint64_t seed = 0;  // seed of the schedule: the same seed gives the same run
   Policy policy = Policy::kFromSeed;
-  /// Blocks of a grid that run at a time; a cluster runs whole.
+  /// Maximum number of blocks of a grid that run concurrently; all blocks of a cluster run
+  /// concurrently.
   std::uint32_t resident_blocks = 4;
-  /// Whether to look for accesses of which nothing says which is first.
+  /// Whether to detect races: conflicting accesses that no synchronisation orders.
   bool check_races = true;
-  /// Whether a box with a swizzle must begin in shared memory where the swizzle's pattern does: at
-  /// a multiple of 256, 512 or 1024 bytes. Hardware asks for multiples of 128 alone and swizzles by
-  /// the address, so that code which counts rows from where the box begins looks in other places;
-  /// without this the same happens here, and nothing is said.
+  /// Whether to report a box with a swizzle that does not begin where the swizzle's pattern does,
+  /// at a multiple of 256, 512 or 1024 bytes in shared memory. Hardware requires multiples of 128
+  /// only and swizzles by the address, so that code which counts rows from the beginning of the box
+  /// reads other bytes than it expects. Without this check the emulator does the same silently.
   bool check_swizzle_starts = true;
-  /// Whether a block must have waited until its bulk stores have read its shared memory before it
-  /// ends. Without this the memory stays as long as they need it.
+  /// Whether to report a block that ends before its bulk stores have read its shared memory.
+  /// Without this check the memory lives as long as the stores need it.
   bool check_last_stores = true;
-  /// Whether what has ended in tensor memory must be told to other threads through
-  /// tcgen05.fence::before_thread_sync and ::after_thread_sync, beside what synchronises them.
+  /// Whether to require tcgen05.fence::before_thread_sync and ::after_thread_sync around the
+  /// synchronisation of threads that access the same tensor memory.
   bool check_tensor_fences = true;
-  /// Whether a warp that can go on may be kept for any time while others go on, so that phases of
-  /// an mbarrier may come and go before it looks. Without this all that can go on run in turns, in
-  /// one order, each until it has to wait, and what goes on beside them goes on between the turns.
+  /// Whether a warp that is ready may be delayed while others run, so that phases of an mbarrier
+  /// may pass before the warp tests them. Without this all ready warps run round robin in a fixed
+  /// order, each until it has to wait, and asynchronous work runs between the rounds.
   bool check_late_warps = true;
-  /// Whether a tcgen05.commit may arrive at mbarriers of other blocks than its thread's later than
-  /// what is behind it in the order of issue. Without this all arrive in that order.
+  /// Whether the arrivals of a tcgen05.commit at mbarriers of other blocks may be delayed past
+  /// later instructions of the same thread. Without this all arrive in the order of issue.
   bool check_late_commits = true;
-  /// Whether what is stored to global memory must have been written. Without this such bytes count
-  /// as not written from then on, and only what they decide is a finding.
+  /// Whether to report stores of uninitialised values to global memory. Without this check the
+  /// stored bytes count as uninitialised, and only their use in an address or a decision is a
+  /// finding.
   bool check_stored_values = false;
-  /// The run ends with a finding after as many operations of warps. 0: no limit.
-  std::uint64_t most_steps = 0;
-  /// Is told what runs; none: nobody is.
+  /// Maximum number of operations of warps, after which the run ends with a finding. 0: no limit.
+  std::uint64_t max_steps = 0;
+  /// Callback for each traced event; empty: no trace.
   TraceFunction trace{};
 };
 
-/// Where a parameter lies among a kernel's parameters.
+/// Offset and size of a parameter in a kernel's parameter space.
 struct Parameter {
   std::string name{};
   std::size_t offset = 0;
   std::size_t bytes = 0;
 };
 
-/// A kernel of a loaded module, as long as the device or a copy of it lives.
+/// A kernel of a loaded module. Valid as long as the device or a copy of it lives.
 struct KernelHandle {
   std::string name{};
   const void* program = nullptr;
@@ -76,43 +78,43 @@ struct KernelHandle {
 struct Launch {
   KernelHandle kernel{};
   LaunchConfig config{};
-  std::vector<std::byte> parameters{};  // as they lie in the kernel's parameter space
+  std::vector<std::byte> parameters{};  // in the layout of the kernel's parameter space
 };
 
-/// Memory and modules of one emulated GPU. For one thread at a time. Addresses are the device's
-/// own, not the host's.
+/// Memory and modules of one emulated GPU. Not thread-safe. Addresses are those of the emulated
+/// device, not of the host.
 class Device {
  public:
   Device();
   ~Device();
-  /// Copies its memory as it is now, at the same addresses, and its modules: what runs on the copy
-  /// does not show on the other, and both know the kernels' handles. Copies may be made of one
-  /// device by several threads.
+  /// Copies the memory as it is now, at the same addresses, and the modules. Later changes to one
+  /// device do not affect the other; kernel handles are valid on both. Several threads may copy one
+  /// device concurrently.
   Device(const Device& other);
   Device& operator=(const Device&) = delete;
 
-  /// Memory, uninitialised, 256-byte aligned, with a gap on both sides that no access may touch.
+  /// Allocates uninitialised memory, aligned to 256 bytes, with inaccessible gaps on both sides.
   std::uint64_t allocate(std::size_t bytes);
-  /// Throws Error for what was not allocated.
+  /// Throws Error if the address was not allocated.
   void free(std::uint64_t address);
-  /// Throw Error outside of what was allocated.
+  /// Throw Error if the bytes are not all allocated.
   void write(std::uint64_t address, std::span<const std::byte> bytes);
   void read(std::span<std::byte> bytes, std::uint64_t address) const;
 
-  /// The kernels in the PTX, in its order. Throws Error for what the emulator does not know, with
-  /// the line; TooLarge where the module takes more memory than `most_bytes`.
+  /// Loads the kernels of a PTX module, in the order of the text. Throws Error, with the line, for
+  /// PTX that is not supported; throws TooLarge if the module takes more memory than `max_bytes`.
   std::vector<KernelHandle> load(std::string_view ptx,
-                                 std::size_t most_bytes = std::size_t{4} << 30U);
+                                 std::size_t max_bytes = std::size_t{4} << 30U);
 
-  /// What its memory and its modules take of the host's memory, and what a run of these on a copy
-  /// of it takes; roughly, without what the search of races keeps of global memory.
+  /// Estimates the host memory that the device's memory and modules take, and that the launches
+  /// take when they run on a copy of it, without the race detector's records of global memory.
   [[nodiscard]] std::size_t host_bytes() const;
   [[nodiscard]] std::size_t host_bytes_of_run(std::span<const Launch> launches,
                                               const RunOptions& options) const;
 
-  /// Runs grids one after the other, those that are dependent overlapping the one before, to the
-  /// end or to the first finding. Throws Error when a launch itself is not allowed: too many
-  /// threads, too few parameter bytes.
+  /// Runs grids one after the other, except that a dependent grid overlaps the previous one, to the
+  /// end or to the first finding. Throws Error for an invalid launch: too many threads, too few
+  /// parameter bytes.
   Report run(std::span<const Launch> launches, const RunOptions& options = {});
   /// Runs one grid.
   Report launch(const KernelHandle& kernel, const LaunchConfig& config,

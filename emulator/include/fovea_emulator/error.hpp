@@ -1,5 +1,5 @@
-// What the emulator throws: the text cannot be read or the call makes no sense. What a kernel does
-// wrong is a Finding.
+// Exceptions of the emulator: the PTX cannot be read or a call has invalid arguments. Errors of a
+// kernel are reported as a Finding.
 #pragma once
 
 #include <stdexcept>
@@ -11,7 +11,7 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What is asked for takes more memory than it may.
+/// Thrown when a module would take more memory than allowed.
 class TooLarge : public Error {
  public:
   using Error::Error;

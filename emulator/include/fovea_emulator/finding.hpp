@@ -1,4 +1,4 @@
-// What the emulator finds wrong with a kernel.
+// Findings: errors that the emulator detects in a kernel.
 #pragma once
 
 #include <array>
@@ -11,27 +11,27 @@
 namespace [[gnu::visibility("default")]] emu {
 
 enum class FindingKind : std::uint8_t {
-  kOutOfBounds,       // an access outside of what was allocated
-  kMisaligned,        // an address that is no multiple of the access's size
-  kUninitialized,     // a value that nothing wrote decides what happens, or is stored
-  kDivergent,         // lanes that must run an instruction together are not together
-  kBarrierMisuse,     // a barrier's rules are broken
-  kRegisterRace,      // registers of a wgmma are touched out of order
-  kLifetime,          // what it needs has ended
+  kOutOfBounds,    // an access outside of allocated memory
+  kMisaligned,     // an address that is not a multiple of the access's size
+  kUninitialized,  // an uninitialised value is stored, or used for an address or a decision
+  kDivergent,      // lanes that must execute an instruction together have diverged
+  kBarrierMisuse,  // a rule for the use of barriers is broken
+  kRegisterRace,   // registers of a wgmma are accessed without the required wgmma.fence or wait
+  kLifetime,  // shared or tensor memory is used after the end of its block, or never deallocated
   kIllegalOperand,    // a value that the instruction does not allow
-  kIllegalTensorMap,  // what should be a tensor map is none, or none for the instruction
+  kIllegalTensorMap,  // the tensor map is not valid, or not valid for the instruction
   kDeadlock,          // no warp can make progress
-  kNoProgress,        // it runs on and on
-  kTrap,              // the kernel itself gave up
+  kNoProgress,        // the limit of operations was reached
+  kTrap,              // the kernel executed trap
   kRace,              // two accesses to memory that no synchronisation orders
-  kNoProxyFence,      // the asynchronous proxy accesses what was written with no fence behind it
-  kNoTensorFence,     // tensor memory is accessed in order, but with no tcgen05.fence on the way
+  kNoProxyFence,   // the asynchronous proxy accesses generic writes without a proxy fence between
+  kNoTensorFence,  // accesses to tensor memory are ordered, but without tcgen05.fence between
 };
 
-/// "out of bounds"
+/// Returns the name of a kind, such as "out of bounds".
 std::string_view name_of(FindingKind kind);
 
-/// An access that was made before, which the one that is wrong must not meet.
+/// Earlier access with which the reported one conflicts.
 struct EarlierAccess {
   std::string kernel{};
   std::string instruction{};
@@ -43,39 +43,41 @@ struct EarlierAccess {
 
 struct Finding {
   FindingKind kind = FindingKind::kTrap;
-  std::string message;  // what, with addresses and values
+  std::string message;  // description, with addresses and values
   std::string kernel{};
-  std::string instruction{};  // its opcode
-  int line = 0;               // of the PTX
-  std::string source{};       // "file.cuh:12", where the compiler tells
+  std::string instruction{};  // opcode
+  int line = 0;               // line of the PTX
+  std::string source{};       // "file.cuh:12", if the PTX has line information
   std::array<std::uint32_t, 3> block{};
   int warp = -1;
-  std::uint32_t lanes = 0;   // those it happened to
-  std::uint64_t global = 0;  // the address in global memory that it is about; 0: about none
-  std::optional<EarlierAccess> other{};  // of races
+  std::uint32_t lanes = 0;   // mask of the lanes concerned
+  std::uint64_t global = 0;  // address in global memory that the finding is about; 0: none
+  std::optional<EarlierAccess> other{};  // the other access of a race
 
-  /// One line: what, where in the source, which block, warp and lanes; of a race, both accesses.
+  /// Formats the finding as one line: description, source, block, warp and lanes; for a race, both
+  /// accesses.
   [[nodiscard]] std::string text() const;
 };
 
-/// Policies of the scheduler. Each is a way to meet another kind of mistake.
+/// Policies of the scheduler. Each exposes another kind of error.
 enum class Policy : std::uint8_t {
-  kFromSeed,    // the seed chooses one of the others
-  kUniform,     // all warps in turns
-  kPriorities,  // the first of an order that seldom changes runs as long as it can
-  kEager,       // copies and products are made as soon as they are started
-  kLazy,        // copies and products are made when no warp can make progress without them
-  kStarve,      // one warp runs when no other can
+  kFromSeed,    // one of the others, chosen by the seed
+  kUniform,     // all warps in turn
+  kPriorities,  // the ready warp of highest priority runs as long as it can; priorities seldom
+                // change
+  kEager,       // copies and products run as soon as they are started
+  kLazy,        // copies and products run only when no warp can make progress without them
+  kStarve,      // one warp runs only when no other can
 };
 
-/// "lazy"
+/// Returns the name of a policy, such as "lazy".
 std::string_view name_of(Policy policy);
 
-/// What became of a run.
+/// Result of a run.
 struct Report {
   std::vector<Finding> findings{};
-  Policy policy = Policy::kUniform;  // that the seed chose
-  std::uint64_t steps = 0;           // operations of warps that were run
+  Policy policy = Policy::kUniform;  // policy that the seed chose
+  std::uint64_t steps = 0;           // number of operations that warps executed
 
   [[nodiscard]] bool is_clean() const { return findings.empty(); }
 };

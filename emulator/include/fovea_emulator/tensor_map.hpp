@@ -1,4 +1,4 @@
-// A tensor as the TMA sees it: what cuTensorMapEncodeTiled takes, encoded for the emulator.
+// Tensor maps for the TMA: the arguments of cuTensorMapEncodeTiled, encoded for the emulator.
 #pragma once
 
 #include <array>
@@ -20,24 +20,25 @@ enum class TensorMapType : std::uint8_t {
   kBF16,
 };
 
-/// Permutation of units of 16 bytes in shared memory, by the bytes of its span.
+/// Swizzle: permutation of 16-byte units in shared memory; k32, k64 and k128 are its span in bytes.
 enum class TensorMapSwizzle : std::uint8_t { kNone, k32, k64, k128 };
 
-/// What elements outside of the tensor are read as. Which NaN a GPU takes is not documented; the
+/// Fill value for elements outside of the tensor. The NaN that a GPU uses is not documented; the
 /// emulator's has all bits but the sign set.
 enum class TensorMapFill : std::uint8_t { kZero, kNan };
 
-/// Boxes of a row-major tensor of up to five dimensions, innermost first; no interleave. What lies
-/// behind the rank is ignored.
+/// Description of a row-major tensor of up to five dimensions, innermost first, and of the boxes to
+/// copy; no interleave. Array elements beyond the rank are ignored.
 struct TensorMapDesc {
   TensorMapType type = TensorMapType::kU8;
   int rank = 1;
-  std::uint64_t address = 0;               // of the device; 16-byte aligned
-  std::array<std::uint64_t, 5> dims{};     // elements; 1 to 2^32
-  std::array<std::uint64_t, 4> strides{};  // bytes between dims 1, 2, ...; multiples of 16, < 2^40
-  std::array<std::uint32_t, 5> box{};      // elements to go through; 1 to 256
-  /// Steps to go through the box with; 1 to 8. The innermost dimension is read without gaps
-  /// whatever it says.
+  std::uint64_t address = 0;            // device address; 16-byte aligned
+  std::array<std::uint64_t, 5> dims{};  // in elements; 1 to 2^32
+  std::array<std::uint64_t, 4>
+      strides{};                       // in bytes, of dimensions 1, 2, ...; multiples of 16, < 2^40
+  std::array<std::uint32_t, 5> box{};  // size of the box in elements; 1 to 256
+  /// Traversal strides, in elements, 1 to 8. That of the innermost dimension is ignored: without
+  /// interleave the TMA reads it contiguously.
   std::array<std::uint32_t, 5> element_strides = {1, 1, 1, 1, 1};
   TensorMapSwizzle swizzle = TensorMapSwizzle::kNone;
   TensorMapFill fill = TensorMapFill::kZero;
@@ -45,8 +46,9 @@ struct TensorMapDesc {
 
 constexpr std::size_t kTensorMapBytes = 128;
 
-/// The map as kernels take it: 128 bytes, in a parameter or in global memory at a multiple of 64,
-/// that only the emulator understands. Throws Error for what cuTensorMapEncodeTiled refuses.
+/// Encodes a map as kernels take it: 128 bytes, in a parameter or at a multiple of 64 in global
+/// memory. Only the emulator understands the format. Throws Error for what cuTensorMapEncodeTiled
+/// refuses.
 std::array<std::byte, kTensorMapBytes> encode(const TensorMapDesc& desc);
 
 }  // namespace emu

@@ -1,4 +1,4 @@
-// What ran in which order.
+// Trace of a run: events in the order of execution.
 #pragma once
 
 #include <array>
@@ -10,38 +10,38 @@
 namespace [[gnu::visibility("default")]] emu {
 
 enum class TraceKind : std::uint8_t {
-  kRun,     // a warp runs an operation
-  kWait,    // it cannot go on with it
-  kGoOn,    // it can
+  kRun,     // a warp executes an operation
+  kWait,    // the warp blocks at the operation
+  kGoOn,    // the warp can continue
   kCopy,    // bytes of a cp.async are copied
-  kWork,    // work beside the warps (of the TMA, a matrix product) does a part
-  kWorkEnd  // it has done all of it
+  kWork,    // asynchronous work (a TMA copy, a matrix product) does a step
+  kWorkEnd  // asynchronous work has completed
 };
 
-/// "waits"; "" for kRun
+/// Returns the verb for a kind in a trace, such as "waits"; "" for kRun.
 std::string_view name_of(TraceKind kind);
 
 struct TraceEvent {
   TraceKind kind = TraceKind::kRun;
-  std::uint64_t turn = 0;  // in which everyone who can go on does, or some
-  std::uint64_t grid = 0;  // of the device, from 1
+  std::uint64_t turn = 0;  // number of the scheduler's turn
+  std::uint64_t grid = 0;  // number of the grid since the device's creation, from 1
   std::string_view kernel{};
   std::array<std::uint32_t, 3> block{};
-  int warp = 0;  // that runs it or has started it
+  int warp = 0;  // warp that executes the operation or has started the work
   std::uint32_t lanes = 0;
-  int line = 0;                    // of the PTX
-  std::string_view instruction{};  // its opcode
-  /// Passes of 128 bytes that an ld or st takes that runs. They are lines of global
-  /// memory, or rows of the banks of shared memory, where words of one bank wait for each other
-  /// (the wavefronts of Nsight Compute).
+  int line = 0;                    // line of the PTX
+  std::string_view instruction{};  // opcode
+  /// Number of 128-byte passes of an ld or st: lines of global memory, or wavefronts of shared
+  /// memory (as in Nsight Compute), where different words of one bank are served one after the
+  /// other.
   std::uint32_t passes = 0;
 
-  /// One line, with the columns in that order, without the passes.
+  /// Formats the event as one line, in the order of the members, without the passes.
   [[nodiscard]] std::string text() const;
 };
 
-/// Is told of each event before its effects, but for kWorkEnd, kWait and kGoOn. The views hold for
-/// the call.
+/// Receives each event before its effects, except that kWorkEnd, kWait and kGoOn follow them. The
+/// views are valid during the call only.
 using TraceFunction = std::function<void(const TraceEvent&)>;
 
 }  // namespace emu

@@ -388,7 +388,7 @@ class EmuDevice final : public Device {
     // Results are judged, and begin as poison; what is stored beside them may be unwritten.
     emu::RunOptions options{.seed = next_seed(),
                             .check_stored_values = false,
-                            .most_steps = options_.most_steps,
+                            .max_steps = options_.max_steps,
                             .trace = trace_};
     if (options_.ran) {
       options.trace = [this](const emu::TraceEvent& event) {

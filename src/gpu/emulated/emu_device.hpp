@@ -16,7 +16,7 @@ struct EmuOptions {
   int arch = kDefaultArch;  // of a row of kernels/archs.py that has a target
   std::uint64_t seed = 0;   // of the order in which blocks and warps take turns
   /// Operations of warps after which grids that run together count as ones that never end.
-  std::uint64_t most_steps = std::uint64_t{1} << 32;
+  std::uint64_t max_steps = std::uint64_t{1} << 32;
   /// Each may be empty. What runs in the place of a module's PTX; what is encoded in the place of a
   /// tensor map; who is told of each operation that a warp runs, by its line of the PTX.
   std::function<std::string(std::string_view ptx)> edit_ptx{};
