@@ -1,4 +1,5 @@
-// The file of what a GPU computed: zstd over numbers and texts, one after the other.
+// Reads and writes the file of captured GPU results: numbers and texts in sequence, compressed with
+// zstd.
 #include "lab/captures/results.hpp"
 
 #include <algorithm>
@@ -104,7 +105,7 @@ Results read_results(const std::filesystem::path& path) {
   const std::string name = io::escape(path.native());
   const std::string packed = io::read_small_file(path, kMaxFileBytes);
   const unsigned long long size = ZSTD_getFrameContentSize(packed.data(), packed.size());
-  if (size > kMaxFileBytes) {  // the values that mean an error are, too
+  if (size > kMaxFileBytes) {  // also true for the values with which zstd reports an error
     fail("{} is no file of captures", name);
   }
   std::string bytes(size, '\0');
@@ -176,11 +177,12 @@ std::size_t write_results(const std::filesystem::path& path, const Results& resu
 
 namespace {
 
-// Numbers of a word by the format: one, or two of 16 bits, or four of 8.
+// The numbers that a 32-bit word holds in a format: one, two of 16 bits, or four of 8.
 struct Numbers {
   std::size_t count = 0;
   std::array<double, 4> values{};
-  std::array<std::int64_t, 4> steps{};  // in order, a step apart when they are neighbours
+  std::array<std::int64_t, 4> steps{};  // in memory order, mapped so that neighbouring values
+                                        // differ by 1
 
   void add(double value, std::int64_t step) {
     values.at(count) = value;
@@ -188,7 +190,7 @@ struct Numbers {
   }
 };
 
-// A float's place among all floats: their bits in order are numbers in order but for the sign.
+// Maps a float's bits to an integer such that consecutive floats give consecutive integers.
 std::int64_t step_of(std::uint32_t bits, std::uint32_t sign) {
   const auto magnitude = static_cast<std::int64_t>(bits & (sign - 1));
   return (bits & sign) != 0 ? -magnitude : magnitude;

@@ -1,4 +1,4 @@
-// The file of what a GPU computed of many kernels, and how a run is compared with it.
+// The file of results that a GPU computed, and the comparison of a run with it.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,14 @@ namespace fovea::captures {
 
 using Bytes = std::vector<std::byte>;
 
-/// Words of an output that are kept, from all over it; a short one is kept whole.
+/// Number of 32-bit words kept per output, spread evenly over it; a shorter output is kept whole.
 constexpr std::size_t kSampleWords = 128;
-/// Words kept of approximate results, which are compared one by one.
+/// Number of words kept per output of kernels with approximate instructions, compared one by one.
 constexpr std::size_t kApproximateWords = 1024;
 constexpr std::size_t kAllWords = ~std::size_t{0};
 
-/// How near an approximate result has to be. Results of all zeros here must be the same bits, NaN
-/// aside, of which there is one.
+/// How near an approximate result has to be to the captured one. If all tolerances are zero, the
+/// bits must be equal, except that any NaN equals any other.
 struct Tolerance {
   using Format = DType;
   Format format = Format::kF32;
@@ -39,45 +39,45 @@ struct OutputRecord {
 };
 
 struct Record {
-  std::uint64_t identity = 0;  // of what ran: of its inputs, say
-  std::uint64_t code = 0;      // of the kernel's text, where the identity does not say it
-  std::string error{};         // why there are no outputs
+  std::uint64_t identity = 0;  // identifies the case and its inputs
+  std::uint64_t code = 0;      // hash of the kernel's PTX, where `identity` does not include it
+  std::string error{};         // why there are no outputs; empty otherwise
   std::vector<OutputRecord> outputs{};
 };
 
 struct Results {
   std::string device{};     // "NVIDIA H200"
   std::string driver{};     // "13000"
-  std::string commit{};     // of the sources
-  std::string assembler{};  // what made machine code of the PTX
+  std::string commit{};     // commit that the program was built from
+  std::string assembler{};  // version of the assembler that compiled the PTX
   std::map<std::string, Record> kernels{};
 };
 
-/// The word that the i-th of a sample is.
+/// Returns the index of the i-th word that is kept when `samples` of `words` words are.
 [[nodiscard]] std::size_t sampled_word(std::size_t i, std::size_t samples, std::size_t words);
 [[nodiscard]] OutputRecord record_of(const Bytes& output, std::size_t most_words);
 
-/// Throw fovea::Error that says what is wrong with the file.
+/// Reads the file. Throws fovea::Error that says what is wrong with it.
 [[nodiscard]] Results read_results(const std::filesystem::path& path);
-/// Returns how many bytes that took.
+/// Writes the file and returns its size in bytes.
 std::size_t write_results(const std::filesystem::path& path, const Results& results);
 
-/// How far an output is from what was kept of another.
+/// Distance between an output and the captured one.
 struct Distance {
-  std::size_t numbers = 0;    // that were compared
-  std::size_t differing = 0;  // of them
-  std::int64_t ulps = 0;      // the most between two of them
+  std::size_t numbers = 0;    // compared
+  std::size_t differing = 0;  // numbers that differ
+  std::int64_t ulps = 0;      // the largest difference in units in the last place
   void add(const Distance& other);
 };
 [[nodiscard]] Distance distance(const OutputRecord& wanted, const Bytes& output, DType format);
 
-/// Empty where the output is that of the record; else which word differs, and how.
+/// Compares an output with the record. Returns "" if they agree, else which word differs and how.
 [[nodiscard]] std::string difference(const OutputRecord& wanted, const Bytes& output,
                                      const Tolerance& tolerance);
-/// The same of several outputs, one of which is named.
+/// Compares all outputs of a run with the record; the message names the output that differs.
 [[nodiscard]] std::string difference(const Record& wanted, const std::vector<Bytes>& outputs,
                                      const Tolerance& tolerance);
-/// The same, of two runs.
+/// Compares the outputs of two runs.
 [[nodiscard]] std::string difference(const std::vector<Bytes>& wanted,
                                      const std::vector<Bytes>& outputs, const Tolerance& tolerance);
 

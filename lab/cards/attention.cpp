@@ -1,4 +1,4 @@
-// Cards of attention: the encoder's lengths, long sequences, and causal ones.
+// Cards of the attention kernels: the encoder's lengths, long sequences, and causal attention.
 #include "gpu/launch/attention.hpp"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ ops::AttentionProblem problem_of(std::int64_t batch, std::int64_t heads, std::in
           .type = DType::kBF16};
 }
 
-/// Names the case by its problem; `remark` says something of the inputs: "large".
+/// Returns a case named after its problem; `remark`, such as "large", describes the inputs.
 Case attention_case(const ops::AttentionProblem& problem, const AttentionInputs& how,
                     const std::string& remark = {}) {
   const bool varlen = how.layout == AttentionLayout::kVarlen;
@@ -58,7 +58,8 @@ struct CardTitle {
   DType type;
 };
 
-/// What the compiled kernels may take, and the instructions that make them fast.
+/// Returns the resource limits of the compiled kernels, and the instructions that they must
+/// contain.
 std::vector<KernelLimits> limits_of(DType type) {
   std::vector<KernelLimits> all;
   const auto add = [&](std::string_view kernels, KernelLimits limits) {
@@ -71,13 +72,14 @@ std::vector<KernelLimits> limits_of(DType type) {
   wgmma.sass_has = {"HGMMA", "UTMALDG", "UTMASTG", "MUFU.EX2", "USETMAXREG", "STSM"};
   wgmma.sass_lacks = {"HMMA", "LDG", "ATOM", "ATOMG", "ATOMS"};
   wgmma.roles = {{"producer", "UTMALDG"}, {"consumers", "HGMMA"}};
-  // The output leaves by TMA, behind one fence, in two forms: of the last item, and of others.
+  // The output is stored by TMA, behind one fence, in two code paths: the last item's, and the
+  // others'.
   wgmma.regions = {{"producer", {at_most("LDS", 0), at_most("STS", 0), at_most("STG", 0)}},
                    {"output store",
                     {exactly("FENCE.VIEW.ASYNC", 2), exactly("UTMACMDFLUSH", 2), at_most("STG", 0),
                      at_most("BAR", 0)}}};
   add("single_pass_{}_*", wgmma);
-  // Warpgroups take turns once a block of keys.
+  // Warpgroups take turns once per block of keys.
   wgmma.regions.push_back({"key loop",
                            {exactly("BAR.SYNC", 1), exactly("BAR.ARV", 1), at_most("FENCE", 0),
                             at_most("MEMBAR", 0), at_most("STS", 0)}});
@@ -102,8 +104,9 @@ std::vector<KernelLimits> limits_of(DType type) {
   return all;
 }
 
-constexpr double kReach = 0.7;  // softmax stands between two products, and tiles have edges
-/// A level on a problem that fills the GPU.
+constexpr double kReach = 0.7;  // share of the roofline: softmax stands between two products, and
+                                // tiles have edges
+/// Returns the gate for a level on a problem that fills the GPU.
 ProfileGate filled_gate(const char* level, const ops::AttentionProblem& problem) {
   ProfileGate gate{.level = level,
                    .case_name = attention_case(problem, {}).name,
@@ -134,9 +137,9 @@ ProfileGate scalar_gate(ProfileGate gate) {
   return gate;
 }
 
-/// What each level is to reach on two problems that fill the GPU, one bound by the SMs and one, of
-/// the encoder, by device memory; and where a problem is as small as it still has to be fast:
-/// (2,8,512,64) gives an H200's SMs 64 queries each.
+/// Returns what each level has to reach on two problems that fill the GPU, one bound by the SMs and
+/// one, the encoder's, by device memory; and on the smallest problem that still has to be fast:
+/// (2,8,512,64) gives each SM of an H200 64 queries.
 std::vector<ProfileGate> profile_gates() {
   const ops::AttentionProblem filled = problem_of(64, 12, 1024, 1024, 64);
   const auto small = [](const char* level, double least_matrix) {
@@ -166,7 +169,7 @@ std::vector<ProfileGate> profile_gates() {
           scalar};
 }
 
-/// The timed problem with other sizes.
+/// Returns the timed case with the sizes that the user gave.
 Case attention_with(ops::AttentionProblem problem, bool packed, ProblemFields& fields) {
   constexpr FieldRange kLengths{.greatest = 1 << 20};
   fields.take("batch", problem.batch, {.greatest = 65536});
@@ -218,7 +221,7 @@ void add(Card& card, const CardTitle& title, ops::AttentionProblem problem, Atte
                                   .small = !bench && problem.batch * problem.queries <= 1024}));
 }
 
-/// What every level has to get right before it may stand in for torch's attention.
+/// Adds what every level has to compute correctly before it may replace torch's attention.
 void add_acceptance(Card& card, DType type) {
   const auto add_case = [&](ops::AttentionProblem problem, const AttentionInputs& how,
                             const std::string& remark = {}) -> Case& {
@@ -245,7 +248,8 @@ void add_acceptance(Card& card, DType type) {
       with_causal(problem_of(1, 2, length, length, head_dim), false);
     }
   }
-  // One for each kernel that takes all keys of a sequence at once, and for those of many keys.
+  // One case for each kernel that takes all keys of a sequence at once, and for those that loop
+  // over blocks of keys.
   for (const auto& [queries, keys, head_dim] :
        std::initializer_list<std::array<std::int64_t, 3>>{{196, 196, 64},
                                                           {250, 256, 64},
@@ -268,7 +272,8 @@ void add_acceptance(Card& card, DType type) {
   equal.equal_keys = true;
   add_case(problem_of(1, 2, 300, 300, 64), equal, "equal");
 
-  // Grouped heads, and sequences of different lengths: some empty, some of more queries than keys.
+  // Grouped heads, and sequences of different lengths: some are empty, some have more queries than
+  // keys.
   for (const bool causal : {false, true}) {
     ops::AttentionProblem grouped = problem_of(2, 6, 130, 193, 64, causal);
     grouped.kv_heads = 2;
@@ -282,7 +287,7 @@ void add_acceptance(Card& card, DType type) {
     varlen.head_dim = 96;
     add_case(varlen, lengths).small = true;
   }
-  // Queries that have come when all is done: they see no key.
+  // A sequence without keys: its queries have nothing to attend to.
   AttentionInputs no_keys{.layout = AttentionLayout::kVarlen};
   no_keys.query_lengths = {70, 3};
   no_keys.key_lengths = {0, 5};
@@ -306,17 +311,17 @@ Card encoder_card(const CardTitle& title) {
     for (const std::string_view type : {"bf16", "f16"}) {
       card.emulated.push_back(
           fmt::format("batch=1,heads=3,queries=140,keys=700,width={},type={}", width, type));
-      // Enough heads to fill every slot of the rings again.
+      // Enough heads that every slot of the rings is filled more than once.
       for (const int length : {196, 250}) {
         card.emulated.push_back(
             fmt::format("batch=1,heads=21,length={},width={},type={}", length, width, type));
-        // One tile of queries a head: nothing else waits for slots of keys.
+        // One tile of queries per head, so that nothing else waits for slots of keys.
         card.emulated.push_back(fmt::format("batch=1,heads=60,queries=60,keys={},width={},type={}",
                                             length, width, type));
       }
     }
   }
-  // One token, less than a tile, every length and head dimension of the checkpoints.
+  // One token, less than a tile, and every length and head dimension of the checkpoints.
   for (const Size& size :
        {Size{2, 2, 1, 64},           Size{3, 3, 17, 64},           Size{2, 12, 196, 64},
         Size{1, 3, 193, 64},         Size{23, 12, 196, 64},        Size{2, 3, 256, 64},
@@ -343,7 +348,7 @@ Card long_card(const CardTitle& title) {
     problem.type = type;
     return attention_with(problem, false, fields);
   };
-  // More keys than queries and the other way round, lengths about the ends of blocks.
+  // More keys than queries, fewer keys than queries, and lengths near the boundaries of blocks.
   for (const Size& size :
        {Size{1, 1, 64, true}, Size{17, 17, 72, true}, Size{113, 203, 128, false},
         Size{113, 203, 128, true}, Size{333, 777, 64, true}, Size{190, 77, 96, false},

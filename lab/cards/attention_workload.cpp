@@ -23,9 +23,9 @@ constexpr int kKey = 1;
 constexpr int kValue = 2;
 constexpr int kOperands = 3;
 
-/// Keys of a block, in the mistakes that blocks make possible.
+/// Number of keys per block, for the mutants that concern blocks.
 constexpr std::int64_t kBlock = 64;
-/// Keys are padded to whole steps of a matrix instruction.
+/// Keys are padded to a multiple of the matrix instruction's depth.
 constexpr std::int64_t kStep = 16;
 
 ops::AttentionProblem completed(ops::AttentionProblem problem, const AttentionInputs& how) {
@@ -61,7 +61,7 @@ ops::AttentionProblem completed(ops::AttentionProblem problem, const AttentionIn
   return problem;
 }
 
-/// Where sequences of these lengths begin, and the last one ends.
+/// Returns the offset of each sequence, then the end of the last one (an exclusive prefix sum).
 std::vector<std::int32_t> starts_of(std::span<const std::int64_t> lengths) {
   std::vector<std::int32_t> starts = {0};
   for (const std::int64_t length : lengths) {
@@ -74,7 +74,7 @@ std::int64_t sum_of(std::span<const std::int64_t> lengths) {
   return starts_of(lengths).back();
 }
 
-/// A tensor all of whose rows are alike.
+/// Returns a tensor whose rows are all alike.
 Tensor repeated_row(const std::string& name, DType type, std::int64_t rows, std::int64_t columns,
                     Draw draw, std::uint64_t seed) {
   const Tensor row = Tensor::random(name, type, 1, columns, draw, seed);
@@ -160,7 +160,7 @@ gpu::KernelId AttentionWorkload::kernel_of(const gpu::DeviceInfo& device, const 
 
 namespace {
 
-/// The kernel of one of the tables, with other values; no plan when the table does not have it.
+/// Returns the plan for a kernel with other tuning parameters, if `variants` holds the kernel.
 template <typename Variants>
 bool find_tuned(const Variants& variants, gpu::KernelId kernel, const ParameterValues& values,
                 TunedPlan& found) {
@@ -170,7 +170,7 @@ bool find_tuned(const Variants& variants, gpu::KernelId kernel, const ParameterV
     if (variant.bf16 != kernel && variant.f16 != kernel) {
       continue;
     }
-    // A tuning struct is integers alone, in the order of the values.
+    // A tuning struct consists of integers alone, in the order of the values.
     std::array<int, sizeof(Tuning) / sizeof(int)> numbers{};
     if (values.size() != numbers.size()) {
       fail("{} has {} tuning parameters, not {}", gpu::info_of(kernel).name, numbers.size(),
@@ -297,7 +297,7 @@ void AttentionWorkload::attend(const Sequence& sequence, std::int64_t row,
   const double scale = mistake_ == Mistake::kSkipScale ? 1.0 : problem_.scale;
   std::vector<Number> scores = ops::reference::scores_of<Number>(query, visible(keys), scale);
   if (mistake_ == Mistake::kSkipRescale && seen > kBlock) {
-    // What the first block added up is relative to a smaller maximum: too much, by the difference.
+    // The first block's sum is still scaled by the smaller maximum: too large by exp(difference).
     const auto end = scores.begin() + kBlock;
     const Number late = *std::ranges::max_element(scores) - *std::max_element(scores.begin(), end);
     std::for_each(scores.begin(), end, [=](Number& score) { score += late; });
@@ -312,7 +312,7 @@ void AttentionWorkload::compute(const Tile& tile, Write write) const {
   const std::int64_t width = problem_.head_dim;
   const std::int64_t group = problem_.heads / problem_.key_heads();
   std::vector<Number> output(static_cast<std::size_t>(width));
-  // The head and sequence at hand.
+  // Image, head and sequence whose operands are loaded.
   std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t> loaded{-1, -1, -1, -1};
   std::vector<float> keys;
   std::vector<float> values;
@@ -444,11 +444,12 @@ TorchTask AttentionWorkload::torch_task() const {
 }
 
 double AttentionWorkload::flops() const {
-  constexpr double kProducts = 4.0;  // Q K^T and P V, a multiplication and an addition each
+  constexpr double kProducts = 4.0;  // Q K^T and P V, each a multiplication and an addition per
+                                     // element
   const auto pairs = [&](std::int64_t length, std::int64_t key_length) {
     const auto queries = static_cast<double>(length);
     const auto keys = static_cast<double>(key_length);
-    // Causal: query i of n sees i + 1 + keys - queries.
+    // Causal mask: query i sees i + 1 + keys - queries keys.
     return problem_.causal ? queries * (keys - queries) + queries * (queries + 1) / 2
                            : queries * keys;
   };

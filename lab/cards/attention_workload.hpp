@@ -12,27 +12,27 @@
 
 namespace fovea::lab {
 
-/// How the operands lie: rows of q, k and v one after the other as the encoder's projections leave
-/// them; three tensors (batch, heads, length, head_dim); or sequences of different lengths one
-/// after the other in three tensors (rows of all, heads, head_dim).
+/// Memory layout of the operands: rows of q, k and v interleaved as the encoder's projections leave
+/// them; three tensors (batch, heads, length, head_dim); or sequences of different lengths
+/// concatenated in three tensors (total rows, heads, head_dim).
 enum class AttentionLayout : std::uint8_t { kPacked, kSeparate, kVarlen };
 
-/// What is drawn. With the scale 1 / sqrt(head_dim) scores are about 2 wide by default, so that the
-/// softmax is neither flat nor one-hot, and the values have a mean that a wrong sum of weights
-/// would move.
+/// Distribution of the inputs. With the scale 1 / sqrt(head_dim), scores have a standard deviation
+/// of about 2 by default, so that the softmax is neither flat nor one-hot, and the values have a
+/// mean that a wrong sum of weights would change.
 struct AttentionInputs {
   AttentionLayout layout = AttentionLayout::kPacked;
   Draw draw{0.2, 1.4};
   bool equal_keys = false;  // all keys of a tensor alike: every weight is the same
-  /// One number a sequence, with kVarlen.
+  /// One length per sequence, for kVarlen.
   std::vector<std::int64_t> query_lengths{};
   std::vector<std::int64_t> key_lengths{};
 };
 
 class AttentionWorkload final : public OperatorWorkload<AttentionWorkload, ops::AttentionProblem> {
  public:
-  /// Sets the strides of `problem`, and with kVarlen its batch and lengths. Packed operands have as
-  /// many keys as queries, and heads of keys.
+  /// Sets the strides of `problem`, and for kVarlen its batch and lengths. Packed operands have as
+  /// many keys as queries, and as many key heads as query heads.
   AttentionWorkload(const ops::AttentionProblem& problem, AttentionInputs how, std::uint64_t seed);
   AttentionWorkload(const ops::AttentionProblem& problem, AttentionLayout layout,
                     std::uint64_t seed)
@@ -59,7 +59,7 @@ class AttentionWorkload final : public OperatorWorkload<AttentionWorkload, ops::
                                         std::vector<std::string>& missing) const override;
 
  private:
-  /// What a mistaken kernel would do.
+  /// Mistakes that a wrong kernel could make.
   enum class Mistake : std::uint8_t {
     kNone,
     kSkipScale,
@@ -69,7 +69,7 @@ class AttentionWorkload final : public OperatorWorkload<AttentionWorkload, ops::
     kNoEnd,        // sequences go on into the one after them
     kOtherHead,    // heads that share keys are not next to each other
   };
-  /// The rows of one sequence within the operands of a head, and how many of them.
+  /// First row and length of one sequence within the operands of a head.
   struct Sequence {
     std::int64_t image = 0;
     std::int64_t query = 0;
@@ -77,24 +77,24 @@ class AttentionWorkload final : public OperatorWorkload<AttentionWorkload, ops::
     std::int64_t key = 0;
     std::int64_t keys = 0;
   };
-  /// One of q, k, v: where it begins in which input.
+  /// Position of q, k or v: the input that holds it, and its offset there.
   struct Operand {
     std::size_t input = 0;
     std::int64_t offset = 0;
     ops::AttentionStrides strides;
   };
   [[nodiscard]] Operand operand(int which) const;
-  /// The launcher's operands, of these addresses.
+  /// Returns the launcher's operands at these addresses.
   [[nodiscard]] ops::AttentionOperands attention_operands(const Operands& operands) const;
   /// Whether rows of the output hold all heads, one after the other.
   [[nodiscard]] bool heads_in_row() const { return how_.layout != AttentionLayout::kSeparate; }
-  /// The sequence that row `row` of the output belongs to.
+  /// Returns the sequence that row `row` of the output belongs to.
   [[nodiscard]] Sequence sequence_at(std::int64_t row) const;
-  /// Rows of q, k or v of a head, one after the other.
+  /// Returns the rows of q, k or v for one head, concatenated.
   [[nodiscard]] std::vector<float> rows_of(int which, std::int64_t image, std::int64_t head,
                                            std::int64_t first, std::int64_t count) const;
-  /// Query `row` of a sequence: its output, probabilities rounded to the type when `Number` is
-  /// float.
+  /// Computes the output for query `row` of a sequence; probabilities are rounded to the type when
+  /// `Number` is float.
   template <typename Number>
   void attend(const Sequence& sequence, std::int64_t row, std::span<const float> query,
               std::span<const float> keys, std::span<const float> values,

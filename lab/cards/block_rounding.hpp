@@ -14,9 +14,9 @@ namespace fovea::lab {
 
 enum class ScaleMistake : std::uint8_t {
   kNone,
-  kNeighbour,  // numbers meet the scale of the block beside theirs
-  kPower,      // scales are twice what numbers were divided by
-  kRowByRow,   // scales are written row by row, and not in atoms
+  kNeighbour,  // numbers are multiplied by the neighbouring block's scale
+  kPower,      // stored scales are twice those that the numbers were divided by
+  kRowByRow,   // scales are stored row by row instead of in the layout of atoms
   kHalfBlock,  // the scale is that of the first 16 numbers
 };
 inline constexpr std::array kScaleMistakes = {
@@ -25,8 +25,8 @@ inline constexpr std::array kScaleMistakes = {
     std::pair{std::string_view("scales row by row, not in atoms"), ScaleMistake::kRowByRow},
     std::pair{std::string_view("scales of blocks of 16"), ScaleMistake::kHalfBlock}};
 
-/// Rounds a tile of values, row by row, to what is read of them in MXFP8. The tile begins with a
-/// block and ends with one.
+/// Rounds a tile of values to MXFP8, row by row, and back. The tile must begin and end at the
+/// boundaries of blocks.
 void round_in_blocks(const ops::reference::Tile& tile, std::span<double> values,
                      ScaleMistake mistake = ScaleMistake::kNone);
 

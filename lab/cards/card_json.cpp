@@ -1,4 +1,4 @@
-// Gathers what the card, the workloads, the kernels and their sources say.
+// Collects a card's JSON from the card, its workloads, its kernels and their sources.
 #include <algorithm>
 #include <vector>
 
@@ -50,7 +50,7 @@ Json limits_of(const Card& card) {
   return all;
 }
 
-/// What the kernel's regions may have, with its own tuning parameters.
+/// Returns the demands on the kernel's regions for its default tuning parameters.
 Json demands_of(const Card& card, std::string_view kernel, const ParameterValues& values) {
   Json all = Json::array();
   for (const KernelLimits& limits : card.kernels) {

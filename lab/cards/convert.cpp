@@ -1,4 +1,4 @@
-// Cards of the kernels that convert results: each element by itself, rounded once.
+// Cards of the kernels that convert results to another type, element by element, rounded once.
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -98,7 +98,7 @@ Card convert_card(std::string name, DType input, DType output) {
                      "2,048 threads, each with 16 bytes or more under way, hide a latency of 1 us "
                      "at the copy rate"}};
   card.tolerance = tolerance_of(output);
-  if (output == DType::kF32) {  // which holds every bf16
+  if (output == DType::kF32) {  // bf16 converts to f32 exactly
     card.tolerance = {.difference = 0.0, .tile_difference = 0.0};
   }
   card.kernels = {{.kernel = card.name, .registers = 32, .shared_bytes = 0}};

@@ -25,8 +25,8 @@ Case gemm_case(const GemmProblem& problem, std::string_view suffix = {}) {
       fmt::format("m{}_n{}_k{}{}", problem.m, problem.n, problem.k, suffix), problem);
 }
 
-/// Sizes that have gone wrong in matrix kernels before: one row, less than a tile, ragged ends in
-/// M, N and K, the odd widths of so400m, several waves of tiles.
+/// Sizes at which matrix kernels often fail: one row, less than a tile, ragged edges in M, N and K,
+/// the odd widths of so400m, several waves of tiles.
 std::vector<Case> odd_sizes(GemmProblem problem) {
   struct Size {
     std::int64_t m, n, k;
@@ -45,8 +45,8 @@ std::vector<Case> odd_sizes(GemmProblem problem) {
     add("", size.m == 196);
   }
   if (problem.epilogue == GemmEpilogue::kPosition) {
-    // Enough images for panels of B to stay where they are, and for each position to be added to
-    // all.
+    // Enough images that panels of B stay resident, and that each position is added to several
+    // rows.
     GemmProblem images = problem;
     images.tokens = 12;
     images.m = 16 * images.tokens;
@@ -63,15 +63,15 @@ std::vector<Case> odd_sizes(GemmProblem problem) {
   return cases;
 }
 
-/// Nothing but barriers and products in the loop over K: `products` of 32 bytes of K each.
+/// Demands that the loop over K has only barriers and products: `products` with 32 bytes of K each.
 RegionLimits product_loop(const std::string& product, int products) {
   return {"product loop",
           {exactly(product, products), at_most("LDG", 0), at_most("STG", 0), at_most("LDS", 0),
            at_most("BAR", 0), at_most("MEMBAR", 0), at_most("FENCE", 0)}};
 }
 
-/// One store for each vector of a lane's, of two rows, in as many forms as the kernel has: whole
-/// tiles and ragged ones, or one for each of a warpgroup's parts.
+/// Demands one store per 16-byte vector of a lane, for two rows, times the number of code paths:
+/// whole and ragged tiles, or one per part of a warpgroup.
 RegionLimits epilogue_loop(int forms) {
   const auto stores = [forms](const ParameterValues& values) {
     return forms * 2 * value_of(values, "columns") / (4 * value_of(values, "vector"));
@@ -81,10 +81,10 @@ RegionLimits epilogue_loop(int forms) {
            at_most("FENCE", 0)}};
 }
 
-/// Limits of pairs of CTAs: a thread's products, and what eight warps do to them, 16 bytes of the
-/// output at once, with no barrier but a warp's own. Where rows may have scales, the epilogue has a
-/// form with them and one without, of which a grid carries out one: each stores every 16 bytes
-/// once.
+/// Returns the limits for kernels that run on pairs of CTAs: products per thread, and what the
+/// eight epilogue warps do: 16-byte stores, and no barrier wider than a warp. Where rows may have
+/// scales, the epilogue has a code path with scales and one without; a grid executes one of them,
+/// and each stores every 16 bytes once.
 KernelLimits pair_limits(const GemmProblem& problem, const std::string& operation) {
   const std::string product = problem.b == DType::kI8   ? "UTCIMMA.2CTA"
                               : size_of(problem.a) == 1 ? "UTCQMMA.2CTA"
@@ -111,7 +111,7 @@ KernelLimits pair_limits(const GemmProblem& problem, const std::string& operatio
     limits.sass_has.emplace_back("UTCCP.T.S.2CTA");
   }
   if (problem.output == DType::kMXFP8) {
-    // A byte for each of a lane's blocks; the other scales of its group are other warps'.
+    // One byte per block of a lane; other warps store the other scales of its group.
     std::erase(limits.sass_lacks, "STG");
     limits.regions[2].demands.back() = exactly("STG.E.U8", [](const ParameterValues& values) {
       return value_of(values, "columns") / 2 / static_cast<int>(ops::kScaleBlock);
@@ -120,7 +120,8 @@ KernelLimits pair_limits(const GemmProblem& problem, const std::string& operatio
   return limits;
 }
 
-/// What the compiled kernels of this operation may take, and the instructions that make them fast.
+/// Returns the resource limits of the kernels for this operation, and the instructions that they
+/// must contain.
 std::vector<KernelLimits> limits_of(const GemmProblem& problem) {
   const bool integers = problem.b == DType::kI8;
   const std::string operation = fmt::format(
@@ -147,15 +148,17 @@ std::vector<KernelLimits> limits_of(const GemmProblem& problem) {
     KernelLimits alternating = limits;
     alternating.kernel = "gemm_sm90_ping_pong_" + operation + "_*";
     alternating.regions[1] = product_loop(product, 8);  // two parts of 64 rows
-    // A residual is added to in shared memory, and stored by TMA.
+    // The residual is added in shared memory, and the result stored by TMA.
     alternating.regions[2] = epilogue_loop(problem.epilogue == GemmEpilogue::kResidual ? 0 : 4);
     alternating.sass_has.emplace_back("UTMALDG.5D.MULTICAST");
-    // An arrival at the other block that waits for this one's stores: twice the time.
+    // The arrival at the other CTA's barrier would wait for this CTA's stores, which doubles the
+    // time.
     alternating.sass_lacks.emplace_back("MEMBAR.ALL.GPU");
     all.push_back(alternating);
   }
   if (problem.a != DType::kBF16) {
-    // One loop with scales of rows and one without; images have none, and their tiles are whole.
+    // One loop with row scales and one without; image inputs have no row scales, and their tiles
+    // are whole.
     limits.regions[2] = epilogue_loop(problem.epilogue == GemmEpilogue::kPosition ? 1 : 2);
     limits.kernel = "gemm_sm90_b_stationary_" + operation + "_*";
     all.push_back(limits);
@@ -164,7 +167,8 @@ std::vector<KernelLimits> limits_of(const GemmProblem& problem) {
   return all;
 }
 
-/// Gates beside what the library does in one kernel, and in several, where it can at all.
+/// Returns the speed gates relative to what the library does in one kernel and, where possible, in
+/// several.
 std::vector<SpeedGate> speed_gates_of(const GemmProblem& problem) {
   const std::string by_row = problem.a == DType::kE4M3 ? " row-wise" : "";
   const SpeedGate alone{.peer = "cuBLASLt, product alone",
@@ -198,7 +202,7 @@ std::vector<SpeedGate> speed_gates_of(const GemmProblem& problem) {
   return {};
 }
 
-/// The timed problem with other sizes.
+/// Returns the timed case with the sizes that the user gave.
 Case gemm_with(GemmProblem problem, ProblemFields& fields) {
   constexpr FieldRange kWidths{.least = 16, .greatest = 65536, .step = 16};
   fields.take("m", problem.m);
@@ -218,7 +222,7 @@ Case gemm_with(GemmProblem problem, ProblemFields& fields) {
       {.mutants = problem.m >= 64 && problem.k >= 32 && problem.tokens != 1});
 }
 
-/// `bench` is the size that is timed, with the type and epilogue of all cases.
+/// Returns the card; `bench` is the timed size, and its type and epilogue are those of all cases.
 Card gemm_card(std::string name, std::string operation, const GemmProblem& bench) {
   Card card{.name = std::move(name),
             .operation = std::move(operation),
@@ -236,8 +240,8 @@ Card gemm_card(std::string name, std::string operation, const GemmProblem& bench
   }
   if (bench.epilogue == GemmEpilogue::kPosition) {
     card.emulated.emplace_back("m=192,n=320,k=336,tokens=12");
-    // Few tokens of many images share a tile's rows: not as many as fill tiles, and an odd number
-    // of them.
+    // A tile spans many images with few tokens each; the number of rows does not fill the tiles and
+    // is odd.
     card.emulated.emplace_back("m=376,n=320,k=48,tokens=4");
     card.emulated.emplace_back("m=752,n=272,k=48,tokens=8");
   }

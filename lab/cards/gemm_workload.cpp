@@ -21,7 +21,7 @@ using ops::reference::gelu_tanh;
 
 constexpr double kSpread = 1.3;  // standard deviation of y
 
-/// Operands in the units in which their type has the most precision.
+/// Returns a distribution whose values use the range in which the type has the most precision.
 Draw draw_of(DType type, double width_of_float) {
   switch (type) {
     case DType::kE4M3:
@@ -36,7 +36,7 @@ Draw draw_of(DType type, double width_of_float) {
   }
 }
 
-/// The scale of one-byte outputs: results up to 14 fit e4m3, up to 8 fit i8.
+/// Returns the scale of one-byte outputs: results up to 14 fit into e4m3, up to 8 into i8.
 double output_scale(DType type) {
   return type == DType::kI8 ? 8.0 / (127 + ops::kGeluI8Offset) : 1.0 / 32;
 }
@@ -45,18 +45,18 @@ bool one_byte(DType type) {
   return size_of(type) == 1;
 }
 
-/// Whether each output has a scale.
+/// Returns whether each output column has a scale.
 bool has_column_scale(DType type) {
   return one_byte(type) && type != DType::kMXFP8;
 }
 
-/// The type of the numbers alone.
+/// Returns the type of the elements without their block scales.
 DType number_type(DType type) {
   return type == DType::kMXFP8 ? DType::kE4M3 : type;
 }
 
-/// Scales of the blocks of a matrix such that its values are as wide as `width`: powers around one,
-/// so that most neighbours differ.
+/// Returns block scales for a matrix such that its values have a standard deviation of about
+/// `width`: powers of two around one, so that most neighbours differ.
 Tensor drawn_scales(const std::string& name, std::int64_t rows, std::int64_t columns,
                     const Draw& numbers, double width, std::uint64_t seed) {
   constexpr Draw kPowers{126.5, 1.0};
@@ -95,7 +95,8 @@ GemmTensors drawn(const GemmProblem& problem, std::uint64_t seed) {
         Tensor::random("row_scale", DType::kF32, 1, problem.m, {1.0, 0.2}, seed * 7 + 5);
   }
   if (problem.row_norm) {
-    // Numbers like others, to a kernel; of other sizes, so that no two can be exchanged.
+    // Scale and shift are arbitrary to the kernel; their ranges differ, so that exchanging them
+    // shows.
     tensors.row_norm =
         Tensor::random("row_norm", DType::kF32, problem.m, 2, {0.8, 0.4}, seed * 7 + 4);
     tensors.column_sum =
@@ -143,7 +144,7 @@ OutputSpec GemmWorkload::output() const {
   OutputSpec spec{.type = number_type(problem_.output), .rows = problem_.m, .columns = problem_.n};
   spec.block_scales = problem_.output == DType::kMXFP8;
   if (has_column_scale(problem_.output)) {
-    // Rounded to the type that the kernel takes.
+    // Rounded to f32, the type that the kernel takes.
     spec.scale = double{static_cast<float>(output_scale(problem_.output))};
     spec.offset = problem_.output == DType::kI8 ? ops::kGeluI8Offset : 0.0;
   }
@@ -285,7 +286,7 @@ void GemmWorkload::compute(const Tile& tile, std::span<double> values) const {
       y = y * element(tensors_.row_norm, row, 0) +
           element(tensors_.row_norm, row, 1) * element(tensors_.column_sum, 0, column);
     }
-    // Bias is part of a framework's matrix product; everything after it is a tensor of its own.
+    // Frameworks fuse the bias into the matrix product; each later step writes a tensor of its own.
     switch (problem_.epilogue) {
       case GemmEpilogue::kBias:
         y += element(tensors_.bias, 0, column);
@@ -386,7 +387,7 @@ std::vector<Mutant> GemmWorkload::block_mutants() const {
     return all;
   }
   const Tensor& scales = tensors_.a_scales;
-  // Each row and block takes the scale at another place.
+  // Adds a mutant in which each row and block uses the scale at another position.
   const auto add = [&](const char* name, const auto& place_of, int powers = 0) {
     std::vector<double> changed(static_cast<std::size_t>(scales.count()));
     for (std::int64_t row = 0; row < problem_.m; ++row) {
@@ -417,7 +418,7 @@ std::vector<Mutant> GemmWorkload::block_mutants() const {
   return all;
 }
 
-// Bias and norms are folded into the product as torch has them; a kernel may fold them otherwise.
+// Bias and norms are applied as torch does it; a kernel may fold them in differently.
 TorchTask GemmWorkload::torch_task() const {
   if (problem_.a == DType::kMXFP8 || problem_.output == DType::kMXFP8) {
     return {.why_not = "plain torch has no numbers with scales of blocks"};
@@ -478,7 +479,7 @@ TorchTask GemmWorkload::torch_task() const {
   return task;
 }
 
-// Epilogues that take a maximum or a minimum could lose it.
+// An epilogue with a maximum or minimum could drop a NaN.
 Poisoned GemmWorkload::poisoned() const {
   const bool floats = problem_.a == DType::kBF16 || number_type(problem_.a) == DType::kE4M3;
   if (problem_.output == DType::kI8 || !(floats || problem_.row_scale)) {

@@ -12,17 +12,17 @@
 
 namespace fovea::lab {
 
-/// The tensors of a problem; those that it does not have are empty.
+/// The tensors of a problem; unused ones are empty.
 struct GemmTensors {
   Tensor a, b, bias, column_scale, row_scale, row_norm, column_sum, position;
-  Tensor a_scales, b_scales;  // of blocks: the bytes of the atoms, which lie in rows of one each
+  Tensor a_scales, b_scales;  // block scales: the bytes of the atoms, one atom per row
   Tensor residual;
 };
 
 class GemmWorkload final : public OperatorWorkload<GemmWorkload, gpu::GemmProblem> {
  public:
-  /// Draws inputs such that y is about as wide as 1 and bias, position and residual matter beside
-  /// it: GELU is then used around zero, where it bends.
+  /// Draws inputs such that y has a standard deviation near 1 and bias, position and residual
+  /// matter relative to it: GELU is then evaluated around zero, where it is nonlinear.
   GemmWorkload(const gpu::GemmProblem& problem, std::uint64_t seed);
 
   [[nodiscard]] OutputSpec output() const override;
@@ -43,29 +43,30 @@ class GemmWorkload final : public OperatorWorkload<GemmWorkload, gpu::GemmProble
                                         std::vector<std::string>& missing) const override;
   [[nodiscard]] Smoke smoke() const override;
   [[nodiscard]] std::vector<std::size_t> written_just_before() const override;
-  /// Poisons a row of A, or its scale; nothing where integers are made of integers.
+  /// Puts a NaN into a row of A, or into its scale; returns an empty value for integer results of
+  /// integer operands.
   [[nodiscard]] Poisoned poisoned() const override;
 
-  /// The launcher's operands, of these addresses.
+  /// Returns the launcher's operands at these addresses.
   [[nodiscard]] gpu::GemmOperands gemm_operands(const Operands& operands) const;
 
  private:
-  /// A row of A or B, of which MXFP8 has the scales of its blocks.
+  /// Reads a row of A or B, multiplied by its block scales for MXFP8.
   void read_row(const Tensor& operand, const Tensor& scales, std::int64_t index,
                 std::span<float> row) const;
-  /// Mistakes with the scales of blocks, of A and of the result.
+  /// Returns mutants of the block scales of A and of the result.
   [[nodiscard]] std::vector<Mutant> block_mutants() const;
-  /// Sum over k of this tile, accumulated in `Number`.
+  /// Computes the sum over k for this tile, accumulated in `Number`.
   template <typename Number>
   [[nodiscard]] std::vector<Number> product(const Tile& tile) const;
-  /// The result of this tile, in float64 or as a framework computes it.
+  /// Computes this tile of the result, in float64 or as a framework does.
   template <typename Number>
   void compute(const Tile& tile, std::span<double> values) const;
 
-  /// A copy in which one of the tensors is another.
+  /// Returns a copy in which one of the tensors is replaced.
   [[nodiscard]] std::shared_ptr<const Workload> with_tensor(Tensor GemmTensors::* which,
                                                             const Tensor& tensor) const;
-  /// The tensors that there are become the inputs.
+  /// Sets the inputs to all tensors that are not empty.
   void gather_inputs();
 
   GemmTensors tensors_;

@@ -1,4 +1,4 @@
-// Cards of LayerNorm, by the type of its input and output, and of row norms.
+// Cards of the LayerNorm kernels, by input and output type, and of the row-norm kernels.
 #include "gpu/launch/norm.hpp"
 
 #include <algorithm>
@@ -23,16 +23,17 @@ using ops::reference::Moments;
 using ops::reference::moments_of;
 using ops::reference::normalise_row;
 
-// Rows have a mean as large as their spread: leaving it in, or out of the variance, then shows.
+// Rows have a mean as large as their deviation, so that leaving the mean in, or out of the
+// variance, shows.
 constexpr Draw kRowDraw{0.5, 0.7};
 
-/// What is left of the moments where a mistaken kernel skips the mean.
+/// Moments as a kernel computes them that forgets to subtract the mean.
 template <typename Number>
 Moments<Number> without_mean(const Moments<Number>& moments) {
   return {.mean = 0, .variance = moments.variance + moments.mean * moments.mean};
 }
 
-/// A workload whose first input is the rows.
+/// A workload whose first input is the rows to normalise.
 template <typename Own, typename Problem>
 class RowsWorkload : public OperatorWorkload<Own, Problem> {
  public:
@@ -49,7 +50,7 @@ class RowsWorkload : public OperatorWorkload<Own, Problem> {
     return kFlopsAnElement * static_cast<double>(x().count());
   }
   [[nodiscard]] DType operand_type() const override { return x().type(); }
-  // A scale a row hides a NaN from integers, and from a maximum.
+  // A row scale hides a NaN in integer outputs, and so does a maximum.
   [[nodiscard]] Poisoned poisoned() const override {
     const std::int64_t row = x().rows() / 2;
     return {this->with_input(0, x().with_value(row, x().columns() - 1, std::nan(""))), row};
@@ -161,7 +162,7 @@ class NormWorkload final : public RowsWorkload<NormWorkload, ops::LayerNormProbl
 
   [[nodiscard]] bool in_blocks() const { return problem_.output == DType::kMXFP8; }
 
-  /// One row of the result, in float64 or as a framework computes it.
+  /// Computes one row of the result, in float64 or as a framework does.
   template <typename Number>
   void normalise(std::int64_t index, std::span<Number> values) const {
     const std::vector<float> row = x().row(index);
@@ -172,11 +173,11 @@ class NormWorkload final : public RowsWorkload<NormWorkload, ops::LayerNormProbl
                           problem_.eps, std::span(weight), std::span(bias), values);
   }
 
-  bool skip_mean_ = false;  // as a mistaken kernel would
+  bool skip_mean_ = false;  // mutant: the mean is not subtracted
   ScaleMistake scale_mistake_ = ScaleMistake::kNone;
 };
 
-/// The output is a row's scale and shift.
+/// Workload for row norms: the output is the scale and the shift of each row.
 class RowNormWorkload final : public RowsWorkload<RowNormWorkload, gpu::RowNormProblem> {
  public:
   using RowsWorkload::RowsWorkload;
@@ -240,8 +241,8 @@ class RowNormWorkload final : public RowsWorkload<RowNormWorkload, gpu::RowNormP
 
 constexpr std::int64_t kTimedWidth = 768;
 
-/// Small ones of widths on both sides of what a kernel's registers hold, of so400m and giant, of
-/// which that of 197 rows has the mutants; and the one that is timed.
+/// Returns the cases: small ones with widths below and above what a kernel's registers hold, and
+/// those of so400m and giant (the one with 197 rows has the mutants), then the timed one.
 template <typename Measured, typename Problem>
 std::vector<Case> norm_cases(Problem problem, std::int64_t rows_of_least_width) {
   std::vector<Case> cases;
@@ -264,7 +265,7 @@ std::vector<Case> norm_cases(Problem problem, std::int64_t rows_of_least_width) 
   return cases;
 }
 
-/// Gates on a card's timed case.
+/// Returns the profile gates for a card's timed case.
 std::vector<ProfileGate> norm_gates(const std::vector<Case>& cases) {
   return {{.case_name = cases.back().name,
            .ctas_per_sm = 6,
@@ -273,7 +274,7 @@ std::vector<ProfileGate> norm_gates(const std::vector<Case>& cases) {
                "at the copy rate"}};
 }
 
-/// The timed problem with other sizes.
+/// Returns the timed case with the sizes that the user gave.
 template <typename Measured, typename Problem>
 std::function<Case(ProblemFields&)> norm_with(Problem problem) {
   return [problem](ProblemFields& fields) {
@@ -308,7 +309,7 @@ Card row_norm_card() {
   Card card;
   card.name = "row_norm";
   card.operation = "1 / deviation and -mean / deviation of rows, bf16 -> f32";
-  // The results are f32: errors of one or two values would be a lottery beside the framework's.
+  // Results are f32: so few roundings differ that a ratio to the framework's error would be random.
   card.cases = norm_cases<RowNormWorkload>(gpu::RowNormProblem{}, 129);
   card.problem = norm_with<RowNormWorkload>(gpu::RowNormProblem{});
   card.gates = norm_gates(card.cases);

@@ -1,4 +1,4 @@
-// OperatorWorkload: what the workloads of a launcher's problems have in common.
+// OperatorWorkload: what the workloads of launcher problems have in common.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,8 @@
 
 namespace fovea::lab {
 
-/// The launcher's answer, whose header the workload's own includes.
+/// Returns whether the launcher runs the problem, by its can_run(), which the workload's header
+/// includes.
 template <typename Problem>
 [[nodiscard]] Support launcher_runs(const Problem& problem, const gpu::DeviceInfo& device) {
   return can_run(problem, device);
@@ -34,20 +35,21 @@ class OperatorWorkload : public Workload {
   explicit OperatorWorkload(Problem problem, std::vector<Tensor> inputs = {})
       : problem_(std::move(problem)), inputs_(std::move(inputs)) {}
 
-  /// A copy in which `change` has changed something.
+  /// Returns a copy to which `change` was applied.
   template <typename Change>
   [[nodiscard]] std::shared_ptr<const Workload> changed(const Change& change) const {
     const auto copy = std::make_shared<Own>(static_cast<const Own&>(*this));
     change(*copy);
     return copy;
   }
-  /// A mistake that no operand can cause: a copy in which the member has this value.
+  /// Returns a mutant for a mistake that no operand can cause: a copy whose `member` has this
+  /// value.
   template <typename Value>
   [[nodiscard]] Mutant mutant_with(std::string name, Value Own::* member,
                                    std::type_identity_t<Value> value) const {
     return {std::move(name), changed([=](Own& copy) { copy.*member = value; }), false};
   }
-  /// A copy with another tensor in this place of the inputs.
+  /// Returns a copy with input number `which` replaced.
   [[nodiscard]] std::shared_ptr<const Workload> with_input(std::size_t which,
                                                            const Tensor& tensor) const {
     return changed([&](Own& copy) { copy.inputs_[which] = tensor; });

@@ -1,4 +1,4 @@
-// Cards of the kernels around the patch embedding: exact copies, checked to the bit.
+// Cards of the kernels around the patch embedding: exact copies, compared bit for bit.
 #include "gpu/launch/pixels.hpp"
 
 #include <algorithm>
@@ -16,12 +16,13 @@
 namespace fovea::lab {
 namespace {
 
-/// A kernel and its operands: rows of `width` to rows of `stride`, or `rows` copies of `width`.
+/// One of two kernels: widens rows of `width` pixels to rows of `stride` bf16, or repeats a row of
+/// `width` `rows` times.
 struct PixelsProblem {
   bool repeat = false;
   std::int64_t rows = 0;
   std::int64_t width = 0;
-  std::int64_t stride = 0;  // of widened rows
+  std::int64_t stride = 0;  // length of a widened row
 };
 
 std::string to_string(const PixelsProblem& problem) {
@@ -84,7 +85,7 @@ class PixelsWorkload final : public OperatorWorkload<PixelsWorkload, PixelsProbl
   [[nodiscard]] bool is_of_rows() const override { return true; }
 
  private:
-  double centre_;  // taken from each pixel
+  double centre_;  // subtracted from each pixel
 };
 
 Card pixels_card(std::string name, std::string operation, const std::vector<PixelsProblem>& checked,

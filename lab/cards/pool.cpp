@@ -1,4 +1,4 @@
-// The card of the pooling head: from tokens to embeddings in a few launches.
+// The card of the pooling head: from tokens to embeddings in a few kernel launches.
 #include "gpu/launch/pool.hpp"
 
 #include <algorithm>
@@ -44,10 +44,11 @@ enum Input : std::size_t {
 
 constexpr double kScoreSpread = 1.5;  // neither flat nor a choice of one token
 
-// Tokens whose norm does something: their mean and their spread are not those of a normalised row.
+// Tokens whose mean and deviation are not those of a normalised row, so that skipping the norm
+// shows.
 constexpr Draw kTokenDraw{0.6, 1.5};
 
-/// Puts the keys, as the kernel takes them, among the inputs.
+/// Adds the keys, packed as the kernel expects them, to the inputs.
 void set_keys(std::vector<Tensor>& inputs, const Tensor& keys) {
   std::vector<float> values(static_cast<std::size_t>(keys.count()));
   keys.read(0, values);
@@ -56,13 +57,13 @@ void set_keys(std::vector<Tensor>& inputs, const Tensor& keys) {
   inputs[kKeySums] = Tensor::raw("key sums", std::as_bytes(std::span(packed.sums)));
 }
 
-/// Rounds as a framework does that stores every tensor.
+/// Rounds like a framework that stores every tensor in bf16.
 template <typename Number>
 Number bf16(Number value) {
   return stored(DType::kBF16, value);
 }
 
-/// Weight (out, in) times x, plus bias, of `count` rows from `first` on.
+/// Computes weight (out, in) times x, plus bias, for `count` rows from `first` on.
 template <typename Number>
 std::vector<Number> linear(const Tensor& weight, const Tensor& bias, std::int64_t first,
                            std::int64_t count, const std::vector<Number>& x) {
@@ -206,19 +207,20 @@ class PoolWorkload final : public OperatorWorkload<PoolWorkload, ops::PoolProble
     std::once_flag computed;
     std::vector<Number> embedding;
   };
-  /// What has been computed of each image.
+  /// Cache of what was computed for each image.
   struct KnownImages {
     std::vector<Known<double>> exact;
     std::vector<Known<float>> rounded;
   };
-  /// Forgets all, in a workload that computes something else than the one that it is a copy of.
+  /// Clears the cache of a copy that computes something different.
   void forget() {
     const auto images = static_cast<std::size_t>(problem_.images);
     known_ = std::make_shared<KnownImages>(std::vector<Known<double>>(images),
                                            std::vector<Known<float>>(images));
   }
 
-  /// One image's embedding, in float64 or in f32 with what a framework stores rounded to bf16.
+  /// Computes one image's embedding, in float64 or in f32 with bf16 rounding where a framework
+  /// stores tensors.
   template <typename Number>
   [[nodiscard]] std::vector<Number> embedding(std::int64_t image) const {
     const auto hidden = static_cast<std::size_t>(problem_.hidden);
@@ -281,10 +283,10 @@ class PoolWorkload final : public OperatorWorkload<PoolWorkload, ops::PoolProble
     return result;
   }
 
-  /// A tile of embeddings; each is computed once, however many tiles ask for it.
+  /// Computes a tile of embeddings; each image is computed once, however many tiles need it.
   template <typename Number>
   void fill(const Tile& tile, std::span<double> values, std::vector<Known<Number>>& known) const {
-    // The tiles beside this one need the same images: each begins with others of them.
+    // Neighbouring tiles need the same images in parallel, so each starts with a different one.
     const std::int64_t shift = tile.column * tile.rows / problem_.hidden;
     for (std::int64_t i = 0; i < tile.rows; ++i) {
       const std::int64_t row = (i + shift) % tile.rows;
@@ -295,7 +297,7 @@ class PoolWorkload final : public OperatorWorkload<PoolWorkload, ops::PoolProble
     }
   }
 
-  Tensor keys_;  // (heads, hidden), which inputs_ has as the kernel takes them
+  Tensor keys_;  // (heads, hidden); inputs_ holds them packed as the kernel expects
   Defect defect_ = Defect::kNone;
   std::shared_ptr<KnownImages> known_;
 };
@@ -320,7 +322,7 @@ std::vector<Card> pool_cards() {
       .name = "pool",
       .operation = "the pooling head: layer norm, attention of the folded probe, then its MLP",
       .first_arch = 80};
-  // base, so400m and giant; one image, some, and more than the few-row kernels take.
+  // Sizes of base, so400m and giant; one image, some, and more than the kernels for few rows take.
   for (const Size& size :
        {Size{1, 196, 12, 768, 3072}, Size{3, 256, 16, 1152, 4304}, Size{5, 64, 16, 1536, 6144},
         Size{33, 49, 4, 256, 1024}, Size{290, 17, 4, 64, 128}, Size{270, 33, 6, 144, 208},
@@ -348,12 +350,12 @@ std::vector<Card> pool_cards() {
       fail("the problem's {} heads do not divide its {} columns", size.heads, size.hidden);
     }
     require_size("tokens", size.images * size.tokens, size.hidden);
-    // One token of more does not show.
+    // Dropping one of more tokens is not detectable.
     return pool_case(size).used({.mutants = size.images >= 16 && size.tokens <= 64});
   };
-  // The launches together read tokens for the scores, and again for what these weigh.
+  // The launches read the tokens twice: for the scores, and for the weighted mean.
   card.gates = {{.case_name = card.cases.back().name, .reads = 2}};
-  // Five tensors on the way are stored in bf16.
+  // Five intermediate tensors are stored in bf16.
   card.tolerance = {.difference = 5e-5, .tile_difference = 5e-5};
   card.kernels = {{.kernel = "pool_scores_*", .sass_has = {"HMMA", "LDG.E.128", "MUFU.RSQ"}},
                   {.kernel = "pool_mean", .sass_has = {"HMMA", "LDGSTS", "MUFU.EX2"}},

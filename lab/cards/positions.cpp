@@ -16,7 +16,7 @@
 namespace fovea::lab {
 namespace {
 
-/// A table (side, side, width) for images of these sizes.
+/// A position table (side, side, width), resized for images of these sizes.
 struct ResizedTable {
   std::vector<PatchGrid> grids;
   std::int64_t side = 0;
@@ -110,7 +110,7 @@ class PositionsWorkload final : public OperatorWorkload<PositionsWorkload, Resiz
  private:
   enum class Mistake : std::uint8_t { kNone, kSwapped, kNextPatch, kNearest };
 
-  /// Weights of the table's rows along one axis.
+  /// Returns the weights of the table's rows along one axis.
   [[nodiscard]] std::vector<double> weights(std::int64_t index, std::int64_t count) const {
     std::vector<double> found = ops::reference::interpolation(index, count, problem_.side);
     if (mistake_ == Mistake::kNearest) {
@@ -154,7 +154,7 @@ class PositionsWorkload final : public OperatorWorkload<PositionsWorkload, Resiz
   Mistake mistake_ = Mistake::kNone;
 };
 
-/// The proportions of photos, of at most 256 patches, again and again.
+/// Returns grids with the proportions of photos, at most 256 patches each, repeated cyclically.
 std::vector<PatchGrid> photos(std::int64_t count) {
   constexpr PatchGrid kPhotos[] = {{14, 18}, {18, 14}, {13, 19}, {19, 13},
                                    {12, 21}, {21, 12}, {16, 16}, {9, 28}};

@@ -1,4 +1,4 @@
-// Reads the fields of a problem.
+// Parses the fields of a problem.
 #include "lab/cards/problem_fields.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The fields of a problem that no card lists: "m=4099,n=1728,k=1152".
+// The fields of a problem that no card lists, as in "m=4099,n=1728,k=1152".
 #pragma once
 
 #include <cstdint>
@@ -11,30 +11,31 @@
 
 namespace fovea::lab {
 
-/// Values that a field may have: from `least` to `greatest`, multiples of `step`.
+/// Values that a field may have: multiples of `step` from `least` to `greatest`.
 struct FieldRange {
   std::int64_t least = 1;
   std::int64_t greatest = 1 << 22;
   std::int64_t step = 1;
 };
 
-/// Names and values that a user wrote, which the maker of a card's problem takes one by one.
+/// Names and values from the command line, which a card's problem function takes one by one.
 class ProblemFields {
  public:
-  /// Whether the name of a case is a problem in this form.
+  /// Returns whether the name of a case is a problem in this form.
   [[nodiscard]] static bool are(std::string_view text) {
     return text.find('=') != std::string_view::npos;
   }
 
-  /// Throws fovea::Error unless it is name=value, separated by commas, and no name comes twice.
+  /// Throws fovea::Error unless the text is a list of name=value, separated by commas, without
+  /// duplicate names.
   explicit ProblemFields(std::string_view text);
 
-  /// Puts the field's number into `value`, which stays as it is when nothing was said of it: then
-  /// returns false. Throws fovea::Error when the number is out of range.
+  /// Stores the field's number in `value` and returns true; if the field is absent, leaves `value`
+  /// unchanged and returns false. Throws fovea::Error if the number is out of range.
   bool take(std::string_view name, std::int64_t& value, const FieldRange& range = {});
-  /// The same of a type, one of these.
+  /// Takes a field whose value must be one of these types.
   bool take(std::string_view name, DType& value, std::initializer_list<DType> types);
-  /// Throws fovea::Error that names a field which nobody took, and those that there are.
+  /// Throws fovea::Error if a field was not taken; it names the field, and the known ones.
   void finish(std::string_view card) const;
 
  private:
@@ -49,7 +50,7 @@ class ProblemFields {
   std::vector<std::string> known_;
 };
 
-/// Throws fovea::Error when a tensor of so many rows and columns is more than a GPU is to hold.
+/// Throws fovea::Error if a tensor with so many rows and columns is too large for a GPU.
 void require_size(std::string_view tensor, std::int64_t rows, std::int64_t columns);
 
 }  // namespace fovea::lab

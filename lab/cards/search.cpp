@@ -1,4 +1,4 @@
-// Cards of exact search's kernels: bounds against float64, and lists to the bit.
+// Cards of exact search's kernels: bounds compared with float64, lists compared bit for bit.
 #include "gpu/launch/search.hpp"
 
 #include <algorithm>
@@ -21,12 +21,13 @@ namespace {
 
 using row_search::kTileRows;
 
-/// Queries in rows, or the rows of `pairs` tiles for queries.
+/// Bounds for queries: the best per tile of rows, or those of all rows in `pairs` (query, tile)
+/// pairs.
 struct BoundsProblem {
   std::int64_t rows = 0;
   std::int64_t stride = 0;
   std::int64_t queries = 0;
-  std::int64_t pairs = 0;  // 0: the best of every tile
+  std::int64_t pairs = 0;  // 0: the best per tile
 
   [[nodiscard]] std::int64_t tiles() const { return gpu::search_tiles(rows); }
 };
@@ -45,7 +46,7 @@ Support can_run(const BoundsProblem& problem, const gpu::DeviceInfo& device) {
       device);
 }
 
-/// What a mistaken kernel would leave out or mistake.
+/// Mistakes that a wrong kernel could make.
 enum class BoundsMistake : std::uint8_t {
   kNone,
   kNoAlong,
@@ -62,7 +63,7 @@ class BoundsWorkload final : public OperatorWorkload<BoundsWorkload, BoundsProbl
   BoundsWorkload(const BoundsProblem& problem, std::uint64_t seed)
       : OperatorWorkload(problem), fine_(problem.pairs > 0 || problem.queries <= kFewQueries) {
     std::mt19937_64 random(seed);
-    // The last tile whole, and what is read beyond it.
+    // Memory for whole tiles: the kernel reads beyond the last row.
     const std::int64_t room = problem.tiles() * kTileRows;
     const std::int64_t beyond = row_search::kBytesBeyond / problem.stride + 1;
     inputs_.push_back(Tensor::random("codes", DType::kU8, room + beyond, problem.stride,
@@ -156,7 +157,7 @@ class BoundsWorkload final : public OperatorWorkload<BoundsWorkload, BoundsProbl
   static constexpr std::size_t kQueries = 2;
   static constexpr std::size_t kQueryTerms = 3;
   static constexpr std::size_t kPairs = 4;
-  static constexpr std::int64_t kFewQueries = 8;  // have codes of 16 bits
+  static constexpr std::int64_t kFewQueries = 8;  // up to this many queries have 16-bit codes
   static constexpr std::int64_t kMaxBatch = 64;
 
   void draw_queries(std::mt19937_64& random, std::uniform_real_distribution<double>& part) {
@@ -210,7 +211,7 @@ class BoundsWorkload final : public OperatorWorkload<BoundsWorkload, BoundsProbl
     const auto term = [&](std::int64_t which, BoundsMistake without) {
       return mistake_ == without ? Number{0} : static_cast<Number>(inputs_[kTerms].at(row, which));
     };
-    // No mistake leaves out the scale.
+    // No mutant leaves out the scale.
     const Number middle = static_cast<Number>(sum) *
                               static_cast<Number>(inputs_[kTerms].at(row, 0)) *
                               static_cast<Number>(other.scale) +
@@ -220,7 +221,7 @@ class BoundsWorkload final : public OperatorWorkload<BoundsWorkload, BoundsProbl
     return {static_cast<double>(middle - error), static_cast<double>(middle + error)};
   }
 
-  /// The best of a tile for queries from `first` on; each row's codes are read once.
+  /// Computes the best bounds per tile for queries from `first` on; each row's codes are read once.
   template <typename Number>
   [[nodiscard]] std::vector<RowBounds> best_of(std::int64_t tile, std::int64_t first,
                                                std::int64_t count) const {
@@ -272,7 +273,7 @@ class BoundsWorkload final : public OperatorWorkload<BoundsWorkload, BoundsProbl
   BoundsMistake mistake_ = BoundsMistake::kNone;
 };
 
-/// Words as bytes: each of them has to be right.
+/// Workload for the selection of tiles: its outputs are compared bit for bit.
 class PickWorkload final : public OperatorWorkload<PickWorkload, gpu::PickProblem> {
  public:
   PickWorkload(const gpu::PickProblem& problem, std::uint64_t seed)
@@ -385,7 +386,7 @@ Card pick_card() {
         pick_case(problem).used({.mutants = problem.tiles == 1500, .small = true}));
   }
   gpu::PickProblem timed{.tiles = 156250, .rank = 10, .skip = 0, .capacity = 2048};
-  for (const std::int64_t queries : {1, 256}) {  // of which the second repeats the first's check
+  for (const std::int64_t queries : {1, 256}) {  // the second case repeats the first one's check
     timed.queries = queries;
     card.cases.push_back(pick_case(timed).used({.check = queries == 1, .bench = true}));
   }

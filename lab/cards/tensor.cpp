@@ -1,4 +1,4 @@
-// Drawn tensors: the block that repeats, and scalar conversions of every element type.
+// Randomly drawn tensors: the repeating block, and scalar conversions for every element type.
 #include "lab/cards/tensor.hpp"
 
 #include <algorithm>
@@ -14,7 +14,8 @@ namespace fovea::lab {
 namespace {
 
 constexpr std::int64_t kDrawBlock = 4'194'301;  // the largest prime below 2^22
-constexpr std::size_t kDrawnAtOnce = 1U << 16;  // by one thread, from a seed of its own
+constexpr std::size_t kDrawnAtOnce = 1U << 16;  // elements drawn by one thread, from a seed of its
+                                                // own
 
 template <typename T>
 T load_as(const std::byte* data) {
@@ -41,7 +42,7 @@ double clamped(DType type, double value) {
   }
 }
 
-/// The elements from `data` on, as many as `to` takes; the type is looked at once for all.
+/// Decodes as many elements as `to` holds; the type is dispatched once for all of them.
 void decode_all(DType type, const std::byte* data, std::span<float> to) {
   const auto each = [&]<typename T>(T, const auto& value_of) {
     for (float& value : to) {
@@ -248,7 +249,8 @@ Tensor Tensor::neighbours_swapped() const {
 
 Tensor Tensor::with_value(std::int64_t row, std::int64_t column, double value) const {
   const Tensor whole = rearranged(
-      [this](std::int64_t r, std::int64_t c) { return r * columns_ + c; });  // its own block
+      // A block without repetition.
+      [this](std::int64_t r, std::int64_t c) { return r * columns_ + c; });
   std::vector<std::byte> block(whole.block().begin(), whole.block().end());
   encode(type_, value,
          block.data() + static_cast<std::size_t>(row * columns_ + column) * size_of(type_));

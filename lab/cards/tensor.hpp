@@ -15,28 +15,28 @@
 
 namespace fovea::lab {
 
-/// Normally distributed values, clamped to what the type holds. A mean other than zero makes the
-/// draw asymmetric, so that a lost sign shows.
+/// A normal distribution, clamped to what the type holds. A mean other than zero makes it
+/// asymmetric, so that a lost sign shows.
 struct Draw {
   double mean = 0.0;
   double deviation = 1.0;
 };
 
-/// A row-major tensor whose elements repeat a drawn block. The block's length is prime: no two
-/// rows begin at the same place of it, and yet gigabytes need neither host memory nor an upload.
-/// Smaller tensors are one block and repeat nothing. Copies share the block, which is drawn when it
-/// is first looked at: a problem's sizes cost nothing.
+/// A row-major tensor whose elements repeat a randomly drawn block. The block's length is prime, so
+/// that no two rows begin at the same offset in it, and yet tensors of gigabytes need neither host
+/// memory nor an upload. Smaller tensors consist of one block, without repetition. Copies share the
+/// block, which is drawn on first access: constructing a tensor is cheap.
 class Tensor {
  public:
   Tensor() = default;
   static Tensor random(std::string name, DType type, std::int64_t rows, std::int64_t columns,
                        Draw draw, std::uint64_t seed);
-  /// The same value everywhere.
+  /// Makes a tensor with the same value everywhere.
   static Tensor uniform(std::string name, DType type, std::int64_t rows, std::int64_t columns,
                         double value);
-  /// One row of bytes, as they are: what a kernel takes in an order of its own.
+  /// Makes one row of raw bytes, for data in a kernel-specific layout.
   static Tensor raw(std::string name, std::span<const std::byte> bytes);
-  /// A tensor of these values, as many as rows * columns.
+  /// Makes a tensor from rows * columns values.
   static Tensor from_values(std::string name, DType type, std::int64_t rows, std::int64_t columns,
                             std::span<const double> values);
 
@@ -45,39 +45,39 @@ class Tensor {
   [[nodiscard]] std::int64_t rows() const { return rows_; }
   [[nodiscard]] std::int64_t columns() const { return columns_; }
   [[nodiscard]] std::int64_t count() const { return rows_ * columns_; }
-  /// How it was drawn, if it was.
+  /// Returns the distribution that the elements were drawn from, if they were.
   [[nodiscard]] Draw draw() const { return draw_; }
   [[nodiscard]] std::size_t bytes() const {
     return static_cast<std::size_t>(count()) * size_of(type_);
   }
 
-  /// Element (row, column), exactly as stored.
+  /// Returns element (row, column), exactly as stored.
   [[nodiscard]] double at(std::int64_t row, std::int64_t column) const;
-  /// Elements first, first + 1, ... in row-major order.
+  /// Reads elements first, first + 1, ... in row-major order.
   void read(std::int64_t first, std::span<float> to) const;
-  /// The elements of one row.
+  /// Returns the elements of one row.
   [[nodiscard]] std::vector<float> row(std::int64_t index) const {
     std::vector<float> values(static_cast<std::size_t>(columns_));
     read(index * columns_, values);
     return values;
   }
-  /// A tensor of the same name, shape and type with the same value everywhere.
+  /// Returns a tensor of the same name, shape and type with the same value everywhere.
   [[nodiscard]] Tensor filled(double value) const {
     return uniform(name_, type_, rows_, columns_, value);
   }
-  /// What repeats: elements 0, 1, ... as stored.
+  /// Returns the repeating block: elements 0, 1, ... as stored.
   [[nodiscard]] std::span<const std::byte> block() const { return block_->bytes(); }
 
-  /// A tensor of the same shape and type whose rows are those of this one, moved up by `by` rows
-  /// (the first ones come last). Only of tensors that are one block.
+  /// Returns a copy whose rows are rotated up by `count`: the first ones come last. Only for
+  /// tensors without repetition.
   [[nodiscard]] Tensor rows_moved(std::int64_t count) const;
-  /// The same with two spans of `width` columns swapped in every row.
+  /// Returns a copy with two spans of `width` columns swapped in every row.
   [[nodiscard]] Tensor columns_swapped(std::int64_t first, std::int64_t second,
                                        std::int64_t width) const;
-  /// The same with two neighbouring columns swapped: of the first hundred, the two that differ most
-  /// in the first row. Others might be all but equal.
+  /// Returns a copy with two adjacent columns swapped: among the first hundred, the two that differ
+  /// most in the first row, since others may be nearly equal.
   [[nodiscard]] Tensor neighbours_swapped() const;
-  /// The same with one other element.
+  /// Returns a copy in which one element has another value.
   [[nodiscard]] Tensor with_value(std::int64_t row, std::int64_t column, double value) const;
 
  private:
@@ -86,7 +86,7 @@ class Tensor {
     using Bytes = std::vector<std::byte>;
     explicit Block(Bytes bytes) : bytes_(std::move(bytes)) {}
     explicit Block(std::function<Bytes()> draw) : draw_(std::move(draw)) {}
-    /// Any thread may ask.
+    /// Returns the bytes, drawn on the first call. Thread-safe.
     [[nodiscard]] const Bytes& bytes() {
       std::call_once(once_, [this] {
         if (draw_) {
@@ -105,7 +105,7 @@ class Tensor {
   [[nodiscard]] std::int64_t block_elements() const {
     return static_cast<std::int64_t>(block().size() / size_of(type_));
   }
-  /// Rearranges the rows, as bytes, in the order that `source_element` says.
+  /// Returns a copy whose elements are those that `source_element` names.
   template <typename Source>
   [[nodiscard]] Tensor rearranged(Source source_element) const;
 
@@ -117,14 +117,14 @@ class Tensor {
   std::shared_ptr<Block> block_;
 };
 
-/// The element at `data`; of any type.
+/// Decodes the element at `data`.
 [[nodiscard]] float decode(DType type, const std::byte* data);
-/// Rounds to nearest even, into `data`.
+/// Rounds to nearest even and stores the result at `data`.
 void encode(DType type, double value, std::byte* data);
-/// The value after rounding to the type: what storing and reading it gives.
+/// Returns the value rounded to the type, as storing and reading it back would give.
 [[nodiscard]] float rounded(DType type, double value);
-/// What is left of an intermediate result in a framework, which stores it in this type; exact
-/// results in float64 stay as they are.
+/// Returns an intermediate result as a framework keeps it, rounded to this type; the float64
+/// overload leaves exact results unchanged.
 [[nodiscard]] inline double stored(DType /*type*/, double value) {
   return value;
 }

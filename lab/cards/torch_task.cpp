@@ -1,4 +1,4 @@
-// Writes a case as a task in KernelBench's form.
+// Writes a case as a task in the format of KernelBench.
 #include "lab/cards/torch_task.hpp"
 
 #include <algorithm>

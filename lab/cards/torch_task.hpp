@@ -1,4 +1,4 @@
-// TorchTask: what a workload computes, in plain torch, as a task for kernels of others.
+// TorchTask: what a workload computes, in plain PyTorch, as a task for other authors' kernels.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace fovea::lab {
 struct Card;
 struct Case;
 
-/// The body of a Model's forward(), and the tensors that it names: inputs `x`, weights `self.w`.
+/// The body of a Model's forward(), and the tensors that it uses: inputs `x`, weights `self.w`.
 struct TorchTask {
   struct Drawn {
     std::string name;
@@ -25,19 +25,20 @@ struct TorchTask {
   };
   std::vector<Drawn> tensors{};
   std::string forward{};  // lines without indentation
-  std::string why_not{};  // it cannot be said in plain torch; empty: it can
+  std::string why_not{};  // why plain torch cannot express it; empty: it can
 
-  /// A tensor of a workload, with its own shape and type unless others are given; one row is a
-  /// vector. Spaces in its name become underscores.
+  /// Adds a tensor of a workload, with its own shape and type unless others are given; a single row
+  /// becomes a vector. Spaces in its name become underscores.
   void input(const Tensor& tensor, std::vector<std::int64_t> shape = {});
   void weight(const Tensor& tensor, DType type, std::vector<std::int64_t> shape = {});
 };
 
-/// "bfloat16": torch's name of the type. Throws fovea::Error for kMXFP8, which torch has not.
+/// Returns torch's name for the type: "bfloat16". Throws fovea::Error for kMXFP8, which torch
+/// lacks.
 [[nodiscard]] std::string_view torch_name(DType type);
 
-/// The case as a task in KernelBench's form: a Python file with Model, get_inputs and
-/// get_init_inputs. Throws fovea::Error that says why there is none.
+/// Returns the case as a KernelBench task: a Python file with Model, get_inputs and
+/// get_init_inputs. Throws fovea::Error that says why the case cannot be expressed.
 [[nodiscard]] std::string to_kernelbench(const Card& card, const Case& card_case);
 
 }  // namespace fovea::lab

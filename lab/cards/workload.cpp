@@ -1,4 +1,4 @@
-// The names of plans, and the sizes of workloads.
+// Names of plans, and sizes of workloads.
 #include "lab/cards/workload.hpp"
 
 namespace fovea::lab {

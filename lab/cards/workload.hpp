@@ -1,4 +1,4 @@
-// Workload: one problem of a kernel with its inputs drawn; what comes out, in float64.
+// Workload: one problem of a kernel with randomly drawn inputs, and its expected result in float64.
 #pragma once
 
 #include <cstdint>
@@ -26,21 +26,21 @@ namespace fovea::lab {
 
 using ops::reference::Tile;
 
-/// What a kernel writes: a row-major matrix, and a scale for each row when `row_scale` says so, or
-/// for each block of a row (ops/block_scales.hpp) when `block_scales` does. Element (r, c) stands
-/// for stored * scale * row_scale[r], or that of its block.
+/// What a kernel writes: a row-major matrix, with a scale per row if `row_scale` is set, or per
+/// block of a row (ops/block_scales.hpp) if `block_scales` is. Element (r, c) has the value stored
+/// * scale * row_scale[r], or uses its block's scale.
 struct OutputSpec {
   DType type = DType::kBF16;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   double scale = 1.0;
-  double offset = 0.0;  // a stored number stands for (number + offset) * scale
+  double offset = 0.0;  // a stored number has the value (number + offset) * scale
   bool row_scale = false;
   bool block_scales = false;
-  /// Index of the input whose content the output holds before the launch, for kernels that add to
-  /// it; others find NaN there.
+  /// Index of the input that initialises the output, for kernels that add to it; -1: the output
+  /// starts as NaN.
   int initial = -1;
-  /// The type that results are rounded to when it is narrower than the one they are stored in.
+  /// The type that results are rounded to, if it is narrower than the stored type.
   std::optional<DType> rounded_to{};
 
   [[nodiscard]] DType precision() const { return rounded_to.value_or(type); }
@@ -49,7 +49,7 @@ struct OutputSpec {
   }
 };
 
-/// Where the tensors of a workload lie on the device.
+/// Device addresses of a workload's tensors.
 struct Operands {
   std::vector<gpu::DevicePtr> inputs;  // in the order of Workload::inputs
   gpu::DevicePtr output = 0;
@@ -58,56 +58,57 @@ struct Operands {
   gpu::DevicePtr scratch = 0;
 };
 
-/// The launcher's plan that runs a workload; empty: the launcher's choice.
+/// The launcher's plan that runs a workload; std::monostate: the launcher chooses.
 using Plan = std::variant<std::monostate, gpu::GemmPlan, gpu::AttentionPlan>;
 
-/// The launcher's name of the plan; the empty one has none.
+/// Returns the launcher's name for the plan; "" if the launcher chooses.
 [[nodiscard]] std::string to_string(const Plan& plan);
 
-/// Another program's way to compute the same, timed beside ours.
+/// Another library's implementation of the same problem, timed next to ours.
 struct Peer {
   std::string name;
-  /// Done once, before anything is compared or timed: choosing an algorithm, say. May be empty.
+  /// Runs once before comparison and timing, to choose an algorithm for example. May be empty.
   std::function<void(const Operands&, gpu::Stream&)> prepare;
   std::function<void(const Operands&, gpu::Stream&)> run;
-  /// Whether it leaves in the output what the workload asks for; when not (the bare product without
-  /// its epilogue, say) it is timed and not compared.
+  /// Whether it computes the workload's full result; if not (for example, the product without its
+  /// epilogue), it is timed but not compared.
   bool same_result = true;
 };
 
 class Workload;
 
-/// A mistake that the gate has to notice: a workload of the same shapes that computes something
-/// else. Its output, compared with what the right workload expects, must be rejected.
+/// A deliberate mistake that the check has to detect: a workload with the same shapes that computes
+/// something different. Its output must be rejected when it is compared with the correct workload's
+/// expected result.
 struct Mutant {
   std::string name;
   std::shared_ptr<const Workload> workload;
-  /// Run on the device, by the very kernel; otherwise (mistakes that no operand can cause) the
-  /// host's computation in the same precision stands in, as it does where no kernel can run it.
+  /// Whether the kernel itself can run it on the device; otherwise (for mistakes that no operand
+  /// can cause, or if no kernel runs it) the host's computation in the same precision stands in.
   bool launchable = true;
 };
 
-/// The same with a NaN in what `row` of the output is made from: that row must be NaN, and no
-/// other.
+/// The same workload with a NaN in the inputs of row `row` of the output: that row must be NaN, and
+/// no other.
 struct Poisoned {
   std::shared_ptr<const Workload> workload;
   std::int64_t row = 0;
 };
 
-/// A run whose result is known without computing: all inputs alike.
+/// A run on uniform inputs, whose result is known without computing it.
 struct Smoke {
   std::shared_ptr<const Workload> workload;
-  std::int64_t count = 0;  // the first elements of the output
+  std::int64_t count = 0;  // number of leading output elements that are summed
   double expected_sum = 0.0;
 };
 
-/// A plan whose kernel has other tuning parameters than those of the program.
+/// A plan whose kernel was compiled with tuning parameters that the program does not carry.
 struct TunedPlan {
   Plan plan;
   gpu::KernelId kernel{};
   Support support;                      // why there is no such plan
   gpu::CtaSize cta{};                   // of its launches
-  std::shared_ptr<const void> owner{};  // of what the plan points to
+  std::shared_ptr<const void> owner{};  // keeps alive what the plan points to
 };
 
 class Workload {
@@ -115,72 +116,73 @@ class Workload {
   virtual ~Workload() = default;
   Workload& operator=(const Workload&) = delete;
 
-  /// The problem in words: "e4m3 [928256,768] x [768,768]^T -> bf16, position".
+  /// Describes the problem: "e4m3 [928256,768] x [768,768]^T -> bf16, position".
   [[nodiscard]] virtual std::string describe() const = 0;
   [[nodiscard]] virtual std::span<const Tensor> inputs() const = 0;
   [[nodiscard]] virtual OutputSpec output() const = 0;
 
-  /// Whether a kernel runs it there.
+  /// Returns whether a kernel runs it on this device.
   [[nodiscard]] virtual Support can_run(const gpu::DeviceInfo& device) const = 0;
-  /// The plans there are for it; the first, which is empty, is the launcher's choice.
+  /// Returns the available plans; the first one is empty: the launcher chooses.
   [[nodiscard]] virtual std::vector<Plan> plans(const gpu::DeviceInfo& /*device*/) const {
     return {Plan{}};
   }
-  /// The plan of a level of its operator. Throws fovea::Error when it has none of that level, or
-  /// when it cannot run there.
+  /// Returns the plan for a level of its operator. Throws fovea::Error if the level does not exist
+  /// or cannot run on this device.
   [[nodiscard]] virtual Plan plan_of_level(const gpu::DeviceInfo& /*device*/,
                                            std::string_view level) const {
     fail("{} has no levels to take '{}' from", describe(), level);
   }
-  /// The kernel of a plan, or of the launcher's choice. Throws fovea::Error when the workload takes
-  /// several kernels, which have no tuning parameters.
+  /// Returns the kernel of a plan, or the one that the launcher chooses. Throws fovea::Error if the
+  /// workload needs several kernels, which have no tuning parameters.
   [[nodiscard]] virtual gpu::KernelId kernel_of(const gpu::DeviceInfo& /*device*/,
                                                 const Plan& /*plan*/) const {
     fail("{} has no tuning parameters", describe());
   }
-  /// The plan of a kernel of this operator that is compiled with other values of its tuning
-  /// parameters, all of them, in the order of its tuning struct.
+  /// Returns the plan for a kernel of this operator compiled with other tuning parameters: all
+  /// values, in the order of its tuning struct.
   [[nodiscard]] virtual TunedPlan tuned(const gpu::DeviceInfo& /*device*/, gpu::KernelId /*kernel*/,
                                         const ParameterValues& /*values*/) const {
     fail("{} has no tuning parameters", describe());
   }
-  /// What computes it, in order.
+  /// Returns the launches that compute it, in order.
   [[nodiscard]] virtual std::vector<gpu::Launch> launches(gpu::Device& device,
                                                           const Operands& operands,
                                                           const Plan& plan) const = 0;
-  /// Inputs that the grid before may be writing still when the first of these grids begins, so that
-  /// it has to wait before it reads them. Others are weights, which are there for long.
+  /// Returns the inputs that the preceding grid may still be writing when the first of these grids
+  /// begins, so that this one has to wait before reading them. Other inputs are weights, written
+  /// long before.
   [[nodiscard]] virtual std::vector<std::size_t> written_just_before() const { return {0}; }
-  /// Device memory that the launches pass things through, of no interest afterwards.
+  /// Returns the size of the scratch memory that the launches share.
   [[nodiscard]] virtual std::size_t scratch_bytes() const { return 0; }
 
-  /// The exact result of a part of the output, row by row, computed in float64.
+  /// Computes a tile of the exact result in float64, row by row.
   virtual void reference(const Tile& tile, std::span<double> values) const = 0;
-  /// What a framework gives that computes in the same precision: these operands, f32 accumulation,
-  /// every intermediate tensor that it would store rounded to its type.
+  /// Computes a tile as a framework would in the same precision: same operands, f32 accumulation,
+  /// and every intermediate tensor that it would store rounded to its type.
   virtual void framework(const Tile& tile, std::span<double> values) const = 0;
   [[nodiscard]] virtual std::vector<Mutant> mutants() const = 0;
 
-  /// The same in plain torch, or why not.
+  /// Returns the same computation in plain torch, or why there is none.
   [[nodiscard]] virtual TorchTask torch_task() const = 0;
 
-  /// Whether its work is of rows that are all alike, which its card's problems call `rows` and
-  /// `width`.
+  /// Returns whether its work consists of independent, equal rows; the card's problems then have
+  /// the fields `rows` and `width`.
   [[nodiscard]] virtual bool is_of_rows() const { return false; }
-  /// Arithmetic operations; none where elements are only moved, or converted.
+  /// Returns the number of arithmetic operations; 0 where elements are only moved or converted.
   [[nodiscard]] virtual double flops() const { return 0.0; }
-  /// Bytes of all tensors: each input is read once, and the output written.
+  /// Returns the size of all tensors: each input read once, and the output written once.
   [[nodiscard]] std::size_t bytes() const;
-  /// Whether its arithmetic is in matrix units of one-byte or two-byte operands: which ceiling.
+  /// Returns the operand type of the matrix units (one or two bytes), which selects the ceiling.
   [[nodiscard]] virtual DType operand_type() const { return DType::kBF16; }
 
-  /// Peers that this machine has; `missing` says which it has not, and why.
+  /// Returns the peers available on this machine; appends to `missing` the absent ones, and why.
   [[nodiscard]] virtual std::vector<Peer> peers(gpu::KernelCache& /*kernels*/,
                                                 std::vector<std::string>& /*missing*/) const {
     return {};
   }
   [[nodiscard]] virtual Smoke smoke() const { return {}; }
-  /// Has no workload where rows do not stand alone.
+  /// Returns an empty workload if rows are not independent.
   [[nodiscard]] virtual Poisoned poisoned() const { return {}; }
 
  protected:

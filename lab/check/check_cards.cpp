@@ -31,7 +31,7 @@ std::vector<std::string_view> kernels_of(std::span<const gpu::Launch> launches) 
   return names;
 }
 
-/// What is checked at once.
+/// What is being checked: a case under a plan.
 struct CheckSubject {
   const Card& card;
   const Case& card_case;
@@ -49,7 +49,7 @@ class Checker {
         report_(report),
         plans_of_(std::move(plans_of)) {}
 
-  /// What `run` does from now on is of seed number `turn`.
+  /// Starts seed number `turn`: later results belong to it.
   void begin(int turn) {
     now_ = {.seed = options_.seed + static_cast<std::uint64_t>(turn)};
     effort_ = turn == 0 ? kFirstSeed : kLaterSeeds;
@@ -109,7 +109,7 @@ class Checker {
     return plans_of_ ? plans_of_(workload) : workload.plans(device_.info());
   }
 
-  /// The first plan that was asked for and runs it, if there is one.
+  /// Returns the first requested plan that runs the workload, if any.
   [[nodiscard]] std::optional<Plan> first_plan(const Workload& workload) const {
     if (!workload.can_run(device_.info())) {
       return std::nullopt;
@@ -180,7 +180,7 @@ class Checker {
         verdict.reason);
   }
 
-  /// `reason`: why it did not pass.
+  /// Adds a result; `reason` says why it did not pass.
   void add(const CheckSubject& subject, const std::string& what, const Verdict& verdict,
            const std::string& reason, const std::string& note = {},
            std::vector<std::string_view> kernels = {}) {

@@ -1,4 +1,4 @@
-// Exact values and a framework's of many tiles at once.
+// Computes expected values of many tiles at once: exact ones, and a framework's.
 #include "lab/check/judge.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ void for_tiles(std::span<TileValues> tiles, const std::function<void(TileValues&
   pool.parallel_for(tiles.size(), [&](std::size_t index, int) { body(tiles[index]); });
 }
 
-/// The scale of each row of a tile, which is that of the row's largest element.
+/// Returns the scale of each row in a tile, computed from the row's largest element.
 std::vector<double> row_scales(const Workload& workload, const Tile& tile) {
   const Tile band{tile.row, 0, tile.rows, workload.output().columns};
   std::vector<double> values(band.count());
@@ -32,7 +32,7 @@ std::vector<double> row_scales(const Workload& workload, const Tile& tile) {
   return scales;
 }
 
-/// The scale of each block of a tile, at each of its elements. No block lies in two tiles.
+/// Returns the block scale of each element in a tile. No block spans two tiles.
 std::vector<double> block_scales(const Workload& workload, const Tile& tile) {
   std::vector<double> values(tile.count());
   workload.reference(tile, values);
@@ -50,7 +50,7 @@ std::vector<double> block_scales(const Workload& workload, const Tile& tile) {
   return values;
 }
 
-/// What a stored number of 1 stands for, at each element of the tile.
+/// Returns the value of a stored 1 at each element of the tile.
 std::vector<double> scales_of(const Workload& workload, const Tile& tile) {
   const OutputSpec spec = workload.output();
   if (spec.block_scales) {

@@ -1,4 +1,4 @@
-// What a workload's output is judged against: the exact values and a framework's, tile by tile.
+// Expected values of a workload's output, tile by tile: the exact ones and a framework's.
 #pragma once
 
 #include <cstdint>
@@ -17,25 +17,26 @@ using ops::reference::judge;
 using ops::reference::kTile;
 using ops::reference::sample_tiles;
 
-/// Tiles of an output that are compared before anything is timed.
+/// Number of output tiles that are compared before timing.
 inline constexpr std::size_t kTilesBeforeTiming = 24;
 using ops::reference::TileValues;
 using ops::reference::unit_in_last_place;
 using ops::reference::Verdict;
 using ops::reference::wrong_nan;
 
-/// Fills the expectations of these tiles, on all CPUs.
+/// Computes the expected values of these tiles, on all CPUs.
 [[nodiscard]] std::vector<TileValues> expectations(const Workload& workload,
                                                    std::span<const Tile> tiles);
-/// The same of tiles that are sampled, so many at the most.
+/// Computes the expected values of at most `most_tiles` sampled tiles.
 [[nodiscard]] std::vector<TileValues> expectations(const Workload& workload, std::size_t most_tiles,
                                                    std::uint64_t seed);
-/// What `workload` gives in its own precision, put in place of the kernel's output.
+/// Replaces the kernel's output by what `workload` computes in its own precision on the host.
 void fill_emulated(const Workload& workload, std::span<TileValues> tiles);
-/// The exact values, rounded once to what the output can hold: a kernel without any other error.
+/// Replaces the kernel's output by the exact values, rounded once: a kernel without any other
+/// error.
 void fill_rounded(const Workload& workload, std::span<TileValues> tiles);
 
-/// Mistakes every card must notice, made in a right output: a zeroed tile, one never written.
+/// Returns outputs with mistakes that every card must detect: a zeroed tile, and an unwritten one.
 [[nodiscard]] std::vector<std::pair<std::string, std::vector<TileValues>>> spoiled(
     std::span<const TileValues> right);
 

@@ -1,4 +1,4 @@
-// Grids that begin while the one before them still runs.
+// Launches grids that begin while the preceding one still runs.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::uint32_t kThreads = 128;
 
-/// A kernel that writes the bytes of so many arrays as they are, 16 at a time and the rest one by
-/// one. Its parameters are the address and size of each.
+/// Returns the PTX of a kernel that rewrites so many arrays unchanged, 16 bytes at a time and the
+/// rest byte by byte. Its parameters are the address and size of each array.
 std::string writer_of(std::size_t arrays) {
   std::string parameters;
   std::string body;

@@ -14,7 +14,7 @@ constexpr std::size_t kGuard = 4096;               // before and after each outp
 constexpr std::size_t kFingerprint = 32ULL << 20;  // bytes of a large output that are hashed
 constexpr std::size_t kReadWhole = 256ULL << 20;   // outputs up to this are read as a whole
 
-/// Elements of `bytes` that are NaN when `mask` of their bits is above `most`.
+/// Counts elements of `bytes` that are NaN: those whose bits under `mask` are above `limit`.
 template <typename Bits>
 std::size_t count_above(std::span<const std::byte> bytes, Bits mask, Bits limit) {
   std::size_t count = 0;
@@ -58,7 +58,7 @@ gpu::DeviceBuffer upload(gpu::Device& device, const Tensor& tensor, gpu::Stream&
     device.copy_on_device(address + filled, address, more, stream);
     filled += more;
   }
-  stream.synchronize();  // the host's block may go when the tensor does
+  stream.synchronize();  // the host's block may be freed together with the tensor
   return buffer;
 }
 
@@ -130,7 +130,7 @@ std::span<const std::byte> Placement::peek(gpu::DevicePtr from, std::size_t byte
 void Placement::read(std::span<TileValues> tiles, gpu::Stream& stream) const {
   const std::size_t size = size_of(spec_.type);
   const auto row_bytes = static_cast<std::size_t>(spec_.columns) * size;
-  // Tiles come sorted by row: a band of rows is copied once for all of its tiles.
+  // Tiles are sorted by row: a band of rows is copied once for all of its tiles.
   std::int64_t band_row = -1;
   std::int64_t band_rows = 0;
   std::vector<std::byte> band;

@@ -1,4 +1,4 @@
-// Placement: a workload's tensors on the device, its output poisoned before and guarded around.
+// Placement: a workload's tensors in device memory, with poisoned outputs between guard regions.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@
 
 namespace fovea::lab {
 
-/// NaN in every float type.
+/// Poison for outputs: NaN in every float type.
 inline constexpr std::uint8_t kPoison = 0xFF;
-/// Other bytes: an element that is never written differs between runs, also one of integers.
+/// Alternative poison: an unwritten element then differs between runs, also one of integers.
 inline constexpr std::uint8_t kOtherPoison = 0x7F;
 
 class Placement {
@@ -26,18 +26,18 @@ class Placement {
 
   [[nodiscard]] const Operands& operands() const { return operands_; }
 
-  /// Poison over the outputs and the guards around them; kernels that add to their output find its
-  /// initial content.
+  /// Fills the outputs and their guard regions with poison; outputs of kernels that add to them get
+  /// their initial content.
   void reset(gpu::Stream& stream, std::uint8_t poison = kPoison);
-  /// The values of these tiles as the kernel left them; waits for the stream.
+  /// Reads these tiles as the kernel left them; waits for the stream.
   void read(std::span<TileValues> tiles, gpu::Stream& stream) const;
-  /// What is wrong with the outputs' bytes as a whole, after a reset with kPoison: something was
-  /// written before or after them, a scale is still NaN, or (outputs small enough to be read
-  /// whole) an element is. Empty when nothing is.
+  /// Returns what is wrong with the outputs as a whole after a reset with kPoison: a write before
+  /// or after them, a scale that is still NaN, or, for outputs small enough to be read whole, an
+  /// element that is. Empty if nothing is wrong.
   [[nodiscard]] std::string fault(gpu::Stream& stream) const;
-  /// All bytes of the output, and of its scales where there are some.
+  /// Returns all bytes of the output, and of its scales if it has any.
   [[nodiscard]] std::vector<std::vector<std::byte>> outputs(gpu::Stream& stream) const;
-  /// A number that other bytes in the outputs would change; of large ones, in their first part.
+  /// Returns a hash of the outputs' bytes; for large outputs, of their first part only.
   [[nodiscard]] std::uint64_t fingerprint(gpu::Stream& stream) const;
 
  private:
@@ -46,13 +46,14 @@ class Placement {
     return static_cast<std::size_t>(spec_.rows) * sizeof(float);
   }
   [[nodiscard]] ops::BlockScales block_scales() const { return {spec_.rows, spec_.columns}; }
-  /// The output's memory, and that of its scales.
+  /// Returns address and size of the output and of its scales.
   [[nodiscard]] std::vector<std::pair<gpu::DevicePtr, std::size_t>> outputs_at() const;
-  /// Why these scales, of rows or blocks, are wrong whatever the numbers are.
+  /// Returns why the row or block scales are wrong, whatever the numbers are; empty if they are
+  /// not.
   [[nodiscard]] std::string scales_fault(gpu::Stream& stream) const;
   [[nodiscard]] std::vector<std::byte> download(gpu::DevicePtr from, std::size_t bytes,
                                                 gpu::Stream& stream) const;
-  /// The same, good until the next call.
+  /// Reads device memory into a buffer that is valid until the next call.
   [[nodiscard]] std::span<const std::byte> peek(gpu::DevicePtr from, std::size_t bytes,
                                                 gpu::Stream& stream) const;
 
@@ -63,7 +64,7 @@ class Placement {
   mutable std::vector<std::byte> peeked_;
 };
 
-/// A tensor's elements on the device.
+/// Copies a tensor's elements to the device.
 [[nodiscard]] gpu::DeviceBuffer upload(gpu::Device& device, const Tensor& tensor,
                                        gpu::Stream& stream);
 

@@ -1,4 +1,4 @@
-// A case of a card ready to be launched as asked: at a level, by a plan, from other sources, with
+// A case of a card, ready to be launched: at a level, with a plan, from other sources, or with
 // other tuning parameters.
 #pragma once
 
@@ -24,7 +24,7 @@ struct CaseSpec {
   const Card* card = nullptr;
   std::string case_name{};               // empty: the card's timed case
   std::string level{};                   // empty: the launcher's choice
-  std::string plan{};                    // as `bench --plans` names it; not beside a level
+  std::string plan{};                    // as `bench --plans` prints it; not together with a level
   std::string sources{};                 // a folder; empty: the kernels that the program carries
   std::map<std::string, int> changes{};  // of the kernel's tuning parameters
   std::uint64_t seed = 1;
@@ -32,24 +32,24 @@ struct CaseSpec {
 
 class PreparedCase {
  public:
-  /// Draws the inputs and compiles what has to be. Throws fovea::Error when the case, the level,
-  /// the plan or a tuning parameter is unknown, or when it cannot run there.
+  /// Draws the inputs and compiles kernels as needed. Throws fovea::Error if the case, the level,
+  /// the plan or a tuning parameter is unknown, or if the case cannot run on this device.
   PreparedCase(gpu::Device& device, const CaseSpec& spec);
-  PreparedCase(const PreparedCase&) = delete;  // the cache points to the machine code
+  PreparedCase(const PreparedCase&) = delete;  // kernels_ points to the machine code
   PreparedCase& operator=(const PreparedCase&) = delete;
 
   [[nodiscard]] const Workload& workload() const { return *workload_; }
   [[nodiscard]] const std::string& case_name() const { return case_name_; }
   [[nodiscard]] const Plan& plan() const { return tuned_.plan; }
-  /// Names of the kernels that are launched, in order, each once.
+  /// Returns the names of the launched kernels, in order, without duplicates.
   [[nodiscard]] const std::vector<std::string>& kernels() const { return names_; }
 
   void run(const Operands& operands, gpu::Stream& stream);
-  /// Runs it behind grids that have not ended (lab/check/check_cards.hpp).
+  /// Runs the case behind grids that have not ended yet (lab/check/check_cards.hpp).
   void run_overlapping(const Operands& operands, gpu::Stream& stream);
-  /// What its smoke run gives, if it has one.
+  /// Returns the result of its smoke run, if it has one.
   [[nodiscard]] std::optional<SmokeFigure> run_smoke(gpu::Stream& stream);
-  /// Runs it once and compares what it wrote with the tiles.
+  /// Runs the case once and compares its output with the tiles.
   [[nodiscard]] Verdict judge(Placement& placement, std::span<TileValues> tiles,
                               const Tolerance& tolerance, gpu::Stream& stream);
 
@@ -62,8 +62,8 @@ class PreparedCase {
   std::unique_ptr<gpu::KernelCache> kernels_;
 };
 
-/// Launches a case on drawn inputs, `times` times, and nothing else: what profilers and
-/// compute-sanitizer look at.
+/// Launches a case on drawn inputs `times` times and does nothing else, for profilers and
+/// compute-sanitizer.
 void run_case(gpu::Device& device, const CaseSpec& spec, int times);
 
 }  // namespace fovea::lab

@@ -1,4 +1,5 @@
-// Reads branches, reconvergence points and calls; tells the roles of a kernel apart.
+// Builds the control-flow graph from branches, reconvergence points and calls; finds a kernel's
+// roles.
 #include "lab/code/control_flow.hpp"
 
 #include <algorithm>
@@ -15,9 +16,9 @@
 namespace fovea::lab {
 namespace {
 
-using Blocks = std::vector<bool>;  // which of them
+using Blocks = std::vector<bool>;  // a flag per block: whether it is in the set
 
-/// The last number in hexadecimal of a branch's operands: where it leads.
+/// Returns the target of a branch: the last hexadecimal number among its operands.
 std::optional<std::size_t> target_of_branch(const Instruction& branch) {
   const std::size_t begin = branch.operands.rfind("0x");
   std::size_t target = 0;
@@ -30,21 +31,21 @@ std::optional<std::size_t> target_of_branch(const Instruction& branch) {
   return target;
 }
 
-/// The register of "B0, 0x3e0".
+/// Returns the barrier register: "B0" for the operands "B0, 0x3e0".
 std::string_view barrier_register(const Instruction& instruction) {
   return instruction.operands.substr(0, instruction.operands.find(','));
 }
 
 constexpr std::array<std::string_view, 6> kIndirect = {"BRX",  "JMX", "BRXU",
                                                        "JMXU", "JMP", "RPCMOV"};
-/// Whether every thread of the block, or of the cluster, has to come there.
+/// Returns whether it is a barrier for all threads of the block or of the cluster.
 bool is_barrier_of_all(const Instruction& instruction) {
   return instruction.is("UCGABAR_WAIT") ||
          (instruction.is("BAR.SYNC") && instruction.operands == "0x0") ||
          (instruction.is("BAR.RED") && instruction.operands.starts_with("0x0"));
 }
 
-/// Adds all blocks that follow those in `reached`.
+/// Adds all blocks that are reachable from those in `reached`.
 void follow(const std::vector<std::vector<std::size_t>>& next, Blocks& reached) {
   std::vector<std::size_t> open;
   for (std::size_t block = 0; block < reached.size(); ++block) {
@@ -129,7 +130,7 @@ class FlowReader {
         fail("the branch at {:#x} leads out of the kernel", last.address);
       }
       block.next.push_back(block_of_[*to]);
-      // A condition may also be an operand: BRA.DIV UR4, 0x640.
+      // The condition may also be an operand, as in BRA.DIV UR4, 0x640.
       goes_on = goes_on || last.operands.find(',') != std::string_view::npos;
     }
     if (goes_on && block.last < all_.size()) {
@@ -137,7 +138,7 @@ class FlowReader {
     }
   }
 
-  /// BSSY names where the threads of a warp meet again that BSYNC waits for.
+  /// BSSY names the point where the threads of a warp reconverge; BSYNC waits for them there.
   void link_reconvergence() {
     for (bool grown = true; grown;) {
       grown = false;
@@ -191,10 +192,10 @@ class FlowReader {
 
   std::span<const Instruction> all_;
   std::vector<BasicBlock> blocks_;
-  std::vector<std::size_t> block_of_;  // of each instruction
+  std::vector<std::size_t> block_of_;  // block number by instruction
 };
 
-/// Tells which blocks are which role's, and what is wrong with them.
+/// Assigns blocks to roles, and checks that roles do not mix.
 class RoleFinder {
  public:
   RoleFinder(std::span<const Instruction> instructions, std::span<const BasicBlock> blocks)
@@ -222,18 +223,20 @@ class RoleFinder {
   }
 
  private:
-  /// What follows from where a role's own instructions stand.
+  /// The blocks before and after a role's own instructions.
   struct Reach {
     const Role* role = nullptr;
-    const Instruction* first = nullptr;  // of its own
-    Blocks leads;                        // blocks from which one of them is reached
-    Blocks follows;                      // blocks that are reached from one of them
+    const Instruction* first = nullptr;  // the role's first own instruction
+    Blocks leads;                        // blocks from which one of its own instructions is
+                                         // reachable
+    Blocks follows;                      // blocks that are reachable from one of its own
+                                         // instructions
   };
 
   [[nodiscard]] std::span<const Instruction> instructions_of(std::size_t block) const {
     return instructions_.subspan(blocks_[block].first, blocks_[block].last - blocks_[block].first);
   }
-  /// The place within the kernel, which may lie behind others in the listing.
+  /// Returns the offset in the kernel, which may follow other kernels in the listing.
   [[nodiscard]] std::size_t offset(const Instruction& instruction) const {
     return instruction.address - instructions_.front().address;
   }
@@ -307,7 +310,7 @@ class RoleFinder {
             "roles never come",
             instruction.name, offset(instruction), part));
       }
-      // Once roles have met again, they may not multiply, touch memory or reduce together.
+      // After the roles have joined, they must not multiply, access memory or reduce together.
       if (part == kEpilogue && is_work(kind_of(instruction.name))) {
         result_.faults.push_back(
             fmt::format("{} at {:#x} is carried out by several roles, which only barriers may join",
@@ -316,7 +319,7 @@ class RoleFinder {
     }
   }
 
-  /// Barriers stand between the first instruction and every role.
+  /// Checks that a barrier stands between the first instruction and every role.
   void check_entries() {
     const auto has_barrier = [&](std::size_t block) {
       return std::ranges::any_of(instructions_of(block), is_barrier_of_all);
@@ -365,7 +368,8 @@ std::vector<Instruction> read_instructions(std::string_view listing) {
     const std::size_t end = std::min(listing.find('\n'), listing.size());
     std::string_view line = listing.substr(0, end);
     listing.remove_prefix(std::min(end + 1, listing.size()));
-    // "        /*0010*/              @!P0 LDG.E.128 R4, [R2] ;": the address, a predicate, a name.
+    // Parses a line such as "        /*0010*/              @!P0 LDG.E.128 R4, [R2] ;": address,
+    // predicate, name.
     skip(line, " \t");
     const std::size_t close = line.find("*/");
     if (!line.starts_with("/*") || close == line.npos || close < 3) {

@@ -1,4 +1,4 @@
-// Instructions by their names, in the rows of architectures.
+// Looks up instructions by name in the tables of the architectures.
 #include "lab/code/instruction_kinds.hpp"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 namespace fovea::lab {
 namespace {
 
-/// How names of instructions begin that multiply or touch memory.
+/// Prefixes of the names of instructions that multiply or access memory.
 constexpr std::array<std::string_view, 12> kBeginnings = {
     "LD", "ST", "ATOM", "RED", "UTMA", "UTC", "UBLK", "SULD", "SUST", "SUATOM", "SURED", "TLD"};
 

@@ -1,5 +1,5 @@
-// What the instructions of the machine code do, by the rows of kernels/archs.py: what the cards'
-// demands, the control flow, its drawing and the listing of regions read.
+// Classifies machine instructions by the tables in kernels/archs.py, for the cards' demands, the
+// control-flow graph, its drawing and the listing of regions.
 #pragma once
 
 #include <string_view>
@@ -10,16 +10,17 @@ namespace fovea::lab {
 
 using gpu::InstructionKind;
 
-/// The kind of an instruction by its full name ("LDG.E.128"), on this architecture (90); 0: on any.
+/// Returns the kind of an instruction, given its full name ("LDG.E.128") and an architecture (90),
+/// or 0 for any architecture.
 [[nodiscard]] InstructionKind kind_of(std::string_view name, int arch = 0,
                                       gpu::Archs archs = gpu::kArchs);
 
-/// What threads of one role may do and those of several may not: to multiply, to touch memory, to
-/// reduce.
+/// Returns whether instructions of this kind may be executed by only one role: products, memory
+/// accesses and reductions.
 [[nodiscard]] bool is_work(InstructionKind kind);
 
-/// Whether the name is that of a matrix or memory instruction by its letters, and the table does
-/// not have it for this architecture: then nothing that is said of the kernel counts it.
+/// Returns whether the name looks like a matrix or memory instruction but is missing from the table
+/// for this architecture, so that statistics of the kernel would not count it.
 [[nodiscard]] bool is_unknown(std::string_view name, int arch, gpu::Archs archs = gpu::kArchs);
 
 }  // namespace fovea::lab

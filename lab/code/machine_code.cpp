@@ -1,4 +1,4 @@
-// Writes cubins to files, and reads nvdisasm's text of them.
+// Writes cubins to files, and parses nvdisasm's listings of them.
 #include "lab/code/machine_code.hpp"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ T read(std::span<const std::byte> file, std::size_t offset) {
   return value;
 }
 
-/// The address that a line of a listing begins with, as in "   /*0010*/   LDC R1 ;", or 0.
+/// Returns the address at the start of a listing's line, such as "   /*0010*/   LDC R1 ;", or 0.
 std::size_t address_of(std::string_view line) {
   const std::size_t open = std::min(line.find_first_not_of(' '), line.size());
   line.remove_prefix(open);
@@ -72,7 +72,7 @@ std::vector<std::byte> instructions_of(std::span<const std::byte> cubin, std::st
 std::vector<std::string_view> split_listing(std::string_view listing,
                                             std::span<const std::size_t> sizes) {
   std::vector<std::string_view> parts;
-  std::size_t end = 0;  // of the kernel's instructions
+  std::size_t end = 0;  // end of the kernel's instructions
   for (const std::size_t size : sizes) {
     end += size;
     std::size_t length = 0;
@@ -108,7 +108,7 @@ std::string disassemble(std::span<const std::byte> cubin, std::vector<std::strin
 }
 
 std::string_view listing_of(std::string_view listing, std::string_view kernel) {
-  // Each in a section of its own.
+  // Each kernel has its own section.
   const std::size_t begin = listing.find(fmt::format("\t.section\t.text.{},", kernel));
   if (begin == listing.npos) {
     fail("nvdisasm lists no instructions of {}", kernel);
@@ -133,7 +133,7 @@ std::vector<std::string> disassemble(std::span<const gpu::KernelImage* const> im
     sizes.push_back(instructions.size());
   }
   const gpu::KernelImage& first = *images.front();
-  // Leaves out the analysis of where indirect branches lead, which nothing here reads.
+  // Skips nvdisasm's analysis of indirect branch targets, which is not used here.
   const std::string listing =
       disassemble(code, {"-ndf", "-b", fmt::format("SM{}", first.arch)},
                   fmt::format("{} and the {} after it", first.name, images.size() - 1));

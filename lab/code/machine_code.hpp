@@ -1,4 +1,4 @@
-// Disassembles kernels with nvdisasm, which has to be on the PATH: fovea::Error says so.
+// Disassembles kernels with nvdisasm. Throws fovea::Error if nvdisasm is not found.
 #pragma once
 
 #include <cstddef>
@@ -11,28 +11,27 @@
 
 namespace fovea::lab {
 
-/// The instructions of one of a cubin's kernels; none when it is not there. Throws fovea::Error
-/// when it is no ELF file.
+/// Returns the instruction bytes of a kernel in a cubin; empty if there is no such kernel. Throws
+/// fovea::Error if the cubin is not an ELF file.
 [[nodiscard]] std::vector<std::byte> instructions_of(std::span<const std::byte> cubin,
                                                      std::string_view kernel);
 
-/// The lines of a listing by which of several kernels they belong to, whose instructions were
-/// `sizes` bytes large and lay one after the other.
+/// Splits a listing of several kernels in sequence, whose instructions take `sizes` bytes each.
 [[nodiscard]] std::vector<std::string_view> split_listing(std::string_view listing,
                                                           std::span<const std::size_t> sizes);
 
-/// What nvdisasm prints of a kernel, labels included; -gi adds the lines of the sources.
+/// Returns nvdisasm's listing of a kernel, with labels; -gi adds the source lines.
 [[nodiscard]] std::string disassemble(const gpu::KernelImage& image,
                                       std::vector<std::string> options = {"-c"});
 
-/// What nvdisasm prints of all kernels of a cubin; `what` names it in errors.
+/// Returns nvdisasm's listing of all kernels in a cubin; error messages call it `what`.
 [[nodiscard]] std::string disassemble(std::span<const std::byte> cubin,
                                       std::vector<std::string> options, std::string_view what);
-/// The part of it that is one kernel's. Throws fovea::Error when there is none.
+/// Returns the part of a listing that belongs to one kernel. Throws fovea::Error if there is none.
 [[nodiscard]] std::string_view listing_of(std::string_view listing, std::string_view kernel);
 
-/// The instructions alone of kernels of one architecture, by one run of nvdisasm: it takes near
-/// half a second before it looks at the first, and a thirtieth for one of them.
+/// Returns the bare instructions of kernels for one architecture, with a single run of nvdisasm:
+/// starting it takes nearly half a second, each kernel about a thirtieth of that.
 [[nodiscard]] std::vector<std::string> disassemble(std::span<const gpu::KernelImage* const> images);
 
 }  // namespace fovea::lab

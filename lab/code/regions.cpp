@@ -1,4 +1,4 @@
-// Finds the marked lines of the sources, and the instructions that came from them.
+// Finds the marked regions in the sources, and the instructions that were compiled from them.
 #include "lab/code/regions.hpp"
 
 #include <algorithm>
@@ -17,13 +17,13 @@ constexpr std::string_view kMark = "// region: ";
 constexpr std::string_view kEnd = "// end region";
 constexpr std::string_view kPlace = "//## File \"";
 
-/// The path below the folder that holds kernels/, whichever that was.
+/// Returns the path relative to the folder that contains kernels/.
 std::string_view below_kernels(std::string_view path) {
   const std::size_t begin = path.rfind("/kernels/");
   return begin == path.npos ? path : path.substr(begin + 1);
 }
 
-/// The regions that a place in the sources lies in: "//## File "/x/a.cuh", line 14 inlined at ...".
+/// Adds the regions that contain a source location: "//## File "/x/a.cuh", line 14 inlined at ...".
 void add_regions(std::string_view line, const RegionLines& regions,
                  std::vector<std::string_view>& found) {
   const std::size_t file = line.find(kPlace) + kPlace.size();
@@ -45,7 +45,7 @@ void add_regions(std::string_view line, const RegionLines& regions,
   }
 }
 
-/// Whether the compiler wrote lines of sources into it: the section has this name.
+/// Returns whether the cubin has line information: a section .debug_line.
 bool has_lines(std::span<const std::byte> cubin) {
   constexpr std::string_view kSection = ".debug_line";
   return std::ranges::search(cubin, std::as_bytes(std::span(kSection))).begin() != cubin.end();
@@ -86,7 +86,7 @@ std::map<std::string, InstructionCounts> count_by_region(std::string_view listin
                                                          const RegionLines& regions) {
   std::map<std::string, InstructionCounts> counts;
   std::vector<std::string_view> here;
-  bool fresh = true;  // the next place begins another instruction's list
+  bool fresh = true;  // whether the next location starts a new instruction's list
   bool any = false;
   while (!listing.empty()) {
     const std::string_view line = listing.substr(0, listing.find('\n'));

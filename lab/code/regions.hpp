@@ -1,5 +1,5 @@
-// Instructions by region of the sources: which machine code was made from the lines between
-// `// region: NAME` and `// end region`.
+// Instructions by source region: the machine code compiled from the lines between `// region: NAME`
+// and `// end region`.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@
 
 namespace fovea::lab {
 
-/// Lines of a file, both ends included.
+/// A range of lines in a file, inclusive.
 struct LineRange {
   std::string file;  // "kernels/gemm/sm90_cooperative.cuh"
   int first = 0;
@@ -22,39 +22,40 @@ struct LineRange {
 };
 using RegionLines = std::map<std::string, std::vector<LineRange>>;
 
-/// The regions that the sources mark. Throws fovea::Error at a region without its end, an end
-/// without its region, or a region within another.
+/// Finds the regions that the sources mark. Throws fovea::Error at a region without an end, an end
+/// without a region, or a nested region.
 [[nodiscard]] RegionLines find_regions(const std::map<std::string, std::string>& files);
 
-/// How often each instruction occurs, by its full name: "LDG.E.128".
+/// Number of occurrences of each instruction by its full name: "LDG.E.128".
 using InstructionCounts = std::map<std::string, int>;
 
-/// How often an instruction occurs in any form: "LDG" covers "LDG.E.128".
+/// Returns how often an instruction occurs, including its variants: "LDG" counts "LDG.E.128".
 [[nodiscard]] int count_of(const InstructionCounts& counts, std::string_view instruction);
 
-/// The instructions that were made from each region's lines or inlined into them, from what
-/// nvdisasm -gi printed. Empty when the listing has no lines.
+/// Counts the instructions that were compiled from each region's lines or inlined into them, in a
+/// listing made by nvdisasm -gi. Empty if the listing has no line information.
 [[nodiscard]] std::map<std::string, InstructionCounts> count_by_region(std::string_view listing,
                                                                        const RegionLines& regions);
 
-/// What is wrong with a region's instructions, in words that name it.
+/// Returns messages for each demand on a region that its instructions violate.
 [[nodiscard]] std::vector<std::string> check_demands(const RegionLimits& limits,
                                                      const ParameterValues& values,
                                                      const InstructionCounts& instructions);
 
-/// A kernel's machine code with the lines of its sources.
+/// A kernel's machine code with line information.
 struct LinedKernel {
-  std::string compiler{};  // "nvcc 13.0"; empty: the program's own code has the lines
-  bool same = true;        // its instructions are those of the program's own code
+  std::string compiler{};  // "nvcc 13.0"; empty: the program's own code has line information
+  bool same = true;        // its instructions equal those of the program's own code
   gpu::KernelImage image{};
   std::map<std::string, InstructionCounts> regions{};
-  CompiledKernel compiled{};  // what `image` points to, of other sources
+  CompiledKernel compiled{};  // owns what `image` points to, if compiled from other sources
 };
 
-/// Images of this program, of one unit: their own code when that has lines, else what ptxas makes
-/// of their PTX. Throws fovea::Error when there is no ptxas.
+/// Returns the images of one unit with line information: the program's own code if it has that,
+/// else PTX assembled by ptxas. Throws fovea::Error if ptxas is not found.
 [[nodiscard]] std::vector<LinedKernel> with_lines(std::span<const gpu::KernelImage* const> unit);
-/// What a compiler makes of these sources of the kernel. Throws fovea::Error when there is none.
+/// Compiles the kernel from these sources with line information. Throws fovea::Error if no compiler
+/// is found.
 [[nodiscard]] LinedKernel with_lines(const gpu::KernelImage& image, const KernelSources& sources);
 
 }  // namespace fovea::lab

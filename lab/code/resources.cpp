@@ -1,4 +1,4 @@
-// Reads resource use and machine code of the compiled kernels, and compares them with the cards.
+// Reads resource usage and machine code of the compiled kernels, and checks them against the cards.
 #include "lab/code/resources.hpp"
 
 #include <algorithm>
@@ -17,10 +17,10 @@
 namespace fovea::lab {
 namespace {
 
-/// Instructions that no kernel may have: loads and stores of local memory.
+/// Instructions that no kernel may contain: loads and stores of local memory.
 constexpr std::array<std::string_view, 2> kNever = {"LDL", "STL"};
 
-/// Calls body(limits) for each limit that one of the cards sets for the image.
+/// Calls body(limits) for each limit that a card sets for the image.
 template <typename Body>
 void for_limits(std::span<const Card* const> cards, const gpu::KernelImage& image, Body body) {
   for (const Card* const card : cards) {
@@ -32,10 +32,10 @@ void for_limits(std::span<const Card* const> cards, const gpu::KernelImage& imag
   }
 }
 
-/// Enough that a disassembler's start hardly counts, and few enough that all CPUs have some.
+/// Large enough to amortise the disassembler's start, and small enough to give all CPUs work.
 constexpr std::size_t kMaxImagesPerRun = 24;
 
-/// The images of one architecture after the other, in parts of one each.
+/// Splits the images into batches, each with images for a single architecture.
 std::vector<std::vector<const gpu::KernelImage*>> runs_of(
     std::span<const gpu::KernelImage> images,
     const std::function<bool(const gpu::KernelImage&)>& is_wanted) {
@@ -57,12 +57,13 @@ std::vector<std::vector<const gpu::KernelImage*>> runs_of(
 }
 
 void keep_each_once(std::vector<std::string>& faults) {
-  std::ranges::sort(faults);  // cards of one kernel demand the same more than once
+  std::ranges::sort(faults);  // cards that share a kernel may demand the same twice
   const auto [first, last] = std::ranges::unique(faults);
   faults.erase(first, last);
 }
 
-/// Compares those regions of the report's kernel with their demands for which `is_due` says so.
+/// Checks those regions of the report's kernel for which `is_due` returns true against their
+/// demands.
 template <typename IsDue>
 void check_limits(std::span<const Card* const> cards, ImageReport& report, IsDue is_due) {
   const ParameterValues& values = KernelSources::built_in().kernel(report.image->name).values;
@@ -85,7 +86,7 @@ std::vector<Role> roles_of(std::span<const Card* const> cards, const gpu::Kernel
   return roles;
 }
 
-/// Whether a card demands something of a region that the sources mark, and not of a role.
+/// Returns whether a card has demands on a region marked in the sources, as opposed to a role.
 bool has_marked_regions(std::span<const Card* const> cards, const gpu::KernelImage& image) {
   bool found = false;
   for_limits(cards, image, [&](const KernelLimits& limits) {
@@ -97,8 +98,8 @@ bool has_marked_regions(std::span<const Card* const> cards, const gpu::KernelIma
   return found;
 }
 
-/// Adds faults of the roles of the report's kernel, and of the regions that are roles, in a listing
-/// whose branches lead to addresses.
+/// Adds faults for the roles of the report's kernel, and for regions that are roles; branch targets
+/// in the listing must be addresses.
 void check_roles(std::span<const Card* const> cards, std::string_view listing,
                  ImageReport& report) {
   const std::vector<Role> roles = roles_of(cards, *report.image);
@@ -125,7 +126,7 @@ void check_roles(std::span<const Card* const> cards, std::string_view listing,
   });
 }
 
-/// Adds faults of the regions of the sources; a region that these do not mark is one.
+/// Adds faults for the regions in the sources; an unmarked region is a fault.
 void check_regions(std::span<const Card* const> cards,
                    const std::map<std::string, InstructionCounts>& regions, ImageReport& report) {
   report.regions.insert(regions.begin(), regions.end());
@@ -137,7 +138,7 @@ void check_regions(std::span<const Card* const> cards,
   });
 }
 
-/// All that can be said of a kernel without the lines of its sources.
+/// Runs all checks that need no line information.
 void check_listing(std::span<const Card* const> cards, std::string_view listing,
                    ImageReport& report) {
   report.counts = count_instructions(listing);
@@ -160,7 +161,7 @@ std::vector<ImageReport> check_run(std::span<const Card* const> cards,
   return reports;
 }
 
-/// Holds the instructions of the regions of a report's kernel against the cards' demands.
+/// Checks the instructions in the regions of a report's kernel against the cards' demands.
 void add_regions(std::span<const Card* const> cards, LinedKernel lined, ImageReport& report) {
   if (!lined.same) {
     report.faults.push_back(fmt::format(
@@ -171,7 +172,8 @@ void add_regions(std::span<const Card* const> cards, LinedKernel lined, ImageRep
   report.lined = std::make_shared<const LinedKernel>(std::move(lined));
 }
 
-/// Makes `count` lists of reports on all CPUs, which are told in order; machine code then may go.
+/// Makes `count` lists of reports on all CPUs and passes them on in order; machine code is freed
+/// afterwards.
 template <typename Make>
 void make_reports(std::size_t count, const Make& make,
                   const std::function<void(const ImageReport&)>& tell) {
@@ -289,7 +291,7 @@ std::string to_json(const ImageReport& report) {
 void check_machine_code(std::span<const Card* const> cards,
                         std::span<const gpu::KernelImage> images, bool by_line,
                         const std::function<void(const ImageReport&)>& report) {
-  // Nothing is asked of the lines of the others, so they are not compiled for them.
+  // Kernels without demands on regions need no line information, so they are not compiled again.
   const auto has_lines = [&](const gpu::KernelImage& image) {
     return by_line && has_marked_regions(cards, image);
   };

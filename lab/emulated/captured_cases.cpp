@@ -1,4 +1,4 @@
-// Records of cases: what identifies them, and how near the emulator has to come.
+// Records of cases: what identifies them, and the tolerance for the emulator's outputs.
 #include "lab/emulated/captured_cases.hpp"
 
 #include <cmath>
@@ -16,8 +16,8 @@
 namespace fovea::lab {
 namespace {
 
-/// Words that are kept of an output. Primes: with as many words from all over it, neighbours come
-/// from other columns.
+/// Number of words kept per output. Primes, so that words spread evenly over an output fall into
+/// different columns.
 constexpr std::size_t kExactWords = 5;
 constexpr std::size_t kApproximateWords = 53;
 constexpr int kMaxUlps = 2;
@@ -27,7 +27,7 @@ std::string name_of(int arch, const EmulatedJob& job) {
                      job.plan ? to_string(*job.plan) : "");
 }
 
-/// What ran.
+/// Identifies a case, its inputs and its kernels.
 struct Identified {
   std::uint64_t identity = 0;
   std::uint64_t code = 0;
@@ -60,7 +60,7 @@ Identified identify(const Ran& ran, int arch) {
   return found;
 }
 
-/// The root of the mean square of all numbers of an output.
+/// Returns the root mean square of all numbers in an output.
 double magnitude_of(std::span<const std::byte> output, DType type) {
   double sum = 0;
   const std::size_t count = output.size() / size_of(type);
@@ -83,9 +83,9 @@ std::string difference(const captures::Record& wanted, const Ran& ran, bool is_a
     captures::Tolerance tolerance;
     if (is_approximate) {
       const DType type = type_of_output(ran, k);
-      // Where numbers are rounded on the way, two that are near each other can part there.
+      // Where intermediate results are rounded, nearby values may round differently.
       const DType narrowest = k == 0 ? ran.workload.output().precision() : type;
-      // Steps of whole numbers are counted alone.
+      // Whole numbers are compared by their difference.
       const bool is_whole = narrowest == DType::kU8 || narrowest == DType::kI8;
       const double step = is_whole ? 0.0 : unit_in_last_place(narrowest, 1.0);
       tolerance = {.format = type,
@@ -104,7 +104,8 @@ std::string difference(const captures::Record& wanted, const Ran& ran, bool is_a
 
 std::unique_ptr<gpu::Device> open_as_emulated(int index) {
   return gpu::open_changed_cuda_device(index, [](gpu::DeviceInfo& info) {
-    const gpu::DeviceInfo emulated = gpu::emulated_info(gpu::kDefaultArch);  // alike for all
+    // The same for all architectures.
+    const gpu::DeviceInfo emulated = gpu::emulated_info(gpu::kDefaultArch);
     info.sm_count = emulated.sm_count;
     info.l2_bytes = emulated.l2_bytes;
   });

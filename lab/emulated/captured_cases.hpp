@@ -1,4 +1,5 @@
-// What a GPU computed of the cards' small cases, and whether the emulator computes the same.
+// Captures what a GPU computes for the cards' small cases, and checks that the emulator computes
+// the same.
 #pragma once
 
 #include <cstddef>
@@ -14,17 +15,18 @@
 
 namespace fovea::lab {
 
-/// The GPU, with the plans and grids that the emulated one gets: those depend on the number of SMs
-/// and on the L2 cache. Throws as gpu::open_cuda_device does.
+/// Opens a GPU but reports the emulated device's properties, since the launcher's plans and grids
+/// depend on the number of SMs and on the L2 cache. Throws as gpu::open_cuda_device does.
 [[nodiscard]] std::unique_ptr<gpu::Device> open_as_emulated(int index);
 
-/// Keeps outputs of cases, by their architecture, card, case and plan.
+/// Records the outputs of cases by architecture, card, case and plan.
 class CaseRecorder {
  public:
-  /// Keeps a hash of each output, and so many words; 0: few, more where it is approximate.
+  /// Records a hash of each output, and so many words; 0: the default, which is larger for
+  /// approximate outputs.
   CaseRecorder(const gpu::DeviceInfo& device, std::size_t words);
 
-  /// EmulatedCheckOptions::inspect; finds nothing wrong.
+  /// Implements EmulatedCheckOptions::inspect; always returns "".
   std::string inspect(const EmulatedJob& job, const Ran& ran);
   [[nodiscard]] const captures::Results& results() const { return results_; }
 
@@ -35,28 +37,28 @@ class CaseRecorder {
   captures::Results results_;
 };
 
-/// How the emulator's outputs of a card compare with the GPU's.
+/// Counts of how the emulator's outputs of a card compare with the GPU's.
 struct CaptureFigures {
   int compared = 0;
-  int differing = 0;              // more than they may
-  int changed = 0;                // of those that differ: the kernel is another one since
-  int missing = 0;                // not in the file, or with other inputs or kernels
+  int differing = 0;              // by more than the tolerance
+  int changed = 0;                // of those that differ: the kernel has changed since
+  int missing = 0;                // not in the file, or recorded with other inputs or kernels
   int approximate = 0;            // of those compared
   captures::Distance distance{};  // of approximate outputs
 };
 
-/// Compares outputs with the file's: bit for bit, unless a kernel of the case has approximate
-/// instructions. Those are compared number by number, as far as they were kept: they may be 2 ulps
-/// of their type apart, or as much as 2 ulps of the outputs' mean square root.
+/// Compares outputs with the recorded ones: bit for bit, unless a kernel of the case has
+/// approximate instructions. Then the recorded words are compared one by one: they may differ by 2
+/// ulps of their type, or by 2 ulps of the output's root mean square.
 class CaseComparer {
  public:
-  /// Throws fovea::Error when the file is damaged.
+  /// Throws fovea::Error if the file is damaged.
   CaseComparer(const std::filesystem::path& file, int arch);
 
-  /// EmulatedCheckOptions::inspect.
+  /// Implements EmulatedCheckOptions::inspect.
   std::string inspect(const EmulatedJob& job, const Ran& ran);
   [[nodiscard]] const captures::Results& captured() const { return captured_; }
-  /// Figures by card; to be called when all is done.
+  /// Returns the counts by card; valid after all jobs have finished.
   [[nodiscard]] const std::map<std::string, CaptureFigures>& figures() const { return figures_; }
 
  private:

@@ -1,4 +1,4 @@
-// check on the emulator.
+// Runs `check` on the emulator.
 #include "lab/emulated/check_emulated.hpp"
 
 #include <algorithm>
@@ -21,11 +21,11 @@
 namespace fovea::lab {
 namespace {
 
-/// The work of what is checked without being named.
+/// Maximal work of cases that are checked without being named.
 constexpr double kMaxFlops = 30e6;
 constexpr double kMaxBytes = 3e6;
 
-/// A case's inputs for all its plans, which are drawn when the first of them runs.
+/// A case's inputs, shared by all its plans and drawn when the first of them runs.
 class SharedInputs {
  public:
   SharedInputs(const Case& card_case, std::uint64_t seed) : card_case_(card_case), seed_(seed) {}
@@ -46,7 +46,8 @@ struct Job : EmulatedJob {
   std::shared_ptr<SharedInputs> inputs;
 };
 
-/// `larger`: a case of each card beside its quick ones; where one was asked for, the only one.
+/// Returns the jobs; `larger` holds one larger case per card, checked together with its quick ones;
+/// if the user named a case, only that one.
 std::vector<Job> jobs_of(std::span<const Card* const> cards,
                          const std::vector<std::optional<Case>>& larger,
                          const EmulatedCheckOptions& options, const gpu::DeviceInfo& device) {
@@ -75,8 +76,8 @@ std::vector<Job> jobs_of(std::span<const Card* const> cards,
   return jobs;
 }
 
-/// Leaves one job of each sequence of kernels of each card, the one with the most work, and those
-/// that cannot run. Asks an emulated device, on which nothing runs.
+/// Keeps one job per card and sequence of kernels, the one with the most work, and jobs that cannot
+/// run. Uses an emulated device for planning only.
 void keep_largest(std::vector<Job>& jobs, const EmulatedCheckOptions& options) {
   struct Largest {
     const Job* job = nullptr;
@@ -113,7 +114,7 @@ void keep_largest(std::vector<Job>& jobs, const EmulatedCheckOptions& options) {
   jobs = std::move(left);
 }
 
-/// What runs jobs, one after the other: a device, on which each kernel is loaded once.
+/// Runs jobs one after the other on one device, on which each kernel is loaded once.
 class Runner {
  public:
   explicit Runner(const EmulatedCheckOptions& options) : options_(options) {}
@@ -126,7 +127,7 @@ class Runner {
     int schedule = 0;
     bool overlapping = false;
     if (emulator_) {
-      // Once for each kernel: what it waits for does not depend on the problem.
+      // Once per kernel: what it waits for does not depend on the problem.
       check.overlaps = [&](const std::vector<std::string_view>& kernels) {
         overlapping = overlapped_.insert(kernels).second;
         return overlapping;
@@ -200,7 +201,7 @@ bool is_quick_to_emulate(const Case& card_case) {
 int check_emulated(std::span<const Card* const> cards, const EmulatedCheckOptions& options,
                    const std::function<void(const CheckResult&)>& report) {
   std::vector<const Card*> with_kernels;
-  // The case of each card that was asked for, or one that fills pipelines more than once.
+  // The requested case of each card, or one that fills pipelines more than once.
   std::vector<std::optional<Case>> larger;
   const gpu::DeviceInfo info = options.gpu != nullptr
                                    ? options.gpu->info()

@@ -1,4 +1,4 @@
-// One schedule of a case on the emulator, run again.
+// Runs one schedule of a case on the emulator again.
 #include "lab/emulated/replay_case.hpp"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ std::string quoted(const std::string& text) {
   return is_plain ? text : "'" + text + "'";
 }
 
-/// Runs the case and says what is wrong with the outputs.
+/// Runs the case and returns what is wrong with the outputs.
 class Replayer {
  public:
   Replayer(gpu::Device& device, const Card& card, const CaseSpec& spec)
@@ -56,7 +56,7 @@ class Replayer {
 
   [[nodiscard]] const PreparedCase& prepared() const { return prepared_; }
 
-  /// The first schedule finds the outputs poisoned by other bytes than the later ones.
+  /// The first schedule starts with other poison bytes in the outputs than the later ones.
   std::string run(const ReplayOptions& options, Verdict& verdict) {
     if (options.overlapping) {
       begin(options.seed, options.schedule, options.trace);
@@ -90,7 +90,7 @@ class Replayer {
     prepared_.run(placement_.operands(), *stream_);
     stream_->synchronize();
   }
-  /// Runs the smoke run, as the first schedule's check does.
+  /// Runs the smoke run, as the check of the first schedule does.
   std::string smoke_fault(std::uint64_t seed) {
     begin(seed, 0, {});
     const auto smoke = prepared_.run_smoke(*stream_);

@@ -1,4 +1,4 @@
-// One schedule of a case on the emulator, run again: what `check` found is found again.
+// Runs one schedule of a case on the emulator again, to reproduce what `check` found.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@
 namespace fovea::lab {
 
 struct ReplayOptions {
-  int arch = gpu::kDefaultArch;  // one that the emulator has
-  std::string case_name{};       // empty: the card's first that is quick there
-  std::string plan{};            // as `bench --plans` names it; empty: the launcher's choice
-  std::uint64_t seed = 1;        // as check_emulated's
+  int arch = gpu::kDefaultArch;  // an architecture that the emulator supports
+  std::string case_name{};       // empty: the card's first case that is quick to emulate
+  std::string plan{};            // as `bench --plans` prints it; empty: the launcher's choice
+  std::uint64_t seed = 1;        // the seed of check_emulated()
   int schedule = 0;              // number of the schedule, from 0
   bool overlapping = false;      // behind grids that it may overlap with, instead of alone
   emu::TraceFunction trace{};
@@ -25,15 +25,16 @@ struct ReplayOptions {
 
 struct Replay {
   CheckResult result;
-  std::vector<emu::Finding> findings{};  // why it did not pass, if it was the emulator that said so
+  std::vector<emu::Finding> findings{};  // the emulator's findings, if these made it fail
 };
 
-/// Runs the case on one of the schedules that check_emulated runs it on. Judges the outputs, and
-/// compares those of later schedules with the first one's, or, of overlapping grids, only looks for
-/// findings. Throws fovea::Error when the case or the plan is unknown, or cannot run there.
+/// Runs the case with one of the schedules of check_emulated(). Compares the outputs with the
+/// expected values, and those of later schedules with the first one's; for overlapping grids, only
+/// looks for findings. Throws fovea::Error if the case or the plan is unknown or cannot run.
 [[nodiscard]] Replay replay_case(const Card& card, const ReplayOptions& options);
 
-/// What of the command line runs it: "layer_norm --case rows3_width768 --seed 1 --schedule 2".
+/// Returns the command-line arguments that reproduce it: "layer_norm --case rows3_width768 --seed 1
+/// --schedule 2".
 [[nodiscard]] std::string replay_arguments(const std::string& card, const ReplayOptions& options);
 
 }  // namespace fovea::lab

@@ -1,4 +1,4 @@
-// Arguments of kernels as launch.json has them.
+// Parses the kernel arguments in launch.json.
 
 #include <algorithm>
 #include <array>
@@ -22,7 +22,7 @@ constexpr std::uint64_t kMaxOffset = std::uint64_t{1} << 40U;
 
 const std::vector<std::string> kOthers = {"bytes", "buffer", "tensor_map", "struct"};
 
-/// The tensor map's type of each element type, in their order.
+/// Maps ElementType, in declaration order, to the type of a tensor map.
 constexpr std::array kMapTypes = {
     emu::TensorMapType::kU8,   emu::TensorMapType::kU8,  emu::TensorMapType::kU8,
     emu::TensorMapType::kU16,  emu::TensorMapType::kU16, emu::TensorMapType::kF16,
@@ -49,7 +49,7 @@ BufferAddress read_address(const Field& field, const std::vector<Buffer>& buffer
           .offset = offset ? offset->whole(0, kMaxOffset) : 0};
 }
 
-// Numbers of the dimensions, innermost first.
+// Copies dimensions, innermost first.
 template <typename T, std::size_t kCount>
 void fill(std::array<T, kCount>& to, const std::vector<std::uint64_t>& from) {
   std::ranges::transform(from, to.begin(),
@@ -96,10 +96,10 @@ TensorMapArgument read_tensor_map(const Field& field, const std::vector<Buffer>&
     fill(map.desc.element_strides, steps->wholes(rank, rank, 1, kMaxNumber));
   }
   if (const auto swizzle = field.find("swizzle")) {
-    const std::string& word = swizzle->choice({"none", "32B", "64B", "128B"});
-    map.desc.swizzle = word == "32B"    ? emu::TensorMapSwizzle::k32
-                       : word == "64B"  ? emu::TensorMapSwizzle::k64
-                       : word == "128B" ? emu::TensorMapSwizzle::k128
+    const std::string& mode = swizzle->choice({"none", "32B", "64B", "128B"});
+    map.desc.swizzle = mode == "32B"    ? emu::TensorMapSwizzle::k32
+                       : mode == "64B"  ? emu::TensorMapSwizzle::k64
+                       : mode == "128B" ? emu::TensorMapSwizzle::k128
                                         : emu::TensorMapSwizzle::kNone;
   }
   if (const auto outside = field.find("fill")) {
@@ -109,7 +109,7 @@ TensorMapArgument read_tensor_map(const Field& field, const std::vector<Buffer>&
   return map;
 }
 
-// "00ff" as two bytes.
+// Parses hexadecimal bytes: "00ff" gives two bytes.
 std::vector<std::byte> read_bytes(const Field& field) {
   const std::string& text = field.text();
   std::vector<std::byte> bytes(text.size() / 2);
@@ -128,7 +128,7 @@ std::vector<std::byte> read_bytes(const Field& field) {
   return bytes;
 }
 
-// A number, or several in an array.
+// Parses a number, or an array of numbers.
 std::vector<std::byte> read_numbers(const Field& field, ElementType type) {
   const std::vector<Field> numbers =
       field.value().is_array() ? field.elements() : std::vector<Field>{field};

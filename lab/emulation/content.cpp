@@ -1,4 +1,4 @@
-// What is in a buffer before the kernels run, and what should be there after.
+// Reads the initial and the expected content of buffers.
 #include "lab/emulation/content.hpp"
 
 #include <algorithm>
@@ -89,7 +89,7 @@ Array read_file(const Field& field, const ArrayKind& kind, const Source& source)
   }
 }
 
-// Zeros, in memory that it may take.
+// Makes an array of zeros, counted against the memory budget.
 Array make_array(const Field& field, ElementType type, const Shape& shape, MemoryBudget& memory) {
   Array array{.type = type, .shape = shape, .bytes = {}};
   const std::size_t bytes = bytes_of(type, shape);
@@ -131,12 +131,13 @@ std::uint64_t seed_of(const Field& field) {
   return seed ? seed->whole(0, std::numeric_limits<std::uint64_t>::max()) : 0;
 }
 
-// A number from 0 on, below 1. The library's distributions differ between standard libraries.
+// Returns a uniform number in [0, 1). The distributions of <random> differ between standard
+// libraries.
 double draw(std::mt19937_64& random) {
   return static_cast<double>(random() >> 11U) * 0x1p-53;
 }
 
-// What is generated: calls `next` for each element.
+// Generates content by calling `next` for each element.
 template <typename Next>
 Array generate(const Field& field, const ArrayKind& kind, MemoryBudget& memory, const Next& next) {
   if (!kind.shape) {
@@ -178,7 +179,7 @@ Array generate_normal(const Field& field, const ArrayKind& kind, MemoryBudget& m
   const double mean = number_or(field, "mean", 0);
   const double deviation = number_or(field, "deviation", 1);
   std::mt19937_64 random(seed_of(field));
-  return generate(field, kind, memory, [&] {  // Box and Muller's transform
+  return generate(field, kind, memory, [&] {  // the Box-Muller transform
     const double radius = std::sqrt(-2 * std::log(1 - draw(random)));
     return mean + deviation * radius * std::cos(2 * std::numbers::pi * draw(random));
   });

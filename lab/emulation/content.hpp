@@ -1,5 +1,5 @@
-// What is in a buffer before the kernels run, and what should be there after: files, numbers in the
-// document, and what is generated.
+// The initial and the expected content of buffers: files, numbers in the document, and generated
+// numbers.
 #pragma once
 
 #include <cstddef>
@@ -22,35 +22,35 @@ struct Array {
   std::vector<std::byte> bytes{};
 };
 
-/// What a launch file may read, and how much memory it may take.
+/// The files that a launch file may read, and the memory that it may use.
 struct Source {
   const LaunchFolder& folder;
   MemoryBudget& memory;
 };
 
-/// What is known of an array before its content is.
+/// What is known about an array before its content is read.
 struct ArrayKind {
   std::optional<ElementType> type{};
   std::optional<Shape> shape{};
 };
 
-/// The array that a field says: "zeros", "ones", or an object with one of the fields file, values,
-/// iota, uniform, normal. What the kind leaves open is as in the file, or as many as there are
-/// values; without a file the type is u8. `more`: other fields that the object may have. Throws
-/// fovea::Error with the field's path.
+/// Reads the array that a field describes: "zeros", "ones", or an object with one of the fields
+/// file, values, iota, uniform, normal. A type or shape missing in `kind` is taken from the file or
+/// from the number of values; without a file the type defaults to u8. `more`: other fields that the
+/// object may have. Throws fovea::Error with the field's path.
 [[nodiscard]] Array read_content(const Field& field, const ArrayKind& kind, const Source& source,
                                  const std::vector<std::string>& more = {});
 
-/// Elements times their size. Throws fovea::Error where that is too large for memory.
+/// Returns the size of an array. Throws fovea::Error if it is too large for memory.
 [[nodiscard]] std::size_t bytes_of(ElementType type, const Shape& shape);
 
-/// Throws fovea::Error where write_array() would replace what must stay: a file that the launch
-/// reads, something that is no regular file or, unless `overwrite`, a file that is no array of this
-/// type and shape.
+/// Throws fovea::Error if write_array() would overwrite a file that the launch reads, something
+/// that is not a regular file or, without `overwrite`, a file that is not an array of this type and
+/// shape.
 void require_replaceable(const LaunchFolder& folder, const std::string& name, ElementType type,
                          const Shape& shape, bool overwrite);
 
-/// Writes a .npy file, if it is called so, or the bytes alone.
+/// Writes a .npy file if the name ends in .npy, else the raw bytes.
 void write_array(const LaunchFolder& folder, const std::string& name, const Array& array);
 
 }  // namespace fovea::emulation

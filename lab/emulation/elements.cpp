@@ -19,12 +19,13 @@ namespace {
 
 struct TypeFacts {
   std::string_view name;
-  std::string_view bits_name;  // "b32", or "" where another type has it
+  std::string_view bits_name;  // "b32", or "" if another type has that name
   std::string_view descr;
   std::size_t bytes;
   bool is_float;
 };
 
+// Types in the order of ElementType.
 constexpr std::array<TypeFacts, 13> kTypes = {{{"u8", "b8", "|u1", 1, false},
                                                {"s8", "", "|i1", 1, false},
                                                {"e4m3", "", "|u1", 1, true},
@@ -37,7 +38,7 @@ constexpr std::array<TypeFacts, 13> kTypes = {{{"u8", "b8", "|u1", 1, false},
                                                {"f32", "", "<f4", 4, true},
                                                {"u64", "b64", "<u8", 8, false},
                                                {"s64", "", "<i8", 8, false},
-                                               {"f64", "", "<f8", 8, true}}};  // in order
+                                               {"f64", "", "<f8", 8, true}}};
 
 const TypeFacts& facts(ElementType type) {
   return kTypes.at(static_cast<std::size_t>(type));
@@ -60,7 +61,7 @@ T load(const std::byte* from) {
   return value;
 }
 
-// Calls `use` with a value of the C++ type of whole numbers or floats of 32 and 64 bits.
+// Calls `use` with a value of the matching C++ type: integers, or floats of 32 or 64 bits.
 template <typename Use>
 auto with_type(ElementType type, const Use& use) {
   switch (type) {
@@ -91,7 +92,8 @@ auto with_type(ElementType type, const Use& use) {
   return use(double{});
 }
 
-// Bits as "0x3f800000"; false: they are no hexadecimal number of that size.
+// Parses bits such as "0x3f800000"; returns false if they are not a hexadecimal number of that
+// size.
 bool put_bits(std::string_view text, std::size_t bytes, std::byte* to) {
   std::uint64_t bits = 0;
   const auto [end, error] = std::from_chars(text.data() + 2, text.data() + text.size(), bits, 16);
@@ -140,7 +142,7 @@ std::string_view npy_descr(ElementType type) {
 }
 
 std::optional<ElementType> type_of_npy(std::string_view descr) {
-  // The numbers of NumPy stand in the table before those that it has no name for.
+  // Types that NumPy supports precede in the table those that it does not.
   return type_at(std::ranges::find(kTypes, descr, &TypeFacts::descr));
 }
 
@@ -148,7 +150,7 @@ bool fits_npy(ElementType type, std::string_view descr) {
   if (descr == npy_descr(type)) {
     return true;
   }
-  // ml_dtypes has arrays of both, which NumPy writes as bytes that mean nothing to it.
+  // Arrays of ml_dtypes' types: NumPy writes them as opaque bytes.
   return (type == ElementType::kBF16 && (descr == "|V2" || descr == "<V2")) ||
          (type == ElementType::kE4M3 && (descr == "|V1" || descr == "<V1"));
 }
@@ -167,7 +169,7 @@ void put(ElementType type, double value, std::byte* to) {
     if constexpr (std::is_floating_point_v<T>) {
       store(static_cast<T>(value), to);
     } else {
-      // The largest number of 64 bits is none of binary64, but what is too large is cut anyway.
+      // The largest 64-bit integer has no exact double, but larger values are clamped anyway.
       constexpr auto kLeast = static_cast<double>(std::numeric_limits<T>::min());
       constexpr auto kMost = static_cast<double>(std::numeric_limits<T>::max());
       const double whole = std::nearbyint(value);

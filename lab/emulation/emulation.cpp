@@ -1,4 +1,4 @@
-// Kernels of a PTX file, launched in the emulator as a launch file says.
+// Launches kernels of a PTX file in the emulator, as a launch file describes.
 #include "lab/emulation/emulation.hpp"
 
 #include <algorithm>
@@ -21,9 +21,9 @@
 namespace fovea::emulation {
 namespace {
 
-constexpr std::size_t kLaunchBytes = 1024;  // of one, and of its grid, without its parameters
+constexpr std::size_t kLaunchBytes = 1024;  // of a launch and its grid, without its parameters
 
-// Bytes that an argument takes; none: as many as there are.
+// Returns the size of an argument in bytes; none if it adapts to the parameter.
 std::optional<std::size_t> size_of(const Argument& argument) {
   if (const auto* bytes = std::get_if<std::vector<std::byte>>(&argument.what)) {
     return bytes->size();
@@ -45,7 +45,7 @@ bool is_near(const Comparison& how, double is, double wanted) {
          std::abs(is - wanted) <= how.absolute + how.relative * std::abs(wanted);
 }
 
-/// The index of an element in its shape: "[0, 3]".
+/// Returns the index of an element in its shape: "[0, 3]".
 std::string index_text(std::size_t index, const Shape& shape) {
   std::vector<std::size_t> at(shape.rank());
   for (std::size_t axis = shape.rank(); axis-- > 0;) {
@@ -56,9 +56,9 @@ std::string index_text(std::size_t index, const Shape& shape) {
   return fmt::format("[{}]", fmt::join(at, ", "));
 }
 
-/// Compares a buffer with what it should hold. Exactly: bit by bit. With a tolerance: the
-/// difference is at most `absolute` + `relative` times the wanted number's magnitude; infinities
-/// are equal to themselves, and NaN is near NaN alone.
+/// Compares a buffer with its expected content. Exact comparison: bit by bit. With a tolerance: the
+/// difference may be `absolute` + `relative` times the expected number's magnitude; infinities
+/// equal themselves, and NaN matches only NaN.
 std::optional<Mismatch> compare(const Buffer& buffer, std::span<const std::byte> bytes) {
   const Comparison& how = *buffer.compare;
   const std::size_t size = size_of(buffer.type);
@@ -182,7 +182,7 @@ void Emulation::write_argument(const Argument& argument, std::span<std::byte> to
 }
 
 int Emulation::runs_at_a_time(const ScheduleOptions& options) const {
-  // The bytes of each run: what is copied out of the device, and as much of the one that is shown.
+  // Memory per run: what is copied from the device, and as much again for the run that is shown.
   std::size_t bytes = 0;
   for (const Buffer& buffer : file_.buffers) {
     bytes += buffer.compare || !buffer.write.empty() ? 2 * bytes_of(buffer.type, buffer.shape) : 0;
@@ -262,8 +262,8 @@ Outcome Emulation::run_one(const emu::RunOptions& options) const {
 ScheduleReport Emulation::run(const ScheduleOptions& options) const {
   ScheduleReport report;
   std::mutex mutex;
-  // The first that is not clean: of those before it each runs, so that it is the same one whatever
-  // the threads do.
+  // The lowest schedule that is not clean. All schedules before it are run, so that the result does
+  // not depend on the timing of threads.
   std::atomic<std::size_t> first = options.count;
   const auto take = [&](std::size_t index, Outcome outcome) {
     const std::scoped_lock lock(mutex);
@@ -277,7 +277,7 @@ ScheduleReport Emulation::run(const ScheduleOptions& options) const {
       report.shown = outcome;
     }
     if (!is_clean) {
-      outcome.written.clear();  // of what is shown alone
+      outcome.written.clear();  // only the shown schedule keeps its buffers
       report.found.push_back(std::move(outcome));
     }
   };

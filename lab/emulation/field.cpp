@@ -1,4 +1,4 @@
-// A value in a JSON document, and where it is: every message about it says so.
+// A value in a JSON document together with its path, which every message contains.
 #include "lab/emulation/field.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace fovea::emulation {
 namespace {
 
-// The value as messages show it.
+// Returns the value as messages show it.
 std::string shown(const nlohmann::json& value) {
   constexpr std::size_t kLongest = 60;
   return value.is_object() ? "an object"

@@ -1,4 +1,4 @@
-// A value in a JSON document, and where it is: every message about it says so.
+// A value in a JSON document together with its path, which every message contains.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace fovea::emulation {
 
-/// A value of a document, which has to live as long. What is not as expected throws fovea::Error
-/// "launches[0].grid: ...".
+/// A value in a document, which must outlive it. Unexpected values throw fovea::Error with the
+/// path: "launches[0].grid: ...".
 class Field {
  public:
   explicit Field(const nlohmann::json& value, std::string path = "")
@@ -23,21 +23,22 @@ class Field {
   [[nodiscard]] const std::string& path() const { return path_; }
   [[noreturn]] void fail(std::string_view message) const;
 
-  /// Throws unless it is an object that has no others than these keys.
+  /// Throws unless it is an object without other keys than these.
   void expect_keys(const std::vector<std::string>& known) const;
   [[nodiscard]] std::vector<std::string> keys() const;
   [[nodiscard]] std::optional<Field> find(std::string_view key) const;
   [[nodiscard]] Field at(std::string_view key) const;
-  /// The elements of an array.
+  /// Returns the elements of an array.
   [[nodiscard]] std::vector<Field> elements() const;
 
   [[nodiscard]] const std::string& text() const;
-  /// One of these words.
+  /// Returns the text if it is one of these words, else throws.
   [[nodiscard]] const std::string& choice(const std::vector<std::string>& words) const;
   [[nodiscard]] bool flag() const;
   [[nodiscard]] double number() const;
   [[nodiscard]] std::uint64_t whole(std::uint64_t least, std::uint64_t limit) const;
-  /// Whole numbers, from `fewest` to `most_elements` of them; a number stands for an array of one.
+  /// Returns `fewest` to `most_elements` integers; a single number stands for an array with one
+  /// element.
   [[nodiscard]] std::vector<std::uint64_t> wholes(std::size_t fewest, std::size_t most_elements,
                                                   std::uint64_t least, std::uint64_t limit) const;
 

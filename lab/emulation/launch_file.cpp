@@ -1,4 +1,4 @@
-// launch.json: buffers, and the kernels that are launched on them.
+// Parses launch.json: buffers, and kernel launches that use them.
 #include "lab/emulation/launch_file.hpp"
 
 #include <algorithm>
@@ -104,7 +104,7 @@ Buffer read_buffer(const Field& field, const std::string& name, const Source& so
   return buffer;
 }
 
-// Numbers of blocks or threads: up to three, x first.
+// Reads the number of blocks or threads: up to three dimensions, x first.
 std::array<std::uint32_t, 3> read_size(const Field& launch, std::string_view key) {
   std::array<std::uint32_t, 3> size = {1, 1, 1};
   if (const auto field = launch.find(key)) {

@@ -1,4 +1,4 @@
-// launch.json: buffers, and the kernels that are launched on them. docs/emulator.md describes it.
+// launch.json: buffers, and kernel launches that use them. docs/emulator.md describes the format.
 #pragma once
 
 #include <cstddef>
@@ -15,37 +15,37 @@
 
 namespace fovea::emulation {
 
-/// What should be in a buffer in the end: the same bits, or numbers that are near.
+/// How a buffer is compared with its expected content: bit by bit, or with a tolerance.
 struct Comparison {
   std::vector<std::byte> wanted{};
   bool is_exact = true;
   double absolute = 0;
-  double relative = 0;  // of the wanted number
+  double relative = 0;  // relative to the expected number
 };
 
 struct Buffer {
   std::string name{};
   ElementType type = ElementType::kU8;
   Shape shape{};
-  std::optional<std::vector<std::byte>> content{};  // none: not written
+  std::optional<std::vector<std::byte>> content{};  // none: the buffer is uninitialised
   std::optional<Comparison> compare{};
-  std::string write{};  // where to, in the end, below the folder; empty: nowhere
+  std::string write{};  // file, relative to the folder, to write the final content to; empty: none
 };
 
 struct Argument;
 
-/// The address of a byte of a buffer.
+/// The address of a byte in a buffer.
 struct BufferAddress {
-  std::size_t buffer = 0;  // its index
+  std::size_t buffer = 0;  // index of the buffer
   std::uint64_t offset = 0;
 };
 
 struct TensorMapArgument {
   BufferAddress address{};
-  emu::TensorMapDesc desc{};  // whose address is not known yet
+  emu::TensorMapDesc desc{};  // without the address, which is not known yet
 };
 
-/// Fields at their offsets; what is between them is zero.
+/// A struct parameter: fields at their offsets, zeros between them.
 struct StructArgument {
   std::vector<std::size_t> offsets{};
   std::vector<Argument> fields;
@@ -53,43 +53,45 @@ struct StructArgument {
 
 struct Argument {
   std::variant<std::vector<std::byte>, BufferAddress, TensorMapArgument, StructArgument> what{};
-  std::string path{};  // of its field, for messages
+  std::string path{};  // path of its field, for messages
 };
 
 class Field;
 
-/// The argument of a field, in which it may name these buffers. `is_member`: of a struct, so it has
-/// a place. Throws fovea::Error with the field's path.
+/// Reads an argument that may refer to these buffers. `is_member`: the argument is a member of a
+/// struct, so it has an offset. Throws fovea::Error with the field's path.
 [[nodiscard]] Argument read_argument(const Field& field, const std::vector<Buffer>& buffers,
                                      bool is_member = false);
 
 struct LaunchText {
-  std::string kernel{};  // "" where it does not say
+  std::string kernel{};  // "" if the launch names none
   emu::LaunchConfig config{};
   std::vector<Argument> arguments{};
   std::string path{};
 };
 
 struct LaunchFileOptions {
-  bool any_path = false;  // it may name files elsewhere than below its folder
+  bool any_path = false;  // allows files outside the launch file's folder
   std::size_t most_memory = kMaxMemory;
-  std::filesystem::path ptx{};  // the launch writes to neither it nor itself
-  bool overwrite = false;       // it may write to files that are no arrays of the same kind
+  std::filesystem::path ptx{};  // the PTX file, which must not be overwritten
+  bool overwrite = false;       // allows replacing files that are not arrays of the same type and
+                                // shape
 };
 
 struct LaunchFile {
-  std::string name{};  // of the file, for messages
+  std::string name{};  // name of the file, for messages
   LaunchFolder folder;
-  MemoryBudget memory;  // of which its buffers' content has taken some
+  MemoryBudget memory;  // budget that is left after reading the buffers' content
   std::vector<Buffer> buffers{};
   std::vector<LaunchText> launches{};
 };
 
-/// Throws fovea::Error, which names the file and the field, for what is not as documented.
+/// Throws fovea::Error, which names the file and the field, if the text violates the documented
+/// format.
 [[nodiscard]] LaunchFile parse_launch_file(std::string_view text, const std::string& name,
                                            const std::filesystem::path& folder,
                                            const LaunchFileOptions& options = {});
-/// Files that it names are relative to its folder.
+/// Reads a launch file; files that it names are relative to its folder.
 [[nodiscard]] LaunchFile read_launch_file(const std::filesystem::path& path,
                                           const LaunchFileOptions& options);
 

@@ -1,4 +1,4 @@
-// Files that a launch file names.
+// Opens the files that a launch file names.
 #include "lab/emulation/launch_folder.hpp"
 
 #include "core/error.hpp"
@@ -39,7 +39,8 @@ std::pair<std::shared_ptr<const io::Folder>, std::string> LaunchFolder::place_of
     if (part == "." || part.empty()) {
       continue;
     }
-    const std::shared_ptr<const io::Folder> inner = folder->open_folder(part);  // follows no link
+    // Does not follow links.
+    const std::shared_ptr<const io::Folder> inner = folder->open_folder(part);
     if (!inner) {
       fail("{}: there is no such folder", io::escape((*folder / part).native()));
     }

@@ -1,4 +1,5 @@
-// Files that a launch file names: strangers write launch files, so they are below its folder alone.
+// Files that a launch file names. Launch files may be untrusted, so by default they only access
+// files below their own folder.
 #pragma once
 
 #include <filesystem>
@@ -16,19 +17,20 @@ namespace fovea::emulation {
 
 class LaunchFolder {
  public:
-  /// `any_path`: whether it may also name files elsewhere.
+  /// `any_path`: allows files outside the folder.
   LaunchFolder(std::filesystem::path folder, bool any_path)
       : folder_(std::move(folder)), any_path_(any_path) {}
 
-  /// Throws fovea::Error for a name that leads out of the folder by what it says.
+  /// Throws fovea::Error if the name itself leads out of the folder.
   void require_inside(const std::string& name) const;
-  /// Both throw it for a name that leads out of the folder, also through a link.
+  /// Opens a file. Throws fovea::Error if the name leads out of the folder, also through a link.
   [[nodiscard]] io::File open(const std::string& name) const;
-  /// The folder in which a file is to be written, and its name there.
+  /// Returns the folder in which a file is to be written, and its name there. Throws as open()
+  /// does.
   [[nodiscard]] std::pair<std::shared_ptr<const io::Folder>, std::string> place_of(
       const std::string& name) const;
 
-  /// A file that must not be written to: open() notes what it opens.
+  /// Marks a file that must not be overwritten; open() marks what it opens.
   void keep(const struct stat& file) const { kept_->emplace(file.st_dev, file.st_ino); }
   [[nodiscard]] bool keeps(const struct stat& file) const {
     return kept_->contains({file.st_dev, file.st_ino});

@@ -1,4 +1,4 @@
-// The largest numbers that a launch file may hold, and how much memory it may take.
+// Limits for the numbers in a launch file, and for the memory that it may use.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@ constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 40U;  // of a buffer
 constexpr std::size_t kMaxBuffers = 4096;
 constexpr std::size_t kMaxMemory = std::size_t{1} << 30U;  // by default
 
-/// Memory that a launch file, its kernels and their runs may take, roughly.
+/// Approximate memory budget for a launch file, its kernels and their runs.
 class MemoryBudget {
  public:
   explicit MemoryBudget(std::size_t limit) : limit_(limit) {}
 
-  /// Throws fovea::Error when that is more than is left.
+  /// Throws fovea::Error if less than that is left.
   void take(std::size_t bytes) {
     if (bytes > left()) {
       fail("{} MiB of memory are needed for this, and {} of {} are left; --most-memory allows more",

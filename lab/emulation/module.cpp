@@ -1,4 +1,4 @@
-// The kernels of a PTX file, found by their names.
+// The kernels of a PTX file, and finding them by name.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -19,9 +19,9 @@ namespace {
 
 constexpr std::size_t kMaxPtxBytes = std::size_t{256} << 20U;
 
-// "ns::saxpy<4>" of "void ns::saxpy<4>(int)".
+// Returns the bare name: "ns::saxpy<4>" for "void ns::saxpy<4>(int)".
 std::string without_types(std::string name) {
-  int depth = 0;  // of <>, within which there are other parentheses and spaces
+  int depth = 0;  // nesting depth of <>; parentheses and spaces inside are skipped
   std::size_t begin = 0;
   for (std::size_t i = 0; i < name.size(); ++i) {
     depth += name[i] == '<' ? 1 : name[i] == '>' ? -1 : 0;

@@ -1,4 +1,4 @@
-// What the emulator found, as JSON.
+// Converts the emulator's findings to JSON.
 
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-// A file that says what ran in which order.
+// Writes a trace: which warp executed what, in which order.
 #include "lab/emulation/trace_file.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// A file that says what ran in which order.
+// A trace file: which warp executed what, in which order.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@
 
 namespace fovea::emulation {
 
-/// A line for each event, and one before a grid's first that names its kernel.
+/// Writes a line per event, and before each grid's first event a line that names its kernel.
 class TraceFile {
  public:
-  /// Throws fovea::Error naming the path, as commit() and what is recorded do.
+  /// Throws fovea::Error that names the path, as commit() and the recorder do.
   explicit TraceFile(const std::filesystem::path& path) : file_(path) {}
 
-  /// Writes what ran; to be used while this object lives.
+  /// Returns a function that writes events; this object must outlive it.
   [[nodiscard]] emu::TraceFunction recorder();
-  /// Adds a line of another kind: a finding, say.
+  /// Adds another line, such as a finding.
   void add(std::string_view line);
-  /// The file is there from now on.
+  /// Makes the file appear under its name.
   void commit();
 
  private:
@@ -29,7 +29,7 @@ class TraceFile {
 
   io::AtomicFile file_;
   std::string pending_;
-  std::uint64_t named_ = 0;  // grids
+  std::uint64_t named_ = 0;  // number of grids whose kernels were named
 };
 
 }  // namespace fovea::emulation

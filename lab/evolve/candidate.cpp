@@ -1,4 +1,4 @@
-// The gates of candidates, from the cheapest on.
+// Takes candidates through the gates, from the cheapest to the most expensive.
 #include "lab/evolve/candidate.hpp"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// A candidate did not pass.
+/// Thrown when a candidate fails a gate.
 struct Refused {
   CandidateGate gate;
   std::string reason;
@@ -42,7 +42,7 @@ Plan baseline_of(const CandidateSetting& setting, const Workload& workload,
   return {};
 }
 
-/// Files that the program's own sources do not have like this.
+/// Returns the paths of files that differ from the program's own sources.
 std::vector<std::string> changed_files(const KernelSources& sources) {
   std::vector<std::string> changed;
   const auto& built_in = KernelSources::built_in().files();
@@ -55,12 +55,12 @@ std::vector<std::string> changed_files(const KernelSources& sources) {
   return changed;
 }
 
-/// The candidate's plan of a workload; without support when it cannot run it.
+/// Returns the candidate's plan for a workload; not supported if the candidate cannot run it.
 TunedPlan plan_of(const Workload& workload, const gpu::DeviceInfo& device, gpu::KernelId kernel,
                   const ParameterValues& values) {
   try {
     return workload.tuned(device, kernel, values);
-  } catch (const Error& error) {  // another operator's
+  } catch (const Error& error) {  // the workload belongs to another operator
     return {.plan = {}, .kernel = kernel, .support = {error.what()}};
   }
 }
@@ -75,7 +75,7 @@ void judge_resources(const gpu::KernelImage& image, const gpu::CtaSize& cta,
            fmt::format("{} bytes of registers spill, and {} bytes of stack are used",
                        result.spill_bytes, image.stack_bytes));
   }
-  // An SM hands out registers to its warps in groups of eight a thread.
+  // An SM allocates registers to its warps in units of eight per thread.
   const int registers = gpu::arch_up_to(device.arch(), gpu::kArchs).registers;
   if ((image.registers + 7) / 8 * 8 * cta.threads > registers) {
     refuse(CandidateGate::kResources,
@@ -144,7 +144,7 @@ struct CandidateTrials::Prepared {
 
 /// What all candidates of a case share.
 struct CandidateTrials::State {
-  /// What is on the device: made when the first candidate comes so far.
+  /// Tensors on the device, allocated when the first candidate gets that far.
   struct OnDevice {
     OnDevice(gpu::Device& device, const Workload& workload, std::uint64_t seed)
         : stream(device.make_stream()),
@@ -159,7 +159,8 @@ struct CandidateTrials::State {
     Nvml nvml;
   };
 
-  /// The card's small cases that the candidate can run, and mutants of those that have some.
+  /// Checks the card's small cases that the candidate can run, and the mutants of those that have
+  /// some.
   void judge_cases(gpu::KernelCache& kernels, const Prepared& prepared, CandidateResult& result,
                    CandidateGate& gate) const {
     std::vector<TunedPlan> owners;
@@ -214,7 +215,8 @@ struct CandidateTrials::State {
     }
   }
 
-  /// A round has a sample of each, one right after the other.
+  /// Measures in rounds: each round takes a sample of the baseline and one of the candidate right
+  /// after it.
   void time(gpu::KernelCache& kernels, const Plan& plan, CandidateResult& result) const {
     std::vector<Contender> contenders = {
         on_device->rotation.contender("candidate",
@@ -257,7 +259,7 @@ auto CandidateTrials::prepare(const CandidateSpec& spec) const -> std::shared_pt
   const Workload& workload = *state_->workload;
   auto prepared = std::make_shared<Prepared>();
   CandidateResult& result = prepared->result;
-  // A program without kernels, where there is no device either, has no baseline.
+  // A program without kernels has no baseline when there is no device either.
   if (state_->device != nullptr || spec.kernel.empty()) {
     prepared->kernel = workload.kernel_of(info, state_->baseline);
     result.baseline = gpu::info_of(prepared->kernel).name;
@@ -334,7 +336,7 @@ CandidateResult CandidateTrials::finish(const std::shared_ptr<Prepared>& prepare
   } catch (const Refused& refused) {
     gate = refused.gate;
     result.reason = refused.reason;
-  } catch (const Error& error) {  // the driver's words
+  } catch (const Error& error) {  // the driver's message
     result.reason = error.what();
   }
   if (!result.reason.empty()) {

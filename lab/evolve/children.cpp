@@ -1,4 +1,4 @@
-// Children that try candidates, and the conversation with a proposer.
+// Runs child processes that try candidates, and the dialogue with a proposer.
 #include "lab/evolve/children.hpp"
 
 #include <algorithm>
@@ -19,10 +19,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMaxUnasked = 1000;  // lines of a proposer
+constexpr int kMaxUnasked = 1000;  // lines that a proposer may write without being asked
 constexpr std::size_t kMaxOutputBytes = std::size_t{4} << 20;
 
-/// All that a child prints until it ends.
+/// Everything that a child prints until it ends.
 struct Said {
   std::string output;
   std::string ending;  // "ended with exit code 1: ..."
@@ -36,7 +36,7 @@ Said listen(const std::vector<std::string>& command, double most_seconds, StopFl
   Said said;
   while (child.is_open()) {
     const double left = most_seconds - std::chrono::duration<double>(Clock::now() - began).count();
-    // A kernel may print, and for ever.
+    // A kernel under test may print without end.
     if (left <= 0 || said.output.size() > kMaxOutputBytes) {
       said.ending = left <= 0 ? fmt::format("did not end within {:g} s", most_seconds)
                               : fmt::format("printed more than {} MiB", kMaxOutputBytes >> 20);
@@ -108,7 +108,7 @@ void change_files(Variant& variant, const Json& files, const KernelSources& sour
   }
 }
 
-/// The candidate that an answer changes: the one that it names, or the best.
+/// Returns the candidate that an answer modifies: the one that it names, or the best.
 int parent_in(const Json& answer, const Situation& situation) {
   const auto named = answer.find("parent");
   if (named == answer.end()) {
@@ -126,7 +126,8 @@ std::string line_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-/// A child that is asked about a variant; its sources, where they are others, live in `folder`.
+/// Returns the command line for a child that handles a variant; modified sources are written to
+/// `folder`.
 std::vector<std::string> command_about(const ChildEvaluator::Setup& setup, const char* command,
                                        const Variant& variant,
                                        std::optional<TemporaryFolder>& folder) {
@@ -174,11 +175,12 @@ std::optional<CandidateOutcome> outcome_from_try(const std::string& output) {
 CandidateOutcome ChildEvaluator::evaluate(const Variant& variant, std::uint64_t seed) {
   std::optional<TemporaryFolder> folder;
   std::vector<std::string> words = command_about(setup_, "try", variant, folder);
-  // The child ends by itself, too: no kernel runs for ever when this program is killed.
-  constexpr double kLonger = 5;
+  // The child also has a time limit of its own, in case this program is killed. It is longer, so
+  // that normally this program ends the child.
+  constexpr double kGraceSeconds = 5;
   words.insert(words.end(),
                {"--kernel", variant.kernel, "--seed", std::to_string(seed), "--most-seconds",
-                fmt::format("{:.0f}", std::ceil(setup_.most_seconds + kLonger))});
+                fmt::format("{:.0f}", std::ceil(setup_.most_seconds + kGraceSeconds))});
   const Said said = listen(words, setup_.most_seconds, setup_.stop);
   if (std::optional<CandidateOutcome> outcome = outcome_from_try(said.output);
       outcome.has_value()) {
@@ -244,7 +246,7 @@ Proposal proposal_from(const std::string& answer, const Situation& situation,
 std::optional<Proposal> ProgramProposer::propose(const Situation& situation) {
   Json line;
   if (child_.has_value()) {
-    // Whatever it has said too much must not be the answer to what comes now.
+    // Discards unrequested lines, so that none is mistaken for the answer to this request.
     int unasked = 0;
     while (unasked < kMaxUnasked && child_->read_line(0).has_value()) {
       ++unasked;

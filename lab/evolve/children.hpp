@@ -1,5 +1,5 @@
-// The dangerous work of an evolution: children that try candidates and may crash or never end, and
-// the proposer, a program of the user's.
+// Isolates the risky parts of an evolution in child processes: trying candidates, which may crash
+// or hang, and the proposer, a program that the user provides.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@
 
 namespace fovea::lab {
 
-/// Tries each candidate in a child `program kernel try`, alone on the GPU: what crashes or never
-/// ends costs that child.
+/// Tries each candidate in a child process, `program kernel try`, that has the GPU to itself: a
+/// crash or a hang affects only that child.
 class ChildEvaluator : public Evaluator {
  public:
   struct Setup {
-    std::string program;                // this one
-    std::vector<std::string> question;  // the card, and options of its case, level and GPU
+    std::string program;                // path of this program
+    std::vector<std::string> question;  // the card, and options for its case, level and GPU
     const KernelSources* sources = nullptr;
     std::vector<TuningSpace> spaces;  // the baseline's kernel first
-    std::string folder;               // that they are from; empty: the program's own
-    double most_seconds = 120;        // that a child may take
+    std::string folder;               // folder with the kernels' sources; empty: the program's own
+    double most_seconds = 120;        // time limit of a child
     StopFlag stop;
   };
   explicit ChildEvaluator(Setup setup) : setup_(std::move(setup)) {}
@@ -37,16 +37,16 @@ class ChildEvaluator : public Evaluator {
   Setup setup_;
 };
 
-/// A program that is told, in a line of JSON, what is to be done or what became of its last
-/// proposal, and answers each with a proposal in a line of JSON. Whatever else it does is a refused
-/// proposal; when it has ended or hung, it is started again, a few times.
+/// Gets proposals from a program: it is sent one line of JSON, with the task or the result of its
+/// last proposal, and answers with a proposal in one line of JSON. An invalid answer counts as a
+/// refused proposal; if the program ends or hangs, it is restarted up to a limit.
 class ProgramProposer : public Proposer {
  public:
   struct Setup {
     std::vector<std::string> command;
-    nlohmann::ordered_json task;  // what does not change
+    nlohmann::ordered_json task;  // the part of the requests that stays the same
     const KernelSources* sources = nullptr;
-    double most_seconds = 120;  // for an answer
+    double most_seconds = 120;  // time limit of an answer
     StopFlag stop;
   };
   static constexpr int kMaxStarts = 5;
@@ -58,7 +58,7 @@ class ProgramProposer : public Proposer {
   [[nodiscard]] bool is_repeatable() const override { return false; }
 
  private:
-  /// Ends it.
+  /// Ends the program; the proposal says why.
   Proposal given_up(std::string why);
 
   Setup setup_;
@@ -67,11 +67,11 @@ class ProgramProposer : public Proposer {
   std::string why_none_;
 };
 
-/// The proposal in a proposer's answer; a refused one when there is none.
+/// Parses a proposer's answer; an invalid answer gives a refused proposal.
 [[nodiscard]] Proposal proposal_from(const std::string& answer, const Situation& situation,
                                      const KernelSources& sources);
 
-/// The outcome in what a child printed; none when that is nothing of the kind.
+/// Parses the outcome that a child printed; none if it printed something else.
 [[nodiscard]] std::optional<CandidateOutcome> outcome_from_try(const std::string& output);
 
 }  // namespace fovea::lab

@@ -1,4 +1,4 @@
-// Candidates by name, and as lines of a ledger.
+// Identities of candidates, and their conversion to and from the lines of a ledger.
 #include "lab/evolve/evolution.hpp"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ const TuningSpace& space_of(std::span<const TuningSpace> spaces, std::string_vie
 }
 
 std::string identity_of(const Variant& variant, std::span<const TuningSpace> spaces) {
-  // Kernels of one family with the same values are the same code under two names.
+  // Kernels in one family with equal values are the same code under two names.
   const std::string& family = space_of(spaces, variant.kernel).family;
   std::string identity = family.empty() ? variant.kernel : family;
   for (const auto& [name, value] : variant.values) {

@@ -1,4 +1,5 @@
-// What an evolution of candidates consists of: candidates, what became of them, and who proposes.
+// The elements of an evolution: candidates, their outcomes, and the interfaces for proposing and
+// evaluating.
 #pragma once
 
 #include <cstdint>
@@ -24,59 +25,61 @@ struct Variant {
   std::map<std::string, std::string> files{};  // text by path
 };
 
-/// A variant that someone wants to be tried.
+/// A variant that a proposer wants to try.
 struct Proposal {
   Variant variant{};
-  std::vector<int> parents{};  // numbers of candidates; the first is the one that it changes
+  std::vector<int> parents{};  // numbers of candidates; the variant modifies the first
   std::string reason{};        // why it may be faster
-  std::string refused{};       // why nothing can be tried; empty: something can
+  std::string refused{};       // why there is nothing to try; empty: there is
 };
 
-/// What trying it gave.
+/// The result of trying a candidate.
 struct CandidateOutcome {
-  std::optional<bool> valid = false;  // nothing: it never ran, so nobody knows
-  std::string failed_at;              // the gate, "proposal" or "process"; empty when none failed
-  std::string why;                    // in the compiler's words, the judge's, the driver's
+  std::optional<bool> valid = false;  // nullopt: it never ran, so its validity is unknown
+  std::string failed_at;              // name of the failed gate, "proposal" or "process"; empty:
+                                      // none failed
+  std::string why;                    // a message from the compiler, the check or the driver
   double seconds = 0.0;               // 0: it was not timed
-  double spread = 0.0;                // of its samples and the baseline's, as a share of the time
+  double spread = 0.0;                // relative spread of its samples and the baseline's
   double baseline_seconds = 0.0;
   double speed_up = 0.0;  // 0: it was not timed
 
   [[nodiscard]] bool failed() const { return valid == false; }
 };
 
-/// `valid` as JSON has it: true, false, or null.
+/// Converts `valid` to JSON: true, false, or null.
 [[nodiscard]] nlohmann::ordered_json validity_json(std::optional<bool> valid);
-/// Nothing where it is null; throws what nlohmann::json throws where it is no bool either.
+/// Converts JSON to an optional bool: null gives nullopt; throws as nlohmann::json does if it is no
+/// bool either.
 [[nodiscard]] std::optional<bool> validity_from(const nlohmann::ordered_json& json);
 
-/// The outcome in a line of a ledger. Throws as validity_from does.
+/// Parses the outcome in a ledger's line. Throws as validity_from() does.
 [[nodiscard]] CandidateOutcome outcome_from(const nlohmann::ordered_json& json);
 
-/// A candidate: proposed and tried.
+/// A candidate that was proposed and tried.
 struct Candidate {
   int number = 0;
   int generation = 0;
   Proposal proposal{};
   CandidateOutcome outcome{};
-  bool kept = false;   // it became part of the population
-  bool leads = false;  // it became the best of its design, by the same rule
+  bool kept = false;   // it joined the population
+  bool leads = false;  // it became the best candidate of its design, by the same rule
   double cost_seconds = 0.0;
 };
 
-/// What a profile's finding means for proposals.
+/// A finding in a profile, as advice for proposals.
 struct Hint {
   std::string rule;
   std::string means;
   std::string attempt;    // what to try
-  std::string parameter;  // those that may help, of all designs: "stages, key_slots"; or empty
+  std::string parameter;  // parameters that may help, in all designs: "stages, key_slots"; or empty
   double strength = 1.0;
 };
 
 enum class PopulationKind : std::uint8_t {
-  kBest,     // the best candidate has all children
-  kInsight,  // the same, and what its profile says chooses the parameter to change
-  kElites,   // the best three, and children of two of them
+  kBest,     // the best candidate is the parent of all children
+  kInsight,  // as kBest, and its profile chooses the parameter to change
+  kElites,   // the best three are kept; children combine two of them
 };
 [[nodiscard]] std::string_view to_string(PopulationKind kind);
 
@@ -84,10 +87,13 @@ enum class PopulationKind : std::uint8_t {
 struct Situation {
   std::span<const TuningSpace> spaces;  // the baseline's kernel first
   std::span<const Candidate> trials;
-  std::vector<int> parents;  // numbers of the population as this generation began, the best first
-  std::span<const Hint> findings;      // of the first parent; none unless they are asked for
-  const std::set<std::string>* tried;  // what must not be proposed again, as identity_of() names it
-  int number = 0;                      // of the candidate that is wanted
+  std::vector<int> parents;  // numbers of the candidates in the population when this generation
+                             // began, the best first
+  std::span<const Hint> findings;      // findings in the first parent's profile; empty unless
+                                       // requested
+  const std::set<std::string>* tried;  // identities, by identity_of(), that must not be proposed
+                                       // again
+  int number = 0;                      // number of the next candidate
   int generation = 0;
 };
 
@@ -99,10 +105,12 @@ class Proposer {
   Proposer(const Proposer&) = delete;
   Proposer& operator=(const Proposer&) = delete;
 
-  /// The next proposal; none when it has no more, and `why_none` says why, as a clause.
+  /// Returns the next proposal; none if there are no more; then `why_none` has a clause that says
+  /// why.
   [[nodiscard]] virtual std::optional<Proposal> propose(const Situation& situation) = 0;
   [[nodiscard]] virtual std::string why_none() const = 0;
-  /// Whether the same situation gives the same proposal, so that a ledger can be checked.
+  /// Returns whether the same situation always gives the same proposal, so that a ledger can be
+  /// verified.
   [[nodiscard]] virtual bool is_repeatable() const = 0;
 };
 
@@ -114,26 +122,30 @@ class Evaluator {
   Evaluator(const Evaluator&) = delete;
   Evaluator& operator=(const Evaluator&) = delete;
 
-  /// A candidate that fails, however badly, is an outcome. Throws Interrupted when it has to end.
+  /// Tries a variant; any failure of the variant is an outcome. Throws Interrupted when the user
+  /// interrupts.
   [[nodiscard]] virtual CandidateOutcome evaluate(const Variant& variant, std::uint64_t seed) = 0;
-  /// What a profile of it says; none, and why in `missing`, when there is no profiler.
+  /// Returns the findings in a profile of the variant; if no profiler is available, none, and
+  /// `missing` says why.
   [[nodiscard]] virtual std::vector<Hint> findings(const Variant& variant,
                                                    std::string& missing) = 0;
 };
 
-/// The space of this kernel. Throws fovea::Error when there is none.
+/// Returns the tuning space of this kernel. Throws fovea::Error if there is none.
 [[nodiscard]] const TuningSpace& space_of(std::span<const TuningSpace> spaces,
                                           std::string_view kernel);
-/// Two variants of the same name are the same candidate: the same design, values and sources.
+/// Returns a key for a variant: variants with the same design, values and sources have the same
+/// key.
 [[nodiscard]] std::string identity_of(const Variant& variant, std::span<const TuningSpace> spaces);
-/// "stages 4, columns 192", or the kernel when it is another.
+/// Describes how two variants differ: "stages 4, columns 192", or the kernel's name if that
+/// changed.
 [[nodiscard]] std::string change_between(const Variant& from, const Variant& to);
 
 [[nodiscard]] nlohmann::ordered_json to_json(const Candidate& trial,
                                              std::span<const Candidate> trials);
 [[nodiscard]] Candidate trial_from(const nlohmann::ordered_json& json);
 [[nodiscard]] nlohmann::ordered_json to_json(const Hint& finding);
-/// Anything that is missing stays empty.
+/// Parses a hint; missing fields stay empty.
 [[nodiscard]] Hint hint_from(const nlohmann::ordered_json& json);
 
 }  // namespace fovea::lab

@@ -1,5 +1,5 @@
-// The generations of an evolution. All that decides what is proposed next is in the ledger, so a
-// run that goes on reads its candidates from there as if they were measured.
+// Runs the generations of an evolution. The ledger holds everything that determines the next
+// proposal, so a resumed run reads the recorded outcomes as if it had measured them.
 #include "lab/evolve/evolve.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMaxConfirmations = 3;  // candidates, when the best turn out to be wrong
+constexpr int kMaxConfirmations = 3;  // candidates that are measured again until one is confirmed
 
 /// Candidates whose children are proposed, the best first.
 class Population {
@@ -25,7 +25,7 @@ class Population {
   Population(PopulationKind kind, const std::vector<Candidate>& trials)
       : size_(kind == PopulationKind::kElites ? kElites : 1), trials_(trials) {}
 
-  /// Whether it is taken in.
+  /// Adds a candidate if it qualifies, and returns whether it did.
   [[nodiscard]] bool take(const Candidate& trial) {
     if (trial.outcome.failed()) {
       return false;
@@ -54,13 +54,13 @@ class Population {
   std::vector<int> members_;
 };
 
-/// What a ledger holds of an earlier run.
+/// The contents of an earlier run's ledger.
 struct Recorded {
   std::optional<Json> header;
   std::vector<Candidate> trials;
   std::map<int, std::vector<Hint>> findings;
   std::map<int, Json> confirmations;
-  std::optional<Json> end;  // when it is the last line
+  std::optional<Json> end;  // set if it is the last line
   double other_seconds = 0.0;
 };
 
@@ -116,7 +116,7 @@ void require_same_run(const Json& recorded, const Json& header) {
   const auto value_of = [](const Json& json, const char* key) {
     Json value = json.value(key, Json(nullptr));
     if (value.is_object()) {
-      value.erase("seconds");  // of the baseline: they were measured
+      value.erase("seconds");  // the baseline's time, which differs between measurements
     }
     return value;
   };
@@ -194,7 +194,7 @@ class Evolution {
   [[nodiscard]] bool goes_on() {
     setup_.stop.poll();
     if (recorded_trial() != nullptr) {
-      return true;  // it went on then
+      return true;  // the earlier run was resumed
     }
     if (setup_.budget.trials > 0 && number() >= setup_.budget.trials) {
       end("budget", fmt::format("the budget of {} candidates is spent", setup_.budget.trials));
@@ -211,7 +211,7 @@ class Evolution {
     return true;
   }
 
-  /// A candidate. False when there are no more.
+  /// Proposes and tries a candidate. Returns false if there are no more.
   [[nodiscard]] bool step() {
     if ((number() - 1) % kChildren == 0 || number() == 0) {
       parents_ = population_.members();
@@ -315,7 +315,7 @@ class Evolution {
     }
     const Variant& variant = trial.proposal.variant;
     const auto [leader, is_first] =
-        leaders_.emplace(space_of(setup_.spaces, variant.kernel).family, trial.number);
+        leader_by_family_.emplace(space_of(setup_.spaces, variant.kernel).family, trial.number);
     if (!is_first &&
         !is_better(trial.outcome, trials_[static_cast<std::size_t>(leader->second)].outcome)) {
       return false;
@@ -324,7 +324,7 @@ class Evolution {
     return true;
   }
 
-  /// What steers the next generation, where profiles do.
+  /// Profiles the parent to guide the next generation, if the population kind asks for it.
   void profile_parent() {
     if (setup_.population != PopulationKind::kInsight || parents_.empty() ||
         parents_.front() == profiled_) {
@@ -356,7 +356,8 @@ class Evolution {
     }
   }
 
-  /// The best of many noisy times is a lucky one: it is measured once more, beside the baseline.
+  /// The best of many noisy measurements is biased, so the best candidate is measured again next to
+  /// the baseline.
   void confirm() {
     std::vector<int> order = population_.members();
     if (order.empty() || order.front() == 0 ||
@@ -395,7 +396,7 @@ class Evolution {
       return outcome_from(known->second);
     }
     const double began = setup_.now();
-    // Other inputs than those that it was chosen on.
+    // Uses other inputs than those that the candidate was selected on.
     const CandidateOutcome outcome = evaluator_.evaluate(
         trials_[static_cast<std::size_t>(number)].proposal.variant, setup_.seed + 1);
     const double cost = setup_.now() - began;
@@ -413,11 +414,11 @@ class Evolution {
   std::vector<Candidate> trials_;
   std::set<std::string> tried_;
   Population population_;
-  std::map<std::string, int> leaders_;  // of designs, by family
+  std::map<std::string, int> leader_by_family_;  // number of the best candidate
   std::vector<int> parents_;
   std::vector<Hint> findings_;
   int profiled_ = -1;
-  int last_kept_ = 0;  // the generation
+  int last_kept_ = 0;  // generation in which a candidate was last kept
   double spent_ = 0.0;
   bool wrote_ = false;
   EvolveReport report_;

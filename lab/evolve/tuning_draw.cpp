@@ -1,4 +1,4 @@
-// Mutation, crossover, and, when luck finds nothing new, the table from one end to the other.
+// Proposes by mutation, by crossover and, if these find nothing new, by scanning the table.
 #include "lab/evolve/tuning_draw.hpp"
 
 #include <algorithm>
@@ -12,12 +12,14 @@
 namespace fovea::lab {
 namespace {
 
-constexpr int kChanged = 2;         // parameters a child
-constexpr int kAttempts = 64;       // before a child may have any values, and before the table
-constexpr int kNeighboursOf = 4;    // three of four changed values lie beside the parent's
-constexpr int kOtherDesignsOf = 4;  // one of four children is of another design
+constexpr int kChanged = 2;         // parameters changed per child
+constexpr int kAttempts = 64;       // draws before all values may change, and before the table is
+                                    // scanned
+constexpr int kNeighboursOf = 4;    // three of four changed values are neighbours of the parent's
+                                    // value
+constexpr int kOtherDesignsOf = 4;  // one of four children belongs to another design
 
-/// Random numbers that are the same with every compiler and library (splitmix64).
+/// A random generator (splitmix64) whose numbers do not depend on compiler and library.
 class Draw {
  public:
   Draw(std::uint64_t seed, int number)
@@ -41,7 +43,7 @@ int& value_in(ParameterValues& values, const std::string& name) {
   return std::ranges::find(values, name, &std::pair<std::string, int>::first)->second;
 }
 
-/// The parameters that have another value to take.
+/// Returns the parameters that have more than one value.
 std::vector<ParameterRange> free_ranges(const TuningSpace& space) {
   std::vector<ParameterRange> free;
   std::ranges::copy_if(space.ranges, std::back_inserter(free),
@@ -61,14 +63,14 @@ int other_value(const ParameterRange& range, int value, bool beside, Draw& draw)
   return others[draw.below(others.size())];
 }
 
-/// A parameter of these that a profile names, and for what.
+/// A tuning parameter that a profile's hint suggests to change.
 struct Steered {
   const Hint* hint = nullptr;
-  std::size_t which = 0;  // of the ranges
-  std::size_t sum = 0;    // of the strengths up to this one
+  std::size_t which = 0;  // index in the ranges
+  std::size_t sum = 0;    // cumulative strength, up to and including this one
 };
 
-/// One of those that the hints name, by their strength; none when they name none.
+/// Draws one of the parameters that the hints name, weighted by strength; none if they name none.
 std::optional<Steered> steering(std::span<const Hint> hints,
                                 const std::vector<ParameterRange>& ranges, Draw& draw) {
   constexpr double kGrains = 1000;
@@ -91,7 +93,7 @@ std::optional<Steered> steering(std::span<const Hint> hints,
                                [&](const Steered& candidate) { return drawn < candidate.sum; });
 }
 
-/// Changes two parameters; returns why these.
+/// Changes two parameters; returns the reason for the choice.
 std::string mutate(Variant& variant, const std::vector<ParameterRange>& free,
                    std::span<const Hint> findings, bool anywhere, Draw& draw) {
   std::vector<ParameterRange> left = free;
@@ -112,8 +114,9 @@ std::string mutate(Variant& variant, const std::vector<ParameterRange>& free,
   return reason;
 }
 
-/// The candidate that leads each design but that of `best`. The fastest reading may be another's by
-/// a hair, which is noise: it would make two runs of a seed propose others.
+/// Returns the leading candidate of each design except that of `best`. Leaders are used because the
+/// fastest candidate by a small margin is determined by noise: two runs with one seed would
+/// diverge.
 std::vector<int> leaders_of_other_designs(const Situation& situation, const std::string& best) {
   std::vector<std::pair<std::string, int>> found;  // by family
   for (const Candidate& trial : situation.trials) {
@@ -137,7 +140,7 @@ std::vector<int> leaders_of_other_designs(const Situation& situation, const std:
   return numbers;
 }
 
-/// A child to be, before parameters are changed.
+/// A child before its parameters are changed.
 struct Child0 {
   Variant variant;
   std::vector<int> parents;
@@ -180,7 +183,7 @@ class Drawing {
     return std::nullopt;
   }
 
-  /// Whatever is new, from a drawn place in the table on.
+  /// Scans the table from a random position for a variant that is new.
   [[nodiscard]] std::optional<Proposal> anything() {
     for (const TuningSpace& space : situation_.spaces) {
       std::size_t count = 1;
@@ -221,7 +224,8 @@ class Drawing {
     const std::vector<int> population = parents();
     const std::string& family =
         space_of(situation_.spaces, variant_of(population.front()).kernel).family;
-    // Where all near the leader of another design was tried, the population has one child more.
+    // When all variants near the leader of another design were tried, the population gets an
+    // additional child.
     if (situation_.number % kOtherDesignsOf == 0 && attempt < kAttempts / 2) {
       if (const auto others = leaders_of_other_designs(situation_, family); !others.empty()) {
         const int number = others[draw_.below(others.size())];

@@ -1,4 +1,4 @@
-// DrawnProposer: proposals drawn from the table of tuning parameters.
+// DrawnProposer: randomly drawn proposals from the table of tuning parameters.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,14 @@
 
 namespace fovea::lab {
 
-/// Why a variant cannot be made, as far as that is known without compiling it; else empty.
+/// Returns why a variant is invalid, as far as that is known without compiling it; else "".
 using WhyIllegal = std::function<std::string(const Variant& variant)>;
 
-/// First every other design with its own values; then children of the population with two
-/// parameters changed, mostly to the value beside their own. One of four children is of the best
-/// candidate of another design, where there are several. What is proposed depends on the seed, the
-/// candidate's number, the population's members and what was tried before, and not on times.
+/// Proposes every other design with its default values first; then children of the population with
+/// two parameters changed, mostly to a neighbouring value. If there are several designs, one of
+/// four children derives from the best candidate of another design. Proposals depend on the seed,
+/// the candidate's number, the members of the population and what was tried before, but not on
+/// measured times.
 class DrawnProposer : public Proposer {
  public:
   DrawnProposer(std::uint64_t seed, PopulationKind kind, WhyIllegal why_illegal);

@@ -14,7 +14,7 @@
 namespace fovea::lab {
 namespace {
 
-constexpr double kPeerSlack = 10.0;  // peers may round more often than we do
+constexpr double kPeerSlack = 10.0;  // tolerance factor for peers, which may round more often
 
 class Bench {
  public:
@@ -26,7 +26,7 @@ class Bench {
         options_(options),
         report_(report) {}
 
-  /// The figure of one case under one plan; its verdict says when it was not timed.
+  /// Measures one case under one plan; the verdict says why, if it was not timed.
   BenchFigure run(const Card& card, const Case& card_case, const Workload& workload,
                   const Plan& plan, bool with_peers) {
     BenchFigure figure;
@@ -67,7 +67,7 @@ class Bench {
       peers = workload.peers(kernels_, report_.missing);
     }
     for (const Peer& peer : peers) {
-      // A peer that refuses takes no other figure with it.
+      // An exception from a peer must not affect other figures.
       PeerFigure compared;
       compared.same_result = peer.same_result;
       Contender timed = rotation.contender(peer.name, peer.run);
@@ -142,7 +142,8 @@ std::vector<SpeedResult> judge_speed(const Card& card, const BenchFigure& figure
     SpeedResult result{.gate = gate};
     if (peer != figure.peers.end()) {
       result.ratio = peer->ratio;
-      // Either may be faster within the spread of the two: that says something of no other limit.
+      // If the spreads overlap, either side may be faster; a limit other than 1.0 can still be
+      // judged.
       const bool as_fast = peer->ambiguous && gate.least_ratio == 1.0;
       result.passed = peer->wrong.empty() && (peer->ratio >= gate.least_ratio || as_fast);
     }

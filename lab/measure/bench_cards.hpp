@@ -1,4 +1,4 @@
-// bench: times cards on a device beside their peers and the device's own ceilings.
+// bench: times cards on a device next to their peers and the device's measured ceilings.
 #pragma once
 
 #include <cstdint>
@@ -20,38 +20,39 @@ namespace fovea::lab {
 
 struct BenchOptions {
   std::uint64_t seed = 1;
-  std::string only_case;  // empty: those that the cards time
+  std::string only_case;  // empty: all timed cases
   bool peers = true;
-  bool plans = false;  // every plan, not the launcher's choice alone
+  bool plans = false;  // time every plan instead of the launcher's choice only
 };
 
-/// What the device does at its best, measured in the same run.
+/// The device's best rates, measured in the same run.
 struct Ceilings {
   double copy_bytes_per_second = 0.0;  // device to device, read and written
   double bf16_flops = 0.0;             // cuBLASLt, 8192^3; 0 when there is no cuBLASLt
   double e4m3_flops = 0.0;
 };
 
-/// Measures with the same timer as kernels. What cannot be measured stays 0, and `missing` says so.
+/// Measures the ceilings with the timer that is used for kernels. What cannot be measured stays 0;
+/// `missing` says why.
 [[nodiscard]] Ceilings measure_ceilings(gpu::Device& device, const Nvml& nvml,
                                         std::string& cublaslt_version,
                                         std::vector<std::string>& missing);
 
 struct PeerFigure {
   Timing timing;
-  double ratio = 0.0;  // its time over ours: above 1, ours is faster
+  double ratio = 0.0;  // the peer's time over ours: above 1, ours is faster
   double sustained_ratio = 0.0;
   bool ambiguous = false;
   bool same_result = true;
-  std::string wrong;  // why its output is not what the problem asks for; empty when it is
+  std::string wrong;  // why its output is wrong; empty: it is right
 };
 
-/// What was measured of a speed gate.
+/// Result of a speed gate.
 struct SpeedResult {
   SpeedGate gate;
   double ratio = 0.0;  // 0: its peer was not measured, and the gate is missed
   bool passed = false;
-  /// "1.08x of cuDNN, at least 0.90x asked".
+  /// Returns "1.08x of cuDNN, at least 0.90x asked".
   [[nodiscard]] std::string words() const;
 };
 
@@ -60,16 +61,16 @@ struct BenchFigure {
   std::string case_name;
   std::string plan;  // empty: the launcher's choice
   std::string description;
-  Verdict verdict;  // of the output that was checked before
+  Verdict verdict;  // for the output, which is checked before timing
   Timing timing;
   double flops = 0.0;  // of one run
   double bytes = 0.0;
-  double matrix_ceiling = 0.0;  // operations a second, for its operands
+  double matrix_ceiling = 0.0;  // operations per second for its operand type
   std::optional<SmokeFigure> smoke;
   std::vector<PeerFigure> peers;
-  std::vector<SpeedResult> gates;  // of the launcher's choice, when peers were asked for
+  std::vector<SpeedResult> gates;  // for the launcher's choice, if peers were requested
 };
-/// What the peers of a figure say of its card's speed gates.
+/// Judges the card's speed gates by the peers in a figure.
 [[nodiscard]] std::vector<SpeedResult> judge_speed(const Card& card, const BenchFigure& figure);
 
 struct BenchReport {
@@ -78,23 +79,25 @@ struct BenchReport {
   std::string cublaslt_version;
   Ceilings ceilings;
   std::vector<BenchFigure> figures;
-  std::vector<std::string> missing;  // peers and readings that this machine has not, and why
-  int failed = 0;                    // kernels whose output was wrong: not timed
-  std::vector<TimeChange> times;     // beside earlier results; empty: they were not compared
+  std::vector<std::string> missing;  // peers and readings that are unavailable on this machine, and
+                                     // why
+  int failed = 0;                    // number of kernels with a wrong output, which are not timed
+  std::vector<TimeChange> times;     // comparison with earlier results; empty: there was none
 };
 
-/// `report` is called with each figure as it is there, `failed` with each kernel that was wrong.
+/// `report` is called with each figure as it is measured, `failed` with each kernel whose output is
+/// wrong.
 [[nodiscard]] BenchReport bench(gpu::Device& device, std::span<const Card* const> cards,
                                 const BenchOptions& options,
                                 const std::function<void(const Ceilings&)>& measured,
                                 const std::function<void(const BenchFigure&)>& report,
                                 const std::function<void(const BenchFigure&)>& failed);
 
-/// The report as the JSON that bench/report reads, with the machine it was made on, and with
-/// what the file `path` ("": none) already holds of other sections. Throws fovea::Error as
-/// check_json_file does.
+/// Returns the report as the JSON that bench/report reads, with a description of the machine; keeps
+/// other sections that the file `path` ("": none) already contains. Throws fovea::Error as
+/// check_json_file() does.
 [[nodiscard]] std::string to_json(const BenchReport& report, const std::string& path);
-/// Throws fovea::Error when something is in the file, and no JSON object.
+/// Throws fovea::Error if the file is not empty and not a JSON object.
 void check_json_file(const std::string& path);
 
 }  // namespace fovea::lab

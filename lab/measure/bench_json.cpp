@@ -88,7 +88,7 @@ Json whole(const BenchReport& report) {
             {"figures", std::move(figures)}}}};
 }
 
-/// What a report's file holds so far; nothing when there is none, or an empty one.
+/// Returns what a report's file contains; an empty object if there is no file or an empty one.
 Json sections_of(const std::string& path) {
   std::ifstream file;
   if (!io::output_place(path).is_direct) {  // such as a pipe, which holds nothing

@@ -1,5 +1,5 @@
-// The best of a few rounds: a large device-to-device copy, and cuBLASLt on a large product of
-// random data.
+// Measures ceilings as the best of a few rounds: a large device-to-device copy, and a large
+// cuBLASLt product on random data.
 #include <algorithm>
 #include <memory>
 

@@ -1,4 +1,4 @@
-// The verdict over pairs of samples, and the conversation with two programs that gives them.
+// Computes the verdict from pairs of samples, and collects them from two child programs.
 #include "lab/measure/compare.hpp"
 
 #include <algorithm>
@@ -22,12 +22,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kDoubt = 0.001;  // that the interval misses the true median
+constexpr double kDoubt = 0.001;  // probability that the interval misses the true median
 
-/// How many of `count` sorted values lie outside the median's interval at each end; -1 when there
-/// are too few. Each value is above the median or below it, like a coin.
+/// Returns how many of `count` sorted values lie outside the median's confidence interval at each
+/// end; -1 if there are too few. Each value is above or below the median with equal probability.
 int outside(int count) {
-  // The chance that exactly `k` are below, as a logarithm: a half to the power of 1,100 is no
+  // Logarithm of the probability that exactly `k` values are below the median: 2^-1100 underflows a
   // double.
   const auto chance = [count](int k) {
     return std::exp(std::lgamma(count + 1.0) - std::lgamma(k + 1.0) - std::lgamma(count - k + 1.0) -
@@ -40,7 +40,7 @@ int outside(int count) {
   return k - 1;
 }
 
-/// What one program answered to "sample".
+/// A program's answer to "sample".
 struct Answer {
   double seconds = 0.0;
   double sm_mhz = 0.0;
@@ -53,9 +53,9 @@ class Side {
   Side(const StepProgram& program, const StepOptions& options)
       : program_(program), options_(options) {}
 
-  /// Before the other side is waited for: both prepare at the same time.
+  /// Starts the program without waiting for it, so that both sides prepare in parallel.
   void start() {
-    child_.reset();  // its memory is free before the next one asks for some
+    child_.reset();  // frees its memory before the next one allocates
     child_ = std::make_unique<Child>(program_.command);
   }
 
@@ -213,7 +213,7 @@ StepComparison compare_steps(const StepProgram& a, const StepProgram& b,
       second.await_ready();
       require_alike(first, second);
     }
-    // Two pairs in opposite orders, so that what drifts favours neither side.
+    // Consecutive pairs have opposite orders, so that drift favours neither side.
     a_leads = turn++ % 2 == 0 ? (draw() & 1) == 0 : !a_leads;
     Side& leading = a_leads ? first : second;
     Side& following = a_leads ? second : first;

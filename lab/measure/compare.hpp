@@ -1,4 +1,4 @@
-// compare: which of two sides is faster, from samples of both taken in turns.
+// compare: decides which of two sides is faster, from alternating samples of both.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace fovea::lab {
 
-/// What B is beside A.
+/// The speed of B relative to A.
 enum class Speed : std::uint8_t { kSame, kFaster, kSlower, kAmbiguous };
-/// "SLOWER".
+/// Returns the name in capitals: "SLOWER".
 [[nodiscard]] std::string_view to_string(Speed speed);
 
-/// Differences of time up to this share are none.
+/// Relative differences up to this threshold count as equal.
 inline constexpr double kSamplesThreshold = 0.01;
 
-/// Seconds of A and of B, taken one right after the other.
+/// Times of A and B in seconds, measured one right after the other.
 struct SamplePair {
   double a = 0.0;
   double b = 0.0;
@@ -27,26 +27,26 @@ struct SamplePair {
 
 struct SpeedVerdict {
   Speed speed = Speed::kAmbiguous;
-  double ratio = 1.0;  // B's time over A's: more than 1 when B is slower
-  double low = 0.0;    // the ratio lies between `low` and `high`
+  double ratio = 1.0;  // B's time over A's: above 1, B is slower
+  double low = 0.0;    // confidence interval of the ratio: from `low` to `high`
   double high = 0.0;
 };
 
-/// FASTER or SLOWER when the whole interval of a ratio is beyond the threshold, SAME when it is
+/// Returns FASTER or SLOWER if the whole interval of a ratio is beyond the threshold, SAME if it is
 /// within, else AMBIGUOUS.
 [[nodiscard]] Speed judge_interval(double low, double high, double threshold);
 
-/// The median of the pairs' ratios, and the interval that holds the true median with 99.9%
-/// confidence, whatever the distribution: each time that it is looked at, of which there may be
-/// eleven. Both samples of a pair share what drifts slowly, and a median ignores what happens to
-/// fewer than half of them. AMBIGUOUS when they are too few, or a time is no number.
+/// Returns the median of the pairs' ratios, and an interval that contains the true median with
+/// 99.9% confidence for any distribution, at each of up to eleven evaluations. Slow drift affects
+/// both samples of a pair, and outliers in fewer than half of the pairs do not move the median.
+/// AMBIGUOUS if there are too few pairs, or if a time is not a number.
 [[nodiscard]] SpeedVerdict judge_pairs(std::span<const SamplePair> pairs, double threshold);
 
-/// How long pairs are taken.
+/// Number of pairs to take.
 struct PairsWanted {
   double threshold = kSamplesThreshold;
-  int first = 16;  // then they are judged
-  int more = 8;    // while the verdict is AMBIGUOUS
+  int first = 16;  // pairs before the first evaluation
+  int more = 8;    // pairs between evaluations, while the verdict is AMBIGUOUS
   int limit = 96;
 };
 
@@ -56,8 +56,8 @@ struct JudgedPairs {
   int dropped = 0;
 };
 
-/// Takes pairs until the verdict is clear or there are the most. `next` gives none when the GPU was
-/// slowed down. Throws fovea::Error when it was that as often as pairs may be taken.
+/// Takes pairs until the verdict is clear or the maximum is reached. `next` returns none if the GPU
+/// was throttled. Throws fovea::Error if that happened as often as pairs may be taken.
 [[nodiscard]] JudgedPairs judge_until_clear(const PairsWanted& wanted,
                                             const std::function<std::optional<SamplePair>()>& next);
 
@@ -69,15 +69,16 @@ struct StepProgram {
 
 struct StepOptions {
   PairsWanted wanted{};
-  int pairs_per_start = 8;  // then both start anew, with their tensors elsewhere
-  std::uint64_t seed = 1;   // draws which one goes first
+  int pairs_per_start = 8;  // then both programs are restarted, so that their tensors have other
+                            // addresses
+  std::uint64_t seed = 1;   // decides at random which side goes first
   double ready_seconds = 300;
   double sample_seconds = 60;
 };
 
 /// One side of a comparison.
 struct StepSide {
-  std::string ready;     // what it said of itself: a JSON object
+  std::string ready;     // its description of itself: a JSON object
   double seconds = 0.0;  // median
   double spread = 0.0;   // from the 10th to the 90th percentile, seconds
   int sm_mhz = 0;        // median
@@ -90,9 +91,9 @@ struct StepComparison {
   StepSide b;
 };
 
-/// Samples two programs on one GPU in turns, never both at once, until the verdict is clear or the
-/// limit is reached. Throws fovea::Error that names the side which did not start, did not answer in
-/// time, answered nonsense, or runs another problem or on another GPU than the other.
+/// Samples two programs on one GPU alternately, never in parallel, until the verdict is clear or
+/// the limit is reached. Throws fovea::Error that names the side that did not start, did not answer
+/// in time, sent an invalid answer, or runs another problem or on another GPU than the other side.
 [[nodiscard]] StepComparison compare_steps(const StepProgram& a, const StepProgram& b,
                                            const StepOptions& options);
 

@@ -1,4 +1,4 @@
-// Finds the same figures in two files, and says which differ by more than noise.
+// Matches the figures in two files, and finds those that differ by more than noise.
 #include "lab/measure/compare_files.hpp"
 
 #include <algorithm>
@@ -21,14 +21,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The 99.9% interval of the median of some 15 samples, were they normal, in spreads from the 10th
-/// to the 90th percentile.
+/// Width of the 99.9% confidence interval of a median of about 15 normally distributed samples,
+/// relative to the spread between the 10th and the 90th percentile.
 constexpr double kIntervalInSpreads = 0.42;
-/// The noise of the one launch of a profile.
+/// Relative noise of the single launch in a profile.
 constexpr double kLaunchNoise = 0.02;
 constexpr double kLaunchThreshold = 0.05;
 
-/// The figures of profiles that differ from launch to launch.
+/// Returns whether a figure varies between launches of the same kernel.
 bool is_outcome(std::string_view name) {
   constexpr std::array<std::string_view, 15> kOutcomes = {
       "seconds",   "matrix_units", "fma",         "issue",      "dram",
@@ -41,28 +41,28 @@ bool is_outcome(std::string_view name) {
          name.ends_with("_per_second") || name.ends_with("_wait");
 }
 
-/// How much a figure moved: the logarithm of its ratio, or 0 when launches of the same kernel
-/// differ as much.
+/// Returns how much a figure changed: the logarithm of its ratio, or 0 if the change is within
+/// noise.
 double movement(std::string_view name, double a, double b) {
   constexpr double kNoise = 0.05;       // of the figure
   constexpr double kShareNoise = 0.02;  // of a share: two points of a hundred
   const double larger = std::max(std::abs(a), std::abs(b));
   const bool is_time = name.ends_with("seconds");
-  // What comes from nothing is told by what it came to.
+  // A change from zero is measured relative to a small floor.
   const double floor = is_time ? 1e-9 : larger > 1 ? 1.0 : kShareNoise;
   const double noise = std::max(kNoise * larger, is_time || larger > 1 ? 0.0 : kShareNoise);
   return std::abs(b - a) > noise ? std::abs(std::log((std::abs(b) + floor) / (std::abs(a) + floor)))
                                  : 0.0;
 }
 
-/// Whether it is a share of what all warps wait for.
+/// Returns whether the figure is a share of all warp stalls.
 bool is_wait(std::string_view name) {
   return name.starts_with("stall_") || (name.ends_with("_wait") && name != "epilogue_wait");
 }
 
-/// What comes first in a list of figures that moved. Work by its ratio. Of what follows, the waits
-/// come before what they do to the units, and those first that took or gave the most of the time:
-/// one that came from 4% to 1% has a large ratio and explains nothing.
+/// Returns a sort key: changes in work come first, by ratio; then stalls, before their effects on
+/// the units, ordered by the larger share, since a stall that fell from 4% to 1% has a large ratio
+/// but explains nothing.
 std::tuple<bool, bool, double> rank(bool work, std::string_view name, double a, double b) {
   const bool wait = !work && is_wait(name);
   return {work, wait, wait ? std::abs(b - a) : movement(name, a, b)};
@@ -79,7 +79,7 @@ std::string kind_of(const Json& json) {
   return "";
 }
 
-/// A profile's file may hold one object for each kernel that the case launches.
+/// Returns the profiles in a file, which has one object for each kernel that the case launches.
 std::vector<Json> profiles_in(const Json& json) {
   const Json& all = json.is_object() && json.contains("profiles") ? json["profiles"] : json;
   std::vector<Json> profiles;
@@ -93,7 +93,7 @@ std::vector<Json> profiles_in(const Json& json) {
   return whole ? profiles : std::vector<Json>();
 }
 
-/// Throws fovea::Error for a number that nothing measures: what is made of it would be infinite.
+/// Throws fovea::Error for numbers that no measurement gives, which would lead to infinities.
 void check_numbers(const Json& json, const std::string& key) {
   if (json.is_number()) {
     constexpr double kMost = 1e30;
@@ -136,7 +136,7 @@ struct Measured {
   double spread = 0.0;
 };
 
-/// Our kernels and their peers by card, case and plan.
+/// Returns the times of our kernels and their peers by card, case and plan.
 std::map<std::string, Measured> times_in(const Json& report) {
   std::map<std::string, Measured> times;
   const auto add = [&](const std::string& name, const Json& figure) {
@@ -207,7 +207,7 @@ void compare_profile(const Json& a, const Json& b, const std::string& prefix, do
   }
 }
 
-/// SLOWER if any of them is, then AMBIGUOUS, then FASTER.
+/// Returns SLOWER if any time has that verdict, else AMBIGUOUS, else FASTER.
 Speed worst(const std::vector<MovedTime>& times) {
   constexpr std::array kOrder = {Speed::kSlower, Speed::kAmbiguous, Speed::kFaster};
   for (const Speed speed : kOrder) {

@@ -1,4 +1,5 @@
-// Rotation: so many sets of a workload's tensors that none is found in the L2 cache from last time.
+// Rotation: enough copies of a workload's tensors that none is still in the L2 cache when its turn
+// comes.
 #pragma once
 
 #include <algorithm>
@@ -29,11 +30,12 @@ class Rotation {
   }
 
   [[nodiscard]] std::size_t sets() const { return placements_.size(); }
-  /// Whether the sets are large enough that the times are those from device memory.
+  /// Returns whether the sets are too large for the cache, so that times include device memory.
   [[nodiscard]] bool misses_cache() const { return misses_cache_; }
   [[nodiscard]] Placement& first() const { return *placements_.front(); }
 
-  /// `enqueue(operands, stream)` on one set after the other. The rotation must outlive it.
+  /// Calls `enqueue(operands, stream)` on one set after the other. The rotation must outlive the
+  /// result.
   template <typename Enqueue>
   [[nodiscard]] Contender contender(const std::string& name, Enqueue enqueue) const {
     return {.name = name,
@@ -44,7 +46,7 @@ class Rotation {
   }
 
  private:
-  static constexpr std::size_t kMaxSets = 256;  // a sample has more runs
+  static constexpr std::size_t kMaxSets = 256;  // a sample has more runs than this
 
   std::vector<std::unique_ptr<Placement>> placements_;
   bool misses_cache_ = false;

@@ -1,4 +1,4 @@
-// Answers the step protocol.
+// Implements the step protocol.
 #include "lab/measure/steps.hpp"
 
 #include <string>

@@ -1,5 +1,5 @@
-// The step protocol: a program that prepares a case of a kernel once, and takes a sample of its
-// time whenever a line asks for one. `compare` talks it with two programs in turns.
+// The step protocol: a program prepares a kernel's case once and measures one sample each time that
+// it is asked. `compare` speaks it with two programs alternately.
 #pragma once
 
 #include <istream>
@@ -10,10 +10,9 @@
 
 namespace fovea::lab {
 
-/// Writes the line {"ready": {...}} when inputs, kernel and clocks are ready, and the output was
-/// right. Then each line "sample" is answered with {"seconds", "sm_mhz", "watts", "slowed"}, and
-/// any other line with
-/// {"error"}. The end of `in` ends it. Throws fovea::Error when the output is wrong.
+/// Writes the line {"ready": {...}} once inputs, kernel and clocks are ready and the output was
+/// checked. Then answers each line "sample" with {"seconds", "sm_mhz", "watts", "slowed"}, and any
+/// other line with {"error"}, until `in` ends. Throws fovea::Error if the output is wrong.
 void run_steps(gpu::Device& device, const CaseSpec& spec, std::istream& in, std::ostream& out);
 
 }  // namespace fovea::lab

@@ -1,4 +1,4 @@
-// Finds the earlier figure of each, the peer that was steady, and says which became slower.
+// Matches figures with earlier ones, finds a steady peer for each, and decides which became slower.
 #include "lab/measure/time_gate.hpp"
 
 #include <algorithm>
@@ -49,7 +49,7 @@ void add_kernel_figures(const TimesJson& kernels, std::vector<TimedFigure>& figu
   const std::map<std::string, double> ceilings = ceilings_in(kernels);
   for (const TimesJson& row : array_in(kernels, "figures")) {
     if (!text_in(row, "plan").empty()) {
-      continue;  // one of all plans, which were asked for: the choice is another figure
+      continue;  // measured with --plans: the launcher's choice is a separate figure
     }
     TimedFigure figure{.what = fmt::format("{} {}", text_in(row, "card"), text_in(row, "case")),
                        .work = number_in(row, "flops"),
@@ -68,7 +68,8 @@ void add_kernel_figures(const TimesJson& kernels, std::vector<TimedFigure>& figu
   }
 }
 
-/// The encoder's, by the device's own clock: the host's differs with the machine.
+/// Adds the encoder's figures, measured by the device's clock, since host times depend on the
+/// machine.
 void add_encoder_figures(const TimesJson& rows, const std::map<std::string, double>& ceilings,
                          std::vector<TimedFigure>& figures) {
   for (const TimesJson& row : rows) {
@@ -91,8 +92,10 @@ std::vector<TimedFigure> figures_in(const TimesJson& json) {
   const TimesJson& kernels = object_in(json, "kernels");
   add_kernel_figures(kernels, figures);
   const std::map<std::string, double> ceilings = ceilings_in(kernels);
-  add_encoder_figures(array_in(json, "gpu_bench"), ceilings, figures);  // of bench/run_gpu.py
-  add_encoder_figures(array_in(json, "figures"), ceilings, figures);    // of `fovea bench --json`
+  add_encoder_figures(array_in(json, "gpu_bench"), ceilings, figures);  // written by
+                                                                        // bench/run_gpu.py
+  add_encoder_figures(array_in(json, "figures"), ceilings, figures);    // written by `fovea bench
+                                                                        // --json`
   return figures;
 }
 
@@ -107,8 +110,8 @@ void require_gpu(const TimesJson& json, const std::string& file, const std::stri
   }
 }
 
-/// The result files of a folder, the oldest first: names begin with the date and the run of the
-/// day, as those of no document do that lies beside them.
+/// Returns the result files in a folder, the oldest first. Their names begin with the date and the
+/// day's run number; other documents in the folder have no such names.
 std::vector<fs::path> results_below(const std::string& folder) {
   std::vector<fs::path> files;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
@@ -117,7 +120,7 @@ std::vector<fs::path> results_below(const std::string& folder) {
       files.push_back(entry.path());
     }
   }
-  // DATE-RUN-COMMIT.json, of which the run is a number and may be absent.
+  // File names are DATE-RUN-COMMIT.json; the run number may be absent.
   std::ranges::sort(files, {}, [](const fs::path& file) {
     const std::string name = file.filename().string();
     constexpr std::size_t kDate = sizeof("2026-01-31-") - 1;
@@ -125,21 +128,22 @@ std::vector<fs::path> results_below(const std::string& folder) {
     const char* const end = name.data() + name.size();
     const auto [rest, error] =
         std::from_chars(name.data() + std::min(kDate, name.size()), end, run);
-    constexpr int kMaxRun = 9999;  // more digits begin a commit
+    constexpr int kMaxRun = 9999;  // a number with more digits is the beginning of a commit
     const bool is_run = error == std::errc() && run <= kMaxRun && rest != end && *rest == '-';
     return std::tuple(name.substr(0, kDate), is_run ? run : 0, file.string());
   });
   return files;
 }
 
-/// How a peer's time moved that was measured in both runs.
+/// How the time of a peer changed that was measured in both runs.
 struct PeerMove {
   std::string name;
   double change = 0.0;
 };
 
-/// The fastest of the peers on the same problem, which is bound by what bounds us; without one,
-/// the ceiling of the GPU that moved most. No name: nothing was measured in both.
+/// Returns the fastest of the peers on the same problem, which has the same bottleneck; without a
+/// peer, the ceiling of the GPU that changed most. An empty name: nothing was measured in both
+/// runs.
 PeerMove move_of_peer(const TimedFigure& earlier, const TimedFigure& now) {
   PeerMove fastest;
   double least = 0.0;
@@ -237,7 +241,7 @@ EarlierFigures earlier_figures(const std::string& path, const std::string& gpu) 
 std::string committed_results() {
   std::error_code ignored;
   const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
-  // build/release/bin/fovea
+  // Removes build/release/bin/fovea from the path.
   const fs::path sources = program.parent_path().parent_path().parent_path().parent_path();
   const fs::path results = sources / "bench/results";
   return fs::is_directory(results, ignored) ? results.string() : "";
@@ -270,7 +274,8 @@ std::string to_json(std::span<const TimeChange> changes) {
                     {"file", time.file},
                     {"reason", time.reason}});
   }
-  return json.dump(-1, ' ', false, TimesJson::error_handler_t::replace);  // names of files
+  return json.dump(-1, ' ', false, TimesJson::error_handler_t::replace);  // names of files may be
+                                                                          // invalid UTF-8
 }
 
 }  // namespace fovea::lab

@@ -1,4 +1,4 @@
-// Graph capture, warm-up, rounds and statistics.
+// Measures contenders: graph capture, warm-up, rounds and statistics.
 #include "lab/measure/timer.hpp"
 
 #include <algorithm>
@@ -14,25 +14,26 @@
 namespace fovea::lab {
 namespace {
 
-constexpr double kSampleSeconds = 4e-3;    // long beside an event's resolution and a launch
-constexpr double kWarmSeconds = 0.08;      // for the clocks to rise from idle
-constexpr double kStepWarmSeconds = 0.01;  // before a sample by itself, when others had the GPU
-constexpr int kStepRepeats = 3;            // of the graph in such a sample
+constexpr double kSampleSeconds = 4e-3;    // long compared with an event's resolution and a launch
+constexpr double kWarmSeconds = 0.08;      // lets the clocks rise from idle
+constexpr double kStepWarmSeconds = 0.01;  // before a single sample, when other work had the GPU
+constexpr int kStepRepeats = 3;            // launches of the graph in a single sample
 constexpr int kRounds = 15;
 constexpr double kSustainedSeconds = 0.15;
-/// Between samples: at full load for longer, a GPU lowers its clocks to stay within its power.
+/// Pause between samples: under longer full load, a GPU lowers its clocks to stay within its power
+/// limit.
 constexpr auto kPause = std::chrono::milliseconds(12);
-/// The pause between steps, with 12 ms of work before, and 12 ms in it: pairs of samples of a GEMM
-/// that lowers the clocks of an H200 differ by 0.2% (standard deviation) after this pause, and by
-/// 5% after 12 ms.
+/// Pause between steps of 12 ms warm-up and 12 ms measurement: for a GEMM that makes an H200 lower
+/// its clocks, pairs of samples differ by 0.2% (standard deviation) with this pause, and by 5% with
+/// 12 ms.
 constexpr auto kStepPause = std::chrono::milliseconds(40);
-constexpr int kMaxRuns = 400;  // in one graph
+constexpr int kMaxRuns = 400;  // per graph
 
 }  // namespace
 
-/// One contender ready to be timed.
+/// A contender that is ready to be timed.
 struct Entry {
-  std::function<void()> enqueue;  // all runs of a sample
+  std::function<void()> enqueue;  // enqueues all runs of a sample
   int runs = 1;                   // in a sample
   std::vector<double> seconds;
   std::vector<double> mhz;
@@ -99,7 +100,7 @@ class Timer {
     entry.seconds.push_back(sample.seconds);
   }
 
-  /// After a pause, the graph so many times.
+  /// Pauses, then measures `repeats` launches of the graph.
   Sample take(Entry& entry, int repeats, std::chrono::milliseconds pause) {
     std::this_thread::sleep_for(pause);
     start_->record(*stream_);
@@ -108,13 +109,13 @@ class Timer {
     }
     end_->record(*stream_);
     Sample sample;
-    sample.state = nvml_.read();  // while the GPU is at work
+    sample.state = nvml_.read();  // while the GPU is busy
     end_->synchronize();
     sample.seconds = device_.seconds_between(*start_, *end_) / (entry.runs * repeats);
     return sample;
   }
 
-  /// Seconds of one run in the second half of a while at work.
+  /// Returns the time per run in the second half of a period of continuous work.
   double sustain(Entry& entry) {
     const double sample = percentile(entry.seconds, 0.5) * entry.runs;
     const int half = std::max(1, static_cast<int>(kSustainedSeconds / 2 / sample));
@@ -196,7 +197,7 @@ Support runs_in_graph(gpu::Device& device, const Contender& contender) {
     support.why = error.what();
   }
   try {
-    (void)device.end_capture(*stream);  // also when it was spoilt: the capture ends with it
+    (void)device.end_capture(*stream);  // ends the capture, also if it was invalidated
   } catch (const Error& error) {
     support.why = support ? error.what() : support.why;
   }

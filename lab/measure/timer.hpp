@@ -1,4 +1,4 @@
-// Timing of contenders in turns: device events around graphs of many launches.
+// Times contenders alternately: device events around graphs with many launches.
 #pragma once
 
 #include <functional>
@@ -13,36 +13,39 @@
 
 namespace fovea::lab {
 
-/// Something to be timed. `enqueue` puts one run on input set `set` into the stream.
+/// Work to be timed. `enqueue` enqueues one run on input set `set` into the stream.
 struct Contender {
   std::string name;
-  int sets = 1;  // inputs to rotate over
+  int sets = 1;  // number of input sets to rotate over
   std::function<void(int set, gpu::Stream&)> enqueue;
-  bool graph = true;  // copies by the driver are slower in graphs: those are put in one by one
+  bool graph = true;  // false: runs are enqueued one by one, since the driver's copies are slower
+                      // in graphs
 };
 
-/// Whether the contender's work can be put into a graph, which a library may refuse.
+/// Returns whether the contender's work can be captured into a graph, which a library may refuse.
 [[nodiscard]] Support runs_in_graph(gpu::Device& device, const Contender& contender);
 
 struct Timing {
   std::string name;
   double seconds = 0.0;  // median of the samples
   double fastest = 0.0;
-  /// Measured without pauses: what is left when the GPU lowers its clocks to keep its power limit.
+  /// Measured without pauses, when the GPU may have to lower its clocks to stay within its power
+  /// limit.
   double sustained = 0.0;
   double spread = 0.0;  // from the 10th to the 90th percentile, seconds
   int samples = 0;
-  int dropped = 0;  // taken while the GPU was slowed down
+  int dropped = 0;  // samples discarded because the GPU was throttled
   int power_capped = 0;
   int sm_mhz = 0;      // median
   double watts = 0.0;  // median
 
-  /// Whether the two cannot be told apart: the spread of either exceeds their difference.
+  /// Returns whether the two cannot be distinguished: the spread of either exceeds their
+  /// difference.
   [[nodiscard]] bool ambiguous_with(const Timing& other) const;
 };
 
-/// Times all contenders in the same run, taking turns, so that warmth and clocks favour none:
-/// samples with pauses between them, at full clocks, and then each at work for a while.
+/// Times all contenders alternately in one run, so that temperature and clocks favour none: first
+/// samples with pauses between them, at full clocks, and then each under continuous load.
 [[nodiscard]] std::vector<Timing> time_in_turns(gpu::Device& device, const Nvml& nvml,
                                                 std::vector<Contender>& contenders);
 
@@ -51,8 +54,8 @@ struct Sample {
   std::optional<GpuState> state{};  // while it was taken
 };
 
-/// Samples of one contender, each taken when asked for: between them others may have the GPU, so
-/// that each begins with its own while at work.
+/// Takes samples of one contender on request: other programs may use the GPU in between, so that
+/// each sample starts with its own warm-up.
 class Sampler {
  public:
   /// The contender must outlive it.
@@ -68,9 +71,10 @@ class Sampler {
   std::unique_ptr<State> state_;
 };
 
-/// The value that this share of the others lies below: 0 the least, 1 the greatest. Of one or more.
+/// Returns the value below which this share of the others lies: 0 for the minimum, 1 for the
+/// maximum. `values` must not be empty.
 [[nodiscard]] double percentile(std::vector<double> values, double share);
-/// The middle one, or the mean of the two in the middle. Of one or more.
+/// Returns the middle value, or the mean of the two middle ones. `values` must not be empty.
 [[nodiscard]] double median(std::vector<double> values);
 
 }  // namespace fovea::lab

@@ -1,4 +1,4 @@
-// Runs of a card's case on the emulator.
+// Runs a card's case on the emulator.
 #include "lab/mutation/case_run.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace fovea::mutation {
 namespace {
 
 constexpr std::size_t kMaxTiles = 48;
-/// How gpu::EmuDevice begins what is no finding, but a text or a call that cannot be.
+/// Prefix of gpu::EmuDevice's errors that are not findings: unsupported PTX, or an invalid call.
 constexpr std::string_view kRefused = "the emulator: ";
 
 std::string text_of(const gpu::Launch& launch) {
@@ -64,7 +64,7 @@ std::string CaseRun::name() const {
 const Reach& CaseRun::reach() const {
   std::call_once(once_, [this] {
     Reach reach;
-    // A run asks for the same few lines again and again.
+    // Caches the file's lines, since a run asks for the same few again and again.
     std::string_view kernel;
     std::set<int>* lines = nullptr;
     std::vector<bool> seen;
@@ -107,7 +107,8 @@ RunResult CaseRun::run(gpu::EmuOptions options, bool overlapping) const {
   const std::unique_ptr<gpu::Device> device = gpu::open_emulated_device(options);
   gpu::KernelCache kernels(*device);
   for (const gpu::KernelId kernel : kernels_) {
-    static_cast<void>(kernels.get(kernel));  // what cannot be read is no finding
+    static_cast<void>(kernels.get(kernel));  // throws if the PTX is unsupported, which is not a
+                                             // finding
   }
   const std::unique_ptr<gpu::Stream> stream = device->make_stream();
   std::vector<lab::TileValues> values = inputs_->expected();

@@ -1,5 +1,5 @@
-// A card's case under one plan on the emulator: what it launches, which lines that reaches, and
-// what becomes of it when something was changed.
+// A card's case under one plan on the emulator: what it launches, which lines it executes, and how
+// its result changes when the PTX or a tensor map is mutated.
 #pragma once
 
 #include <cstdint>
@@ -17,25 +17,25 @@
 
 namespace fovea::mutation {
 
-/// What one run gave. Throws nothing of what kernels do wrong.
+/// Result of one run. Errors that kernels make are reported here, not thrown.
 struct RunResult {
-  std::string finding{};   // the emulator's words; empty: none
-  std::string wrong{};     // why the output is not right; empty: it is
-  std::uint64_t hash = 0;  // of the output's bytes, when there was no finding
+  std::string finding{};   // the emulator's message; empty: none
+  std::string wrong{};     // why the output is wrong; empty: it is right
+  std::uint64_t hash = 0;  // hash of the output's bytes, if there was no finding
 
   [[nodiscard]] bool is_clean() const { return finding.empty() && wrong.empty(); }
 };
 
-/// What a run of the kernels as they are has shown.
+/// Facts about a run of the unmodified kernels.
 struct Reach {
-  std::map<std::string, std::set<int>, std::less<>> lines{};  // of each kernel, that ran
-  std::uint64_t steps = 0;                                    // operations of warps
-  /// Whether each of those that were encoded, in order, can have another swizzle.
+  std::map<std::string, std::set<int>, std::less<>> lines{};  // executed lines by kernel
+  std::uint64_t steps = 0;                                    // number of operations that warps
+                                                              // executed
+  /// Flags, in the order in which tensor maps were encoded: whether the swizzle can be changed.
   std::vector<bool> tensor_maps{};
 };
 
-/// A case with its inputs, and what should come out, which is computed when somebody asks first.
-/// Thread-safe.
+/// A case with its inputs and its expected values, which are computed on first use. Thread-safe.
 class CaseInputs {
  public:
   CaseInputs(const lab::Card& card, const lab::Case& card_case, std::uint64_t seed);
@@ -54,24 +54,25 @@ class CaseInputs {
   mutable std::vector<lab::TileValues> expected_;
 };
 
-/// Thread-safe.
+/// A case under one plan. Thread-safe.
 class CaseRun {
  public:
   CaseRun(std::shared_ptr<const CaseInputs> inputs, lab::Plan plan, int arch);
 
-  /// "gemm_out_bf16 m384 2x128"
+  /// Returns the name: "gemm_out_bf16 m384 2x128".
   [[nodiscard]] std::string name() const;
   [[nodiscard]] double flops() const { return inputs_->workload().flops(); }
-  /// Kernels that it launches, each once.
+  /// Returns the kernels that it launches, without duplicates.
   [[nodiscard]] const std::vector<gpu::KernelId>& kernels() const { return kernels_; }
-  /// Differs from that of another run of the case that launches something else.
+  /// Returns a key that differs between runs of the case that launch different things.
   [[nodiscard]] const std::string& launches() const { return launches_; }
 
-  /// Runs it as it is when somebody asks first. Throws fovea::Error when that is not clean.
+  /// Runs the unmodified case on the first call. Throws fovea::Error if that run has findings or a
+  /// wrong output.
   [[nodiscard]] const Reach& reach() const;
-  /// Runs it on a schedule of that seed, with what `options` changes, and then behind grids that it
-  /// may overlap with if that is asked for. Throws fovea::Error when the emulator does not know the
-  /// text, or refuses a launch.
+  /// Runs the case with the schedule and the changes in `options`, and then, if `overlapping`,
+  /// behind grids that it may overlap with. Throws fovea::Error if the emulator does not support
+  /// the PTX or rejects a launch.
   [[nodiscard]] RunResult run(gpu::EmuOptions options, bool overlapping) const;
 
  private:
@@ -84,9 +85,9 @@ class CaseRun {
   mutable Reach reach_;
 };
 
-/// The cases of these cards that are quick to emulate and the problems that are there to be
-/// emulated, or the case of that name, under every plan that launches something of its own, the
-/// ones with the least arithmetic first.
+/// Returns the cases of these cards that are quick to emulate and their problems for the emulator,
+/// or only the case with the given name; one run for each plan with distinct launches, sorted by
+/// the amount of arithmetic.
 [[nodiscard]] std::vector<std::unique_ptr<CaseRun>> case_runs(
     const std::vector<const lab::Card*>& cards, const std::string& only_case, int arch,
     std::uint64_t seed);

@@ -1,4 +1,4 @@
-// What is done to which instructions.
+// Defines the mutations and the instructions that they apply to.
 #include "lab/mutation/mutants.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace fovea::mutation {
 namespace {
 
-/// A register or anything else of that name in the kernel would be a coincidence.
+/// Name of the register that mutants declare; no kernel uses it.
 constexpr std::string_view kNew = "%fovea_mutant";
 constexpr std::string_view kLeading = "descriptor: leading offset";
 
@@ -46,7 +46,7 @@ class Mutants {
   void add(const Statement& statement, std::string kind, std::string replacement) {
     std::string change = fmt::format("{} -> {}", shortened(statement.text),
                                      replacement.empty() ? "nothing" : shortened(replacement));
-    // What comes after it stays on its line.
+    // Keeps the number of lines, so that later lines keep their numbers.
     const auto lines =
         std::ranges::count(statement.text, '\n') - std::ranges::count(replacement, '\n');
     replacement.append(static_cast<std::size_t>(lines), '\n');
@@ -79,7 +79,7 @@ class Mutants {
                                    : fmt::format("{} {}", statement.guard, text);
   }
 
-  // The statement with another text in the place of an operand, or of a part of one.
+  // Returns the statement with an operand, or a part of one, replaced.
   static std::string replaced(const Statement& statement, std::string_view part,
                               std::string_view replacement) {
     std::string text(statement.text);
@@ -88,7 +88,8 @@ class Mutants {
     return text;
   }
 
-  // The statement with a register in the operand's place, which is computed from it before.
+  // Adds a mutant in which the operand is replaced by a register that is computed from it
+  // beforehand.
   void compute(const Statement& statement, std::string kind, std::string_view operand, int bits,
                std::string_view operation, std::string_view argument) {
     add(statement, std::move(kind),
@@ -123,7 +124,7 @@ class Mutants {
         "tcgen05.dealloc"};
     for (const std::string_view opcode : kDeleted) {
       if (statement.is(opcode)) {
-        // All groups are one kind of wait for groups.
+        // Both kinds of waits for groups count as one.
         const bool is_all = opcode == "cp.async.wait_all";
         add(statement, fmt::format("no {}", is_all ? "cp.async.wait_group" : opcode), "");
       }
@@ -174,8 +175,8 @@ class Mutants {
     }
   }
 
-  // A number that nobody else has makes no other barrier of one at which all wait that use it; one
-  // that others have may, unless it is the same for all who come there.
+  // Changing the number of a barrier has an effect only if other code uses the new number, or if
+  // threads that share the barrier then disagree about it.
   void alter_barrier(const Statement& statement) {
     if ((statement.is("bar.sync") || statement.is("bar.arrive")) &&
         statement.operands.size() == 2) {
@@ -189,8 +190,8 @@ class Mutants {
     }
   }
 
-  // Products of 16-bit floats end in scales of A and B, and in whether each is transposed, which is
-  // not said of A in registers.
+  // wgmma with 16-bit floats ends in the scales of A and B and the transpose flags; A in registers
+  // has no transpose flag.
   static bool is_transposed(const Statement& statement, std::size_t operand) {
     constexpr std::size_t kInRegisters = 7;
     const std::vector<std::string_view>& operands = statement.operands;
@@ -198,7 +199,7 @@ class Mutants {
                         : operands.size() > kInRegisters && operands[kInRegisters - 1] == "1";
   }
 
-  // "m64n192k16": 192.
+  // Returns the number of columns in a shape: 192 for "m64n192k16".
   static int columns_of(const Statement& statement) {
     const std::size_t begin = statement.opcode.find(".m64n") + 5;
     int columns = 0;
@@ -218,7 +219,7 @@ class Mutants {
     }
     struct Field {
       std::string_view kind;
-      std::uint64_t changed;  // bits
+      std::uint64_t changed;  // bits to flip
     };
     static constexpr std::array kFields = {
         Field{"descriptor: start 32 bytes off", 2},
@@ -232,7 +233,7 @@ class Mutants {
     for (const std::size_t number : {std::size_t{1}, std::size_t{2}}) {
       const std::string_view operand = statement.operands.at(number);
       if (operand.starts_with('{') || operand.starts_with('[')) {
-        continue;  // A in registers, or in tensor memory
+        continue;  // A is in registers or in tensor memory
       }
       for (const Field& field : kFields) {
         if (field.kind == kLeading && (is_of_tensor_memory || !is_transposed(statement, number) ||
@@ -246,12 +247,13 @@ class Mutants {
     }
   }
 
-  // The instruction's descriptor: types of A and B and the number of columns. (Nobody looks at
-  // which matrices are transposed here: ours are not.)
+  // Mutates the instruction descriptor: the types of A and B and the number of columns. The
+  // transpose bits are not mutated, since the emulator does not check them and our kernels do not
+  // use them.
   void alter_tensor_product(const Statement& statement) {
     struct Field {
       std::string_view kind;
-      std::string_view changed;  // bits
+      std::string_view changed;  // bits to flip
     };
     static constexpr std::array kFields = {Field{"instruction descriptor: A's type", "0x80"},
                                            Field{"instruction descriptor: B's type", "0x400"},
@@ -274,7 +276,7 @@ class Mutants {
         (std::from_chars(argument.data(), argument.data() + argument.size(), number).ec !=
              std::errc() ||
          number > kMost)) {
-      return;  // of signs, or of all bits
+      return;  // flips signs or inverts all bits
     }
     add(statement, number == 1 ? "xor with 1 dropped" : "xor dropped",
         with_guard(statement, fmt::format("mov{} {}, {};", statement.opcode.substr(3),
@@ -283,8 +285,8 @@ class Mutants {
 
   std::string_view ptx_;
   std::string_view kernel_;
-  bool has_arrivals_ = false;               // at barriers, without a wait
-  std::set<std::string_view> constants_{};  // registers that are numbers
+  bool has_arrivals_ = false;               // arrivals at named barriers without a wait
+  std::set<std::string_view> constants_{};  // registers that hold constants
   std::vector<PtxMutant> mutants_;
 };
 

@@ -1,5 +1,5 @@
-// Finding instructions in PTX as compilers write it: nothing but a new line is before an opcode but
-// its guard and braces.
+// Finds instructions in PTX as compilers write it: each starts on its own line, after an optional
+// guard and braces.
 #include "lab/mutation/ptx_text.hpp"
 
 #include <algorithm>
@@ -39,14 +39,15 @@ int number_in(std::string_view text) {
   return value;
 }
 
-/// Where a kernel's text begins, at its name's line, and ends, behind its last brace.
+/// Range of a kernel's text, from the line of its name to its last brace.
 struct Range {
   std::string_view name{};
   std::size_t begin = 0;
   std::size_t end = 0;
 };
 
-/// The place behind the brace that closes the first one after `at`; the text's end if none does.
+/// Returns the offset after the brace that closes the first one after `offset`; the text's end if
+/// none does.
 std::size_t end_of_block(std::string_view ptx, std::size_t offset) {
   int depth = 0;
   while ((offset = ptx.find_first_of("{}", offset)) != std::string_view::npos) {
@@ -74,7 +75,7 @@ std::vector<Range> kernels_in(std::string_view ptx) {
   return ranges;
 }
 
-/// Files by their numbers; the compiler writes them after the kernels.
+/// Returns file names by number; the compiler writes the table after the kernels.
 std::map<int, std::string> files_in(std::string_view ptx) {
   constexpr std::string_view kFile = ".file";
   std::map<int, std::string> files;
@@ -111,7 +112,7 @@ std::vector<std::string_view> operands_in(std::string_view text) {
   return operands;
 }
 
-/// An instruction that begins at the text's beginning; none where something else does.
+/// Parses an instruction at the beginning of the text; none if there is something else.
 std::optional<Statement> statement_at(std::string_view text) {
   Statement found;
   const std::size_t end = text.find(';');

@@ -1,4 +1,4 @@
-// Draws the mutants that are tried, runs each on cases until it is noticed, and tells the score.
+// Draws the mutants, runs each on cases until it is caught, and computes the score.
 #include "lab/mutation/score.hpp"
 
 #include <algorithm>
@@ -25,23 +25,24 @@
 namespace fovea::mutation {
 namespace {
 
-/// Cases that a mutant runs on at most.
+/// Maximal number of cases that a mutant runs on.
 constexpr std::size_t kMaxCases = 24;
-/// Operations that a mutant may take, beside those of the kernel as it is.
+/// Limit for the operations of a mutant: a multiple of the unmodified kernel's, plus a constant.
 constexpr std::uint64_t kStepsFactor = 10;
 constexpr std::uint64_t kStepsMore = 10'000;
 
-/// Every so many schedules the case also runs behind grids that it may overlap with.
+/// One in this many schedules also runs the case behind grids that it may overlap with.
 constexpr int kOverlapping = 4;
 
-/// A kernel, and what launches it.
+/// A kernel, and the cases that launch it.
 struct Target {
   std::string name;
-  std::string ptx;                     // of its unit
-  std::vector<const CaseRun*> runs{};  // in the order in which mutants try them
+  std::string ptx;                     // PTX of its unit
+  std::vector<const CaseRun*> runs{};  // in the order in which mutants are run on them
 };
 
-/// The one with the least arithmetic, the one with the most, then those between, far apart first.
+/// Returns the run with the least arithmetic, the one with the most, then those between, far apart
+/// first.
 std::vector<const CaseRun*> spread(const std::vector<const CaseRun*>& runs) {
   std::vector<const CaseRun*> order = {runs.front()};
   const auto add = [&](std::size_t i) {
@@ -57,7 +58,7 @@ std::vector<const CaseRun*> spread(const std::vector<const CaseRun*>& runs) {
   return order;
 }
 
-/// One mutant to try.
+/// One mutant to run.
 struct Job {
   const Target* target = nullptr;
   PtxMutant mutant;
@@ -90,7 +91,7 @@ std::vector<Target> targets_of(const std::vector<std::unique_ptr<CaseRun>>& runs
   return targets;
 }
 
-/// Draws mutants: of each kind the same number as far as there are.
+/// Draws up to `limit` mutants, balanced over the kinds.
 std::vector<PtxMutant> drawn(std::vector<PtxMutant> mutants, std::size_t limit,
                              std::mt19937_64& random) {
   if (limit == 0 || mutants.size() <= limit) {
@@ -102,7 +103,7 @@ std::vector<PtxMutant> drawn(std::vector<PtxMutant> mutants, std::size_t limit,
   }
   std::ranges::shuffle(order, random);
   std::map<std::string, std::size_t> of_kind;
-  std::vector<std::pair<std::size_t, std::size_t>> turns;  // within its kind, and which
+  std::vector<std::pair<std::size_t, std::size_t>> turns;  // rank within its kind, and index
   for (const std::size_t i : order) {
     turns.emplace_back(of_kind[mutants[i].kind]++, i);
   }
@@ -157,7 +158,7 @@ gpu::EmuOptions edits_of(const Job& job, const CaseRun& run) {
   for (const gpu::KernelId kernel : run.kernels()) {
     names.emplace(gpu::info_of(kernel).name);
   }
-  // What is not launched need not be read.
+  // Kernels that the case does not launch need not be parsed.
   edits.edit_ptx = [&job, names](std::string_view ptx) {
     if (ptx != job.target->ptx) {
       return std::string(ptx);
@@ -176,10 +177,10 @@ gpu::EmuOptions edits_of(const Job& job, const CaseRun& run) {
 
 MutantResult try_it(const Job& job, const ScoreOptions& options) {
   MutantResult result{.mutant = job.mutant};
-  std::vector<const CaseRun*> runs;                  // that reach it
-  std::vector<std::optional<std::uint64_t>> hashes;  // of their first outputs
-  // Cases from the smallest on and from the largest back, in turns: in small ones pipelines do not
-  // go round.
+  std::vector<const CaseRun*> runs;                  // cases that execute the mutated line
+  std::vector<std::optional<std::uint64_t>> hashes;  // hashes of their first outputs
+  // Alternates between the smallest and the largest cases, since pipelines do not wrap around in
+  // small ones.
   auto next = job.target->runs.begin();
   auto last = job.target->runs.end();
   for (int schedule = 0; schedule < options.schedules; ++schedule) {

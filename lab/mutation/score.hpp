@@ -1,4 +1,4 @@
-// The mutation score of the emulator: how many mutants of our own kernels it notices.
+// The mutation score of the emulator: the share of mutants of our own kernels that it catches.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@
 namespace fovea::mutation {
 
 struct ScoreOptions {
-  int arch = gpu::kDefaultArch;  // one that the emulator has
-  std::uint64_t seed = 1;        // of inputs, schedules, and which mutants are tried
-  int schedules = 50;            // that a mutant has to survive
-  /// Mutants of each kernel, as many of each kind as of others as far as there are; 0: all.
+  int arch = gpu::kDefaultArch;  // an architecture that the emulator supports
+  std::uint64_t seed = 1;        // seed of inputs, schedules, and the choice of mutants
+  int schedules = 50;            // a mutant survives if none of these catches it
+  /// Maximal number of mutants per kernel, balanced over the kinds; 0: all.
   int limit = 0;
   std::string only_case{};    // empty: all that are small enough
-  std::string only_kernel{};  // empty: all of the cards
-  int only_line = 0;          // of the PTX; 0: all
+  std::string only_kernel{};  // empty: all kernels of the cards
+  int only_line = 0;          // line of the PTX; 0: all
 };
 
 enum class Fate : std::uint8_t { kCaught, kSurvived, kNotReached };
@@ -28,23 +28,23 @@ enum class Fate : std::uint8_t { kCaught, kSurvived, kNotReached };
 struct MutantResult {
   PtxMutant mutant;
   Fate fate = Fate::kNotReached;
-  int schedules = 0;        // that were run
-  std::string case_name{};  // the card, its case and plan: of the one that caught it, or the first
+  int schedules = 0;        // number of schedules that were run
+  std::string case_name{};  // card, case and plan that caught it, else the first that were run
   std::string reason{};     // the finding, or what is wrong with the output
 };
 
-/// Runs the mutants on the cards' cases that reach them, the one with the least arithmetic first,
-/// and on several in turns as long as nothing is noticed: a finding, a result that the card's gate
-/// rejects, or other bytes than on the schedule before. `report` is called as each is done, in
-/// their order. Throws fovea::Error when there is nothing to run, or when a kernel as it is is not
-/// right.
+/// Runs the mutants on the cards' cases that execute the mutated line, first the one with the least
+/// arithmetic, then several in rotation until the mutant is caught: by a finding, by a result that
+/// the card's tolerance rejects, or by bytes that differ from those of the previous schedule.
+/// `report` is called in the mutants' order as they finish. Throws fovea::Error if there is nothing
+/// to run, or if an unmodified kernel fails.
 [[nodiscard]] std::vector<MutantResult> score(
     const std::vector<const lab::Card*>& cards, const ScoreOptions& options,
     const std::function<void(const MutantResult&)>& report);
 
-/// Caught, of all that were reached; 1 when none was.
+/// Returns the share of reached mutants that were caught; 1 if none was reached.
 [[nodiscard]] double share_caught(const std::vector<MutantResult>& results);
-/// A line for each kind: caught, reached, not reached.
+/// Returns a table with a line for each kind: caught, reached, not reached.
 [[nodiscard]] std::string table_of(const std::vector<MutantResult>& results);
 [[nodiscard]] std::string to_json(const ScoreOptions& options,
                                   const std::vector<MutantResult>& results);

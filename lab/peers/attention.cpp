@@ -1,5 +1,5 @@
-// cuDNN beside the attention kernels: attention as a graph of its operations, and the plan that one
-// of its engines makes of it.
+// cuDNN as a peer of the attention kernels: attention as an operation graph, and the execution plan
+// that one of cuDNN's engines makes from it.
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -27,7 +27,7 @@ using cudnn::DescriptorType;
 using cudnn::PointwiseMode;
 using cudnn::Reduction;
 
-/// What the variant pack gives an address to; tensors that are never stored come after.
+/// Ids of the tensors in the variant pack; virtual tensors have larger ids.
 enum TensorId : std::int64_t {
   kQ = 1,
   kK,
@@ -61,15 +61,16 @@ DataType data_type(DType type) {
   }
 }
 
-/// How a pointwise operation computes.
+/// Parameters of a pointwise operation.
 struct Pointwise {
   DataType precision = DataType::kF32;
-  std::int64_t axis = -1;                 // of kIndex
-  const Descriptor* condition = nullptr;  // of kSelect
+  std::int64_t axis = -1;                 // for kIndex
+  const Descriptor* condition = nullptr;  // for kSelect
 };
 
-/// The operations of a problem. The engines recognise attention by its pattern: the softmax must be
-/// these operations, and the logarithm of the sums, of no use here, must be among them.
+/// Builds the operation graph of a problem. The engines recognise attention by its pattern: the
+/// softmax must consist of these operations, including the logarithm of the sums, which is not used
+/// here.
 class AttentionGraph {
  public:
   AttentionGraph(const Api& api, cudnn::Handle library, const ops::AttentionProblem& problem)
@@ -97,7 +98,7 @@ class AttentionGraph {
       return Dims{lengths.batch, lengths.head, lengths.row, 1};
     };
     const Descriptor& q = tensor(kQ, type, query_dims, strides(problem_.q));
-    // K^T: the same memory with its last axes swapped.
+    // K^T: the same memory with its last two dimensions swapped.
     const Descriptor& k =
         tensor(kK, type, {problem_.batch, problem_.key_heads(), width, problem_.keys},
                {problem_.k.batch, problem_.k.head, 1, problem_.k.row});
@@ -113,7 +114,7 @@ class AttentionGraph {
     multiply(weights, v, o);
   }
 
-  /// Keeps `scores` where the query sees the key.
+  /// Masks `scores` where the query must not see the key.
   const Descriptor& masked(const Descriptor& scores) {
     const auto index = [&](std::int64_t axis) -> const Descriptor& {
       const Descriptor& made = virtual_tensor(score_dims_, DataType::kI32);
@@ -158,7 +159,7 @@ class AttentionGraph {
 
   Descriptor& add(DescriptorType type) { return descriptors_.emplace_back(api_, type); }
 
-  /// `flag`: what else is true of it.
+  /// Adds a tensor; `flag` is an additional attribute to set.
   const Descriptor& tensor(std::int64_t id, DataType type, const Dims& dims, const Dims& strides,
                            std::optional<Attribute> flag = std::nullopt) {
     Descriptor& made = add(DescriptorType::kTensor);
@@ -174,7 +175,7 @@ class AttentionGraph {
     return made;
   }
 
-  /// A number that the host gives with each run.
+  /// Adds a scalar whose value the host passes with each run.
   const Descriptor& scalar(TensorId id, DataType type) {
     return tensor(id, type, kScalarDims, kScalarDims, Attribute::kTensorIsByValue);
   }
@@ -221,7 +222,7 @@ class AttentionGraph {
     made.set(Attribute::kPointwiseOperationY, y);
     operation(made);
   }
-  /// Reduces along the keys, which `y` has one of.
+  /// Reduces along the key dimension, which has length 1 in `y`.
   void reduce(Reduction reduction, const Descriptor& x, const Descriptor& y) {
     Descriptor& how = add(DescriptorType::kReduction);
     how.set(Attribute::kReductionOperator, reduction);
@@ -239,17 +240,17 @@ class AttentionGraph {
   Dims score_dims_;  // (batch, heads, queries, keys)
   Dims row_dims_;    // (batch, heads, queries, 1)
   std::int64_t next_id_ = kFirstVirtual;
-  std::deque<Descriptor> descriptors_;  // referred to while others are made
+  std::deque<Descriptor> descriptors_;  // a deque, since descriptors refer to each other by address
   std::vector<cudnn::Handle> operations_;
   Descriptor graph_;
 };
 
-/// Attention of one problem, by the first engine of cuDNN's heuristics that runs it. Used by one
-/// thread at a time, one that has used the device before.
+/// Attention for one problem, by the first engine from cuDNN's heuristics that supports it. Must be
+/// used by one thread at a time, which must have used the device before.
 class CudnnAttention {
  public:
-  /// Throws fovea::Error with the reason where there is no library, and cuDNN's own where no engine
-  /// of it runs the problem.
+  /// Throws fovea::Error with the reason if the library is missing, or with cuDNN's message if no
+  /// engine supports the problem.
   CudnnAttention(gpu::Device& device, const ops::AttentionProblem& problem)
       : device_(device),
         problem_(problem),
@@ -266,7 +267,7 @@ class CudnnAttention {
 
   [[nodiscard]] std::string name() const { return "cuDNN " + cudnn::version_text(api_.version()); }
 
-  /// Puts it into the stream. It can be captured into a graph.
+  /// Enqueues a run into the stream; can be captured into a graph.
   void run(const ops::AttentionOperands& operands, gpu::Stream& stream) {
     std::vector<std::int64_t> ids = {kQ, kK, kV, kO, kScale};
     std::vector<void*> pointers = {pointer<void>(operands.q), pointer<void>(operands.k),
@@ -297,7 +298,7 @@ class CudnnAttention {
   }
 
  private:
-  /// Takes the first of the engines that the heuristics propose which makes a plan.
+  /// Returns the plan of the first engine proposed by the heuristics that can make one.
   Descriptor choose() {
     Descriptor heuristics(api_, DescriptorType::kHeuristics);
     heuristics.set(Attribute::kHeuristicsOperationGraph, graph_.descriptor());

@@ -1,4 +1,4 @@
-// Calls of cuDNN's backend interface, with its reasons where it refuses.
+// Calls cuDNN's backend API, and reports its error messages.
 #include "lab/peers/cudnn.hpp"
 
 #include <algorithm>
@@ -10,18 +10,18 @@
 namespace fovea::lab::cudnn {
 namespace {
 
-constexpr std::size_t kOldest = 91000;  // engines before want another value where keys are masked
+constexpr std::size_t kOldest = 91000;  // earlier engines expect another value for masked scores
 constexpr std::size_t kMessageBytes = 1024;
 
 }  // namespace
 
 Api open_api() {
-  // cuDNN looks for cuBLASLt by its name alone and aborts the process when there is none; a library
-  // that is open already is found by that name.
+  // cuDNN opens cuBLASLt by its bare name and aborts the process if that fails; a library that is
+  // already open is found by that name.
   (void)gpu::open_cublaslt_library();
   constexpr std::array<std::string_view, 2> kNames = {"libcudnn.so.9", "libcudnn.so"};
   constexpr std::array<std::string_view, 1> kPackages = {"nvidia/cudnn/lib"};
-  // PyTorch's is what a reader compares with, and mostly newer than the system's.
+  // PyTorch's copy comes first: users compare with it, and it is usually newer than the system's.
   const auto library =
       gpu::Library::open("cuDNN", "FOVEA_CUDNN", kNames, kPackages, gpu::LookFirst::kPython);
   std::size_t (*const version)() = library.function("cudnnGetVersion");
@@ -33,7 +33,7 @@ Api open_api() {
 }
 
 std::string version_text(std::size_t number) {
-  // Until version 8, two digits less for the minor number.
+  // Up to version 8, the minor version has two digits less.
   const std::size_t major = number < 10000 ? 1000 : 10000;
   return fmt::format("{}.{}.{}", number / major, number % major / 100, number % 100);
 }
@@ -91,7 +91,7 @@ std::int64_t Descriptor::number(Attribute attribute) const {
 }
 
 std::vector<Descriptor> Descriptor::descriptors(Attribute attribute, DescriptorType type) const {
-  // The library fills descriptors that its caller has made.
+  // The library fills descriptors that its caller has created.
   const std::size_t count = get(attribute, AttributeType::kDescriptor, 0, nullptr);
   std::vector<Handle> handles;
   std::vector<Descriptor> results;

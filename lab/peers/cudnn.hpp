@@ -1,5 +1,5 @@
-// cuDNN's C interface, as much of it as is used: its functions, its numbers, and descriptors, the
-// objects of its backend interface.
+// The part of cuDNN's C API that is used here: its functions, its enumerations, and descriptors,
+// the objects of its backend API.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace fovea::lab::cudnn {
 
 using Handle = void*;
 
-constexpr int kSuccess = 0;  // a status
+constexpr int kSuccess = 0;  // cudnnStatus_t
 
 /// Values of cudnnBackendDescriptorType_t.
 enum class DescriptorType : int {
@@ -75,7 +75,7 @@ enum class Attribute : int {
   kReductionOperationDescriptor = 1612,
 };
 
-/// Values of cudnnBackendAttributeType_t: what an attribute's bytes are.
+/// Values of cudnnBackendAttributeType_t: the type of an attribute's value.
 enum class AttributeType : int {
   kHandle = 0,
   kDataType = 1,
@@ -100,7 +100,7 @@ enum class PointwiseMode : int {
   kExp = 13,
   kLog = 15,
   kGreaterOrEqual = 303,
-  kIndex = 501,   // of each element along an axis
+  kIndex = 501,   // index of each element along an axis
   kSelect = 601,  // x where t is true, else b
 };
 
@@ -131,20 +131,20 @@ struct Api {
                  Handle variant_pack) = library.function("cudnnBackendExecute");
 };
 
-/// Looks for libcudnn 9: the file that FOVEA_CUDNN names, else Python's package, the loader's own
-/// path, and CUDA's usual folders; and for cuBLASLt, without which it would end the process. Throws
+/// Opens libcudnn 9: the file in FOVEA_CUDNN, else from Python's package, the loader's search path,
+/// or CUDA's usual folders; opens cuBLASLt first, without which cuDNN aborts the process. Throws
 /// fovea::Error that says what is missing, or that the library is too old.
 [[nodiscard]] Api open_api();
 
-/// The number that the library calls its version: 91900 is "9.19.0", and 8907 "8.9.7".
+/// Converts the library's version number: 91900 to "9.19.0", and 8907 to "8.9.7".
 [[nodiscard]] std::string version_text(std::size_t number);
-/// Why the last call refused, in the library's words; empty when it says nothing. Of a trace, the
-/// innermost reason, which comes first.
+/// Returns the library's message for the last failed call; empty if there is none. In a trace, the
+/// innermost reason comes first and is returned.
 [[nodiscard]] std::string last_reason(const Api& api);
-/// Throws fovea::Error when `status` is one.
+/// Throws fovea::Error if `status` is an error.
 void check(const Api& api, int status, std::string_view what);
 
-/// What the library calls the type of an attribute's value.
+/// The library's type code for a C++ type.
 template <typename T>
 inline constexpr AttributeType kTypeOf = AttributeType::kInt64;
 template <>
@@ -160,8 +160,8 @@ inline constexpr AttributeType kTypeOf<PointwiseMode> = AttributeType::kPointwis
 template <>
 inline constexpr AttributeType kTypeOf<Reduction> = AttributeType::kReduction;
 
-/// One of the library's descriptors, destroyed with its owner. Descriptors name each other by
-/// handle: what one was made from must live as long as it does.
+/// Owns one of the library's descriptors. Descriptors refer to each other by handle: what one was
+/// made from must outlive it.
 class Descriptor {
  public:
   Descriptor(const Api& api, DescriptorType type);
@@ -189,17 +189,17 @@ class Descriptor {
     set(attribute, AttributeType::kInt64, std::ssize(values), values.data());
   }
 
-  /// Throws with the library's reason when it does not take what was set.
+  /// Throws with the library's message if the attributes are invalid.
   void finalize() { check(*api_, api_->finalize(handle_), "finishing a descriptor"); }
-  /// Whether it takes it.
+  /// Returns whether the attributes are valid.
   [[nodiscard]] bool try_finalize() { return api_->finalize(handle_) == kSuccess; }
 
   [[nodiscard]] std::int64_t number(Attribute attribute) const;
-  /// The descriptors, all of `type`, that an attribute holds.
+  /// Returns the descriptors, all with type `type`, that an attribute holds.
   [[nodiscard]] std::vector<Descriptor> descriptors(Attribute attribute, DescriptorType type) const;
 
  private:
-  /// Fills `values`, of which there are `room`, and returns how many the attribute holds.
+  /// Fills `values`, which has space for `room` values, and returns how many the attribute holds.
   std::size_t get(Attribute attribute, AttributeType type, std::int64_t room, void* values) const;
 
   const Api* api_;

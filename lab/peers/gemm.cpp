@@ -1,4 +1,5 @@
-// cuBLASLt beside the matrix kernels: the bare product, and what gives the same result.
+// cuBLASLt as a peer of the matrix kernels: the bare product, and combinations that give the same
+// result.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -26,24 +27,25 @@ using gpu::MatmulEpilogue;
 using gpu::MatmulProblem;
 using gpu::MatmulScale;
 
-/// What all peers of one workload share; lives as long as any of them.
+/// State that all peers of one workload share; lives as long as any of them.
 struct GemmShared {
   gpu::KernelCache& kernels;
   gpu::GemmProblem problem;
   std::unique_ptr<gpu::CublasLt> cublaslt{};
-  DeviceBuffer bias{};          // bf16: the type that cuBLASLt takes beside bf16 outputs
-  DeviceBuffer scales{};        // f32 ones: for the rows of A, and as factors of whole tensors
+  DeviceBuffer bias{};          // bf16, the type that cuBLASLt requires for bf16 outputs
+  DeviceBuffer scales{};        // f32 ones, used as scales for the rows of A and for whole tensors
   DeviceBuffer output_scale{};  // f32
-  DeviceBuffer block_scales{};  // E8M0 ones, for both operands of the peer in MXFP8
-  DeviceBuffer scratch{};       // bf16 (m, n), what the remainder reads; or sums, s32
+  DeviceBuffer block_scales{};  // E8M0 ones, for both operands of the MXFP8 peer
+  DeviceBuffer scratch{};       // bf16 (m, n), input of the second step; or sums in s32
 };
 
-/// A library call and, when it leaves something undone, the kernel that does it.
+/// A library call and, if it does not do everything, the kernel that completes the result.
 struct Recipe {
   std::string name;
   MatmulProblem product;
   bool same_result = false;
-  bool to_scratch = false;  // its result does not fit the output, or is not the last step
+  bool to_scratch = false;  // the call's result has another type than the output, or is not the
+                            // last step
   std::function<gpu::Launch(const GemmShared&, const gpu::GemmOperands&)> remainder{};
 };
 
@@ -60,7 +62,8 @@ MatmulProblem product_of(const gpu::GemmProblem& problem, MatmulEpilogue epilogu
                                                : MatmulScale::kNone};
 }
 
-/// output = y + addend, bf16; the addend of `period` elements repeats.
+/// Returns a launch that computes output = y + addend in bf16; the addend repeats after `period`
+/// elements.
 gpu::Launch add(const GemmShared& shared, DevicePtr y, DevicePtr addend, DevicePtr output,
                 std::int64_t period) {
   constexpr int kBlocksPerSm = 8;  // 2,048 threads, all that an SM holds
@@ -80,18 +83,19 @@ gpu::Launch add(const GemmShared& shared, DevicePtr y, DevicePtr addend, DeviceP
   return launch;
 }
 
-/// The library's sums of 8-bit whole numbers are whole, and nothing follows them there.
+/// The library multiplies 8-bit integers to 32-bit sums, without an epilogue.
 Recipe whole_product(const gpu::GemmProblem& problem) {
   return {"cuBLASLt int8, product alone, s32",
           product_of(problem, MatmulEpilogue::kNone, MatmulScale::kNone), false, true};
 }
 
-/// Whether the library can also multiply the problem's e4m3 operands as MXFP8, with scales of one.
+/// Returns whether the library can also multiply the problem's e4m3 operands as MXFP8, with unit
+/// scales.
 bool has_mxfp8_peer(const gpu::GemmProblem& problem, int arch) {
   return problem.a == DType::kE4M3 && gpu::arch_up_to(arch, gpu::kArchs).block_scales;
 }
 
-/// Ways from the plain product to the same result, one or two.
+/// Returns one or two ways to get the same result from a plain product.
 std::vector<Recipe> recipes_for(const gpu::GemmProblem& problem, int arch) {
   if (problem.a == DType::kI8) {
     return {whole_product(problem)};
@@ -112,7 +116,7 @@ std::vector<Recipe> recipes_for(const gpu::GemmProblem& problem, int arch) {
                        problem.output != DType::kBF16});
   }
   if (problem.row_norm) {
-    return recipes;  // the library knows no norms: what it is given has been normalised already
+    return recipes;  // the library has no norms: its operands are already normalised
   }
   switch (problem.epilogue) {
     case GemmEpilogue::kPosition:

@@ -1,4 +1,4 @@
-// The table of GPUs.
+// The table of GPU rates.
 #include "lab/predict/gpu_rates.hpp"
 
 #include <algorithm>
@@ -14,16 +14,16 @@
 namespace fovea::lab {
 namespace {
 
-/// Multiply-adds of an SM per clock, of types of so many bytes.
+/// Returns the multiply-adds per SM and clock for operands with this size.
 constexpr double products_of(int arch, int bytes) {
   return 2.0 / bytes * gpu::find_arch(arch, gpu::kArchs)->wide_products;
 }
 
-// The energies' ratios and the two rates of L2 follow from Nsight Compute's counters of 25 kernels
-// on an H200 whose clock its power limit held down
-// (bench/results/nvidia-h200/2026-11-23-5-b644df87dfcd/profiles): one least-squares fit of a
-// constant power over all of them, with a residual of 4%. Their size follows from the times of long
-// runs, at 700 W; short runs then take 865 W.
+// The ratios of the energies and the two L2 rates come from Nsight Compute's counters for 25
+// kernels on an H200 at its power limit
+// (bench/results/nvidia-h200/2026-11-23-5-b644df87dfcd/profiles): a least-squares fit of a constant
+// power over all of them, with a residual of 4%. Their absolute value comes from the times of long
+// runs at 700 W; short runs draw 865 W.
 constexpr GpuRates kH200{
     .name = "h200",
     .words = "NVIDIA H200",
@@ -61,10 +61,10 @@ constexpr GpuRates h100() {
   return rates;
 }
 
-// No figure was measured on one by this project. Energies are the H200's times 0.87: then attention
-// of 1,237 bf16 TFLOP/s takes 1,000 W at 1.58 GHz (flashinfer-ai/flashinfer#2899), when all else
-// takes 0.45 of the products' energy, as in our attention on an H200. Each of the two dies has as
-// much L2 as an H200, and is taken to be as fast.
+// No B200 figure was measured by this project. Energies are the H200's times 0.87: then attention
+// at 1,237 bf16 TFLOP/s draws 1,000 W at 1.58 GHz (flashinfer-ai/flashinfer#2899), if everything
+// else takes 0.45 of the products' energy, as in our attention on an H200. Each of the two dies is
+// assumed to have an L2 with the size and speed of an H200's.
 constexpr GpuRates b200() {
   constexpr double kEnergy = 0.87;
   GpuRates rates = kH200;
@@ -76,7 +76,7 @@ constexpr GpuRates b200() {
   rates.most_watts = 1000;
   rates.short_watts = 1000 * kH200.short_watts / kH200.most_watts;
   rates.dram_bytes = 8e12;
-  constexpr double kL2 = 2.0 * kH200.sms / 148;  // as much as two of the H200's, over more SMs
+  constexpr double kL2 = 2.0 * kH200.sms / 148;  // twice the H200's in total, shared by more SMs
   rates.l2_bytes *= kL2;
   rates.l2_dram_bytes *= kL2;
   rates.narrow_products = products_of(100, 1);

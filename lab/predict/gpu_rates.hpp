@@ -1,4 +1,4 @@
-// What GPUs do at most, and what their work costs in energy.
+// Peak rates of GPUs, and the energy of their operations.
 #pragma once
 
 #include <span>
@@ -10,41 +10,41 @@
 
 namespace fovea::lab {
 
-/// Rates of an SM are per clock cycle, those of the whole GPU per second.
+/// Rates of one SM are per clock cycle, those of the whole GPU per second.
 struct GpuRates {
-  std::string_view name;   // "h200": as --gpu takes it
+  std::string_view name;   // name for --gpu: "h200"
   std::string_view words;  // "NVIDIA H200"
-  int arch = 0;            // compute capability, times ten
+  int arch = 0;            // compute capability times ten
   int sms = 0;
-  double most_clock = 0;   // of the SMs, Hz
-  double most_watts = 0;   // the power limit
-  double short_watts = 0;  // what it lets pass for the milliseconds of a short run
+  double most_clock = 0;   // maximal clock of the SMs in Hz
+  double most_watts = 0;   // power limit
+  double short_watts = 0;  // power that the limit allows during the milliseconds of a short run
 
-  double dram_bytes = 0;       // per second, as published
-  double l2_bytes = 0;         // of an SM, between it and L2
-  double l2_dram_bytes = 0;    // of an SM's share of L2, between that and the memory
-  double narrow_products = 0;  // multiply-adds of types of one byte
-  double wide_products = 0;    // of two bytes
-  double warp_products = 0;    // of two bytes, by mma.sync
+  double dram_bytes = 0;       // published bandwidth per second
+  double l2_bytes = 0;         // bandwidth between an SM and L2
+  double l2_dram_bytes = 0;    // bandwidth per SM between L2 and device memory
+  double narrow_products = 0;  // multiply-adds with one-byte operands
+  double wide_products = 0;    // multiply-adds with two-byte operands
+  double warp_products = 0;    // multiply-adds with two-byte operands by mma.sync
 
   double idle_watts = 0;
-  // Joules at the highest clock.
+  // Energies in joules at the maximal clock.
   double of_wide_product = 0;
   double of_e4m3_product = 0;
   double of_int8_product = 0;
-  double of_instruction = 0;  // of a warp
-  double of_shared_pass = 0;  // 128 bytes
-  double of_dram_byte = 0;    // whatever the clock
+  double of_instruction = 0;  // of a warp's instruction
+  double of_shared_pass = 0;  // of an access to 128 bytes of shared memory
+  double of_dram_byte = 0;    // at any clock
 
-  std::string_view sources;  // where the figures are from
+  std::string_view sources;  // origin of the figures
 };
 
 [[nodiscard]] std::span<const GpuRates> gpu_rates();
-/// Throws fovea::Error that names those that there are.
+/// Throws fovea::Error that lists the known names.
 [[nodiscard]] const GpuRates& gpu_rates_of(std::string_view name);
 [[nodiscard]] std::vector<std::string> gpu_rate_names();
 
-/// The GPU as launchers see it, who plan for it.
+/// Returns the GPU's properties for the launchers' choice of kernels.
 [[nodiscard]] gpu::DeviceInfo device_of(const GpuRates& rates);
 
 }  // namespace fovea::lab

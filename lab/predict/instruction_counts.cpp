@@ -1,4 +1,4 @@
-// Counts instructions by the emulator's trace.
+// Counts instructions in the emulator's trace.
 #include "lab/predict/instruction_counts.hpp"
 
 #include <algorithm>
@@ -18,11 +18,11 @@
 namespace fovea::lab {
 namespace {
 
-constexpr double kWarpsOfGroup = 4;  // each of which runs a wgmma
+constexpr double kWarpsOfGroup = 4;  // warps of a warpgroup, each of which has an event for a wgmma
 constexpr double kPassBytes = 128;
-constexpr double kStepBytes = 32;  // of K, of a wgmma
+constexpr double kStepBytes = 32;  // bytes of K in one wgmma
 
-/// The number behind a letter of a shape such as "m64n192k16"; 0 when there is none.
+/// Returns the number after a letter in a shape such as "m64n192k16"; 0 if there is none.
 int number_behind(std::string_view shape, char letter) {
   const std::size_t place = shape.find(letter);
   int value = 0;
@@ -41,7 +41,7 @@ struct Shape {
   [[nodiscard]] double products() const { return rows * columns * depth; }
 };
 
-/// The shape in an opcode: "wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16".
+/// Returns the shape in an opcode such as "wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16".
 Shape shape_of(std::string_view opcode) {
   for (std::size_t place = opcode.find(".m"); place != std::string_view::npos;
        place = opcode.find(".m", place + 1)) {
@@ -62,14 +62,14 @@ bool is_special(std::string_view opcode) {
                              [&](std::string_view start) { return opcode.starts_with(start); });
 }
 
-/// Rows of banks that ldmatrix and stmatrix take, for each matrix one, and shfl.
+/// Returns the shared-memory wavefronts of ldmatrix and stmatrix, one per matrix, or of shfl.
 double matrix_passes(std::string_view opcode) {
   return opcode.find(".x4") != std::string_view::npos   ? 4
          : opcode.find(".x2") != std::string_view::npos ? 2
                                                         : 1;
 }
 
-/// The workload's plan that launches the kernel.
+/// Returns the workload's plan that launches the kernel.
 std::string plan_with(const Workload& workload, const gpu::DeviceInfo& device,
                       std::string_view kernel) {
   const std::vector<Plan> plans = workload.plans(device);
@@ -94,7 +94,7 @@ OperationCounter::OperationCounter(std::string_view ptx) {
   }
 }
 
-// The operands are D in braces, then A: in braces, or a descriptor.
+// The operands are D in braces, then A: registers in braces, or a descriptor.
 bool OperationCounter::has_a_in_registers(int line) {
   const auto [found, is_new] = a_in_registers_.try_emplace(line, false);
   if (is_new) {
@@ -117,7 +117,7 @@ void OperationCounter::add_product(const emu::TraceEvent& event) {
     sums_.warp_products += shape.products();
     return;
   }
-  // K is 32 bytes whatever the type.
+  // The depth is 32 bytes for every type.
   const bool is_wide = shape.depth * 2 == kStepBytes;
   (is_wide ? sums_.wide_products : sums_.narrow_products) += shape.products() / kWarpsOfGroup;
   const double rows = shape.columns + (has_a_in_registers(event.line) ? 0 : shape.rows);
@@ -139,7 +139,7 @@ void OperationCounter::add(const emu::TraceEvent& event) {
   } else if (opcode.starts_with("tcgen05.mma")) {
     fail("{}: products of one CTA are not counted, those of a pair alone", opcode);
   } else if (opcode.starts_with("tcgen05.ld")) {
-    // A word of each lane's for each of the columns: "tcgen05.ld.sync.aligned.32x32b.x32.b32".
+    // One word per lane and column: "tcgen05.ld.sync.aligned.32x32b.x32.b32".
     warp.is_worker = true;
     sums_.tensor_passes += number_behind(opcode.substr(opcode.find(".x")), 'x');
   } else if (is_special(opcode)) {
@@ -186,8 +186,8 @@ OperationCounts count_instructions(const Card& card, const std::string& case_nam
   return counter.counts();
 }
 
-// Counts of one unit are the difference of the two problems, so that what a kernel does once is
-// left out; counts of two units are those that make up both.
+// The counts per unit are the difference between two problems, so that one-time work cancels; with
+// two kinds of units, they solve the equations for both problems.
 std::array<OperationCounts, 2> count_units(const Card& card, const KernelWork& work,
                                            std::string_view kernel, int arch) {
   const auto& [first, second] = work.counted;

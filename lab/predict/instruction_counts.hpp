@@ -1,4 +1,4 @@
-// What the warps of a kernel do, counted on the emulator while it runs the kernel's PTX.
+// Counts what a kernel's warps execute, while the emulator runs the kernel's PTX.
 #pragma once
 
 #include <array>
@@ -16,24 +16,25 @@
 
 namespace fovea::lab {
 
-/// What a grid does, or a part of its work. An instruction is one of a warp.
+/// Number of operations in a grid, or in a unit of its work. Instructions are counted per warp.
 struct OperationCounts {
-  double instructions = 0;     // of the PTX, by all warps
-  double of_workers = 0;       // by warps that multiply or finish products; by all if none does
+  double instructions = 0;     // PTX instructions of all warps
+  double of_workers = 0;       // instructions of warps that compute products or epilogues; of all
+                               // warps if there are no products
   double special = 0;          // exponentials, reciprocals, roots and hyperbolic tangents
-  double global_passes = 0;    // lines of 128 bytes of global memory that ld and st touch
-  double shared_passes = 0;    // rows of banks that ld, st, ldmatrix, stmatrix and shfl take
-  double operand_passes = 0;   // rows of banks that wgmma reads
-  double narrow_products = 0;  // multiply-adds of wgmma, of types of one byte
-  double wide_products = 0;    // the same of two bytes
+  double global_passes = 0;    // accesses to 128-byte lines of global memory by ld and st
+  double shared_passes = 0;    // shared-memory wavefronts of ld, st, ldmatrix, stmatrix and shfl
+  double operand_passes = 0;   // shared-memory wavefronts of wgmma
+  double narrow_products = 0;  // multiply-adds of wgmma with one-byte operands
+  double wide_products = 0;    // multiply-adds of wgmma with two-byte operands
   double warp_products = 0;    // multiply-adds of mma.sync
-  double pair_steps = 0;       // tcgen05.mma by two CTAs together
-  double tensor_passes = 0;    // of 128 bytes of tensor memory that tcgen05.ld reads
+  double pair_steps = 0;       // tcgen05.mma instructions by pairs of CTAs
+  double tensor_passes = 0;    // reads of 128 bytes of tensor memory by tcgen05.ld
 
   [[nodiscard]] bool operator==(const OperationCounts&) const = default;
 };
 
-/// The names and members of OperationCounts, in their order.
+/// Names and members of OperationCounts, in declaration order.
 using CountMember = std::pair<std::string_view, double OperationCounts::*>;
 inline constexpr std::array<CountMember, 11> kCountMembers = {
     {{"instructions", &OperationCounts::instructions},
@@ -48,13 +49,13 @@ inline constexpr std::array<CountMember, 11> kCountMembers = {
      {"pair_steps", &OperationCounts::pair_steps},
      {"tensor_passes", &OperationCounts::tensor_passes}}};
 
-/// Counts the trace of a kernel.
+/// Counts the events in a kernel's trace.
 class OperationCounter {
  public:
-  /// `ptx`, which has to outlive it, of the kernel that runs: the events name its lines.
+  /// `ptx` is the running kernel's text, to whose lines events refer; it must outlive the counter.
   explicit OperationCounter(std::string_view ptx);
 
-  /// Throws fovea::Error of a tcgen05.mma by one CTA, which the model has not.
+  /// Throws fovea::Error for a tcgen05.mma by a single CTA, which the model does not cover.
   void add(const emu::TraceEvent& event);
   [[nodiscard]] OperationCounts counts() const;
 
@@ -63,7 +64,7 @@ class OperationCounter {
     double instructions = 0;
     bool is_worker = false;
   };
-  /// Whether A of the wgmma that begins on this line is in registers.
+  /// Returns whether A of the wgmma on this line is in registers.
   [[nodiscard]] bool has_a_in_registers(int line);
   void add_product(const emu::TraceEvent& event);
 
@@ -73,33 +74,32 @@ class OperationCounter {
   OperationCounts sums_;
 };
 
-/// Runs the case on the emulator of the architecture by this kernel. Throws
-/// fovea::Error when the card has no such case, when the kernel cannot run it, or when the emulator
-/// finds something wrong.
+/// Runs the case with this kernel on the architecture's emulator. Throws fovea::Error if the card
+/// has no such case, if the kernel cannot run it, or if the emulator has a finding.
 [[nodiscard]] OperationCounts count_instructions(const Card& card, const std::string& case_name,
                                                  std::string_view kernel, int arch);
 
-/// What a unit of a case's work takes, by the counts of two smaller problems. Throws fovea::Error
-/// as count_instructions does.
+/// Returns the counts per unit of a case's work, from the counts of two smaller problems. Throws
+/// fovea::Error as count_instructions() does.
 [[nodiscard]] std::array<OperationCounts, 2> count_units(const Card& card, const KernelWork& work,
                                                          std::string_view kernel, int arch);
 
-/// A number that changes with the kernel's PTX, whatever its line numbers; 0 when this program has
-/// no such kernel. Throws fovea::Error when its PTX has no entry of that name.
+/// Returns a hash of the kernel's PTX without line numbers; 0 if this program has no such kernel.
+/// Throws fovea::Error if its PTX has no entry with that name.
 [[nodiscard]] std::uint64_t code_of(std::string_view kernel, int arch);
 
-/// A card's timed case that was counted before: the kernel that runs it, and what one unit of its
-/// work takes (lab/predict/kernel_work.hpp).
+/// Stored counts for a card's timed case: the kernel that runs it, and the counts per unit of work
+/// (lab/predict/kernel_work.hpp).
 struct CountedCase {
   std::string card;
   std::string case_name;
   std::string kernel;
-  std::uint64_t code = 0;  // code_of() when it was counted
+  std::uint64_t code = 0;  // value of code_of() when it was counted
   std::array<OperationCounts, 2> counts{};
 };
 
-/// Cases of kernels for the architecture, from lab/predict/data/, which scripts/count-instructions
-/// writes; of an architecture without a file none. By card, as they are listed there.
+/// Returns the counted cases for the architecture, in the cards' order, from lab/predict/data/,
+/// which scripts/count-instructions writes; empty if there is no file for the architecture.
 [[nodiscard]] std::span<const CountedCase> counted_cases(int arch);
 
 }  // namespace fovea::lab

@@ -1,4 +1,4 @@
-// The tables by architecture, read from the files that the program carries.
+// Parses the tables of instruction counts, one per architecture, that are embedded in the program.
 #include <cstddef>
 #include <map>
 #include <string_view>

@@ -1,4 +1,4 @@
-// What GEMMs, attention and kernels of rows ask of a GPU.
+// Computes the work of GEMMs, attention and row-wise kernels.
 #include "lab/predict/kernel_work.hpp"
 
 #include <algorithm>
@@ -26,9 +26,12 @@ using gpu::GemmPlan;
 using gpu::GemmProblem;
 using ops::AttentionProblem;
 
-constexpr std::int64_t kSmallColumns = 768;     // of counted GEMMs: whole tiles of all kernels
-constexpr std::int64_t kSmallTokens = 4;        // of the position table, as of a tile by images
-constexpr std::int64_t kLongestCounted = 1024;  // queries that the emulator takes seconds for
+constexpr std::int64_t kSmallColumns = 768;     // width of the GEMMs that are counted: whole tiles
+                                                // in all kernels
+constexpr std::int64_t kSmallTokens = 4;        // rows of the position table in a counted GEMM with
+                                                // images
+constexpr std::int64_t kLongestCounted = 1024;  // maximal number of queries that take the emulator
+                                                // only seconds
 
 double number(std::int64_t value) {
   return static_cast<double>(value);
@@ -38,7 +41,8 @@ double tiles_of(std::int64_t m, std::int64_t n, const GemmPlan& plan) {
   return number(gpu::tile_count({.m = m, .n = n}, plan));
 }
 
-/// Panels of A that so many pairs of CTAs load, which take equal parts of the tiles, row after row.
+/// Returns how many panels of A the pairs of CTAs load, if each takes an equal, contiguous part of
+/// the tiles in row-major order.
 double panel_loads(double tiles, std::int64_t column_tiles, std::int64_t pairs) {
   const auto count = static_cast<std::int64_t>(tiles);
   const std::int64_t parts = std::min(pairs, count);
@@ -73,7 +77,7 @@ KernelWork gemm_work(const GemmProblem& problem, const GemmPlan& plan, const Wor
   work.in_flight = takes_turns ? plan.consumers
                                : gpu::traits_of(plan.design).ctas_per_sm(plan, assumed_device());
   if (plan.design == GemmDesign::kPair) {
-    constexpr double kDepthBytes = 32;  // of K, of a step
+    constexpr double kDepthBytes = 32;  // bytes of K per step
     work.chain_warps = 8;
     work.chain_multiplies = false;
     const double rows = 2.0 * plan.rows();
@@ -98,8 +102,8 @@ KernelWork gemm_work(const GemmProblem& problem, const GemmPlan& plan, const Wor
   work.is_wide = problem.a == DType::kBF16;
   work.l2_read_bytes += problem.epilogue == gpu::GemmEpilogue::kResidual ? written : 0;
   if (is_stationary) {
-    // Blocks of other panels read the rows at the same time only where as many blocks share each
-    // panel: else A passes as often as there are different times.
+    // CTAs with other panels read the same rows at the same time only if every panel has equally
+    // many CTAs; else A is read as many times as there are different phases.
     const double passes = number(column_tiles / std::gcd(column_tiles, std::int64_t{sms}));
     work.dram_bytes += (passes - 1) * static_cast<double>(problem.m) * k_bytes;
   }
@@ -119,13 +123,13 @@ std::optional<GemmPlan> gemm_plan_of(std::string_view kernel) {
   return std::nullopt;
 }
 
-/// How a kernel of attention cuts its work.
+/// Tiling of an attention kernel.
 struct AttentionCut {
-  std::int64_t rows = 64;       // queries of a chain
-  std::int64_t keys = 0;        // of a block
-  std::int64_t piece_rows = 0;  // queries that an SM takes at once
-  double warps = 4;             // of a chain
-  double in_flight = 1;         // chains on an SM
+  std::int64_t rows = 64;       // queries per chain
+  std::int64_t keys = 0;        // keys per block
+  std::int64_t piece_rows = 0;  // queries that an SM processes at once
+  double warps = 4;             // warps per chain
+  double in_flight = 1;         // concurrent chains per SM
 };
 
 template <typename Variants>
@@ -162,7 +166,7 @@ std::optional<AttentionCut> attention_cut(const AttentionProblem& problem, std::
   return std::nullopt;
 }
 
-/// Blocks of keys that the tiles of a head see.
+/// Returns the number of key blocks that the query tiles of a head attend to.
 double seen_blocks(std::int64_t queries, std::int64_t keys, bool causal, const AttentionCut& cut) {
   double seen = 0;
   for (std::int64_t row = 0; row < queries; row += cut.piece_rows) {
@@ -204,7 +208,7 @@ KernelWork attention_work(const AttentionProblem& problem, const AttentionCut& c
   const double row_bytes =
       static_cast<double>(problem.head_dim) * static_cast<double>(size_of(problem.type));
   const double queries = heads * static_cast<double>(problem.queries) * row_bytes;
-  // Keys and values come once a piece.
+  // Keys and values are loaded once per piece.
   const double chains_of_piece = number(cut.piece_rows / cut.rows);
   work.l2_read_bytes = queries + heads * seen / chains_of_piece * 2 * number(cut.keys) * row_bytes;
   work.l2_write_bytes = queries;

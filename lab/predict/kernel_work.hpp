@@ -1,4 +1,4 @@
-// What a case asks of the kernel that runs it, in the units that its instructions are counted in.
+// The work of a case for its kernel, in the units for which instructions are counted.
 #pragma once
 
 #include <array>
@@ -9,13 +9,13 @@
 
 namespace fovea::lab {
 
-/// How much there is of the two units that a kernel's instructions are counted by; the second is 0
-/// where one tells it all.
+/// Amounts of the two units in which a kernel's work is measured; the second is 0 if one unit
+/// suffices.
 using WorkSizes = std::array<double, 2>;
 
-/// A smaller problem by the same kernel, that the emulator runs.
+/// A smaller problem for the same kernel, small enough for the emulator.
 struct SmallProblem {
-  std::string fields;  // "m=512,n=768,k=768", as find_case takes it
+  std::string fields;  // for find_case(): "m=512,n=768,k=768"
   WorkSizes sizes{};
 };
 
@@ -24,25 +24,27 @@ struct KernelWork {
   WorkSizes sizes{};
   std::array<SmallProblem, 2> counted{};
 
-  double pieces = 0;             // that SMs take one by one: tiles, items; 0: as small as may be
-  double chains = 0;             // of products and what follows them, in that order; 0: no such
-  double chain_warps = 4;        // that run a chain together
-  double in_flight = 1;          // chains that an SM runs beside each other
-  bool chain_multiplies = true;  // else other warps do
+  double pieces = 0;             // indivisible pieces distributed over the SMs: tiles, items; 0:
+                                 // arbitrarily small pieces
+  double chains = 0;             // dependent sequences of products and epilogues; 0: none
+  double chain_warps = 4;        // warps that execute a chain together
+  double in_flight = 1;          // concurrent chains per SM
+  bool chain_multiplies = true;  // the chain's warps issue the products; false: other warps do
   double step_products = 0;      // multiply-adds of a tcgen05.mma by two CTAs
-  double step_passes = 0;        // of 128 bytes of both CTAs' shared memory that it reads
+  double step_passes = 0;        // reads of 128 bytes of both CTAs' shared memory by a tcgen05.mma
   double l2_read_bytes = 0;
   double l2_write_bytes = 0;
   double dram_bytes = 0;
-  bool is_integer = false;  // its products
-  bool is_wide = false;     // of two bytes
+  bool is_integer = false;  // integer products
+  bool is_wide = false;     // two-byte operands
 };
 
-/// Whether kernels of several designs run the workload, so that work_of() has to know which does.
+/// Returns whether kernels with different designs can run the workload, so that work_of() needs the
+/// kernel.
 [[nodiscard]] bool has_plans(const Workload& workload);
 
-/// The work of the workload, by the kernel, on so many SMs. Throws fovea::Error when there is no
-/// model of it.
+/// Returns the work of the workload with this kernel on so many SMs. Throws fovea::Error if there
+/// is no model for it.
 [[nodiscard]] KernelWork work_of(const Workload& workload, std::string_view kernel, int sms);
 
 }  // namespace fovea::lab

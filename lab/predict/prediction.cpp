@@ -1,4 +1,4 @@
-// The model: resources, power, overhead.
+// Implements the model: resources, power, overhead.
 #include "lab/predict/prediction.hpp"
 
 #include <algorithm>
@@ -16,18 +16,19 @@
 namespace fovea::lab {
 namespace {
 
-constexpr double kIssue = 4;  // instructions of warps that an SM starts in a clock
+constexpr double kIssue = 4;  // warp instructions that an SM issues per clock
 constexpr double kLanes = 32;
-/// Passes over 128 bytes of tensor memory: each quarter of it gives its 32 lanes a word in a clock.
+/// Tensor memory read per clock, in units of 128 bytes: each quarter has 32 lanes with a word per
+/// clock.
 constexpr double kTensorPasses = 4;
-/// What copies reach of the published rate of the memory: 4.30 of 4.8 TB/s on the H200.
+/// Share of the published memory bandwidth that copies reach: 4.30 of 4.8 TB/s on the H200.
 constexpr double kDramShare = 0.9;
-/// Clocks between two instructions of a warp, in code whose instructions wait for each other in
-/// pairs: 4 to 5 clocks of latency (Luo et al., arXiv:2402.13499).
+/// Average clocks between instructions of a warp when they depend on each other in pairs: the
+/// latency is 4 to 5 clocks (Luo et al., arXiv:2402.13499).
 constexpr double kClocksOfInstruction = 2.5;
-constexpr double kLaunch = 2.0e-6;   // of a grid in a graph, to its first instruction and its end
-constexpr double kLatency = 1.2e-6;  // of the first copy from memory, and the last store
-constexpr double kPower = 5;         // of the norm that adds resources
+constexpr double kLaunch = 2.0e-6;   // seconds to launch a grid in a graph, including its end
+constexpr double kLatency = 1.2e-6;  // seconds of latency of the first load and the last store
+constexpr double kPower = 5;         // exponent of the norm that combines the resources
 
 double norm(double a, double b) {
   return std::pow(std::pow(a, kPower) + std::pow(b, kPower), 1 / kPower);
@@ -44,13 +45,13 @@ OperationCounts total_of(const KernelWork& work, const std::array<OperationCount
   return total;
 }
 
-/// Clocks of the matrix units of one SM, for all of it.
+/// Returns the clocks that the products take on the matrix units of one SM.
 double product_clocks(const OperationCounts& counts, const GpuRates& rates) {
   return counts.narrow_products / rates.narrow_products +
          counts.wide_products / rates.wide_products + counts.warp_products / rates.warp_products;
 }
 
-/// How much more than the average the busiest SM has.
+/// Returns the ratio of the busiest SM's work to the average.
 double tail_of(const KernelWork& work, const GpuRates& rates) {
   if (work.pieces == 0) {
     return 1;
@@ -59,7 +60,7 @@ double tail_of(const KernelWork& work, const GpuRates& rates) {
   return std::ceil(work.pieces / slots) * slots / work.pieces;
 }
 
-/// Clocks of the busiest SM, by resource.
+/// Returns the clocks of the busiest SM by resource.
 std::vector<ResourceTime> clocks_of(const KernelWork& work, const OperationCounts& counts,
                                     const GpuRates& rates) {
   const double tail = tail_of(work, rates);
@@ -86,7 +87,7 @@ std::vector<ResourceTime> clocks_of(const KernelWork& work, const OperationCount
   return clocks;
 }
 
-/// Joules at the highest clock, without the memory's.
+/// Returns the energy in joules at the maximal clock, without device memory.
 double energy_of(const KernelWork& work, const OperationCounts& counts, const GpuRates& rates) {
   return counts.narrow_products *
              (work.is_integer ? rates.of_int8_product : rates.of_e4m3_product) +
@@ -153,7 +154,7 @@ std::string launched_kernel(const Card& card, const Workload& workload, const Gp
   if (has_plans(workload)) {
     return std::string(gpu::info_of(workload.kernel_of(device_of(rates), {})).name);
   }
-  // The launcher's kernel depends on the width of rows, not on how many there are.
+  // The launcher's choice of kernel depends on the rows' width, not on their number.
   const std::unique_ptr<gpu::Device> device = gpu::open_emulated_device({.arch = rates.arch});
   const PreparedCase prepared(
       *device, {.card = &card, .case_name = work_of(workload, "", rates.sms).counted[0].fields});

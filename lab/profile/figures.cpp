@@ -1,4 +1,4 @@
-// The numbers that a profile gives, and the counters that they are made of.
+// Defines a profile's figures, and the counters that they are computed from.
 #include "lab/profile/figures.hpp"
 
 #include <algorithm>
@@ -85,7 +85,7 @@ constexpr std::array kSources = {
         "memory_l1_wavefronts_shared"},
 };
 
-/// Figures that take more than one division.
+/// Figures that are computed from several counters.
 constexpr std::array kMore = {
     FigureInfo{"shared_bytes", "of a CTA, static and dynamic"},
     FigureInfo{"ctas_per_sm", "that fit"},
@@ -94,8 +94,8 @@ constexpr std::array kMore = {
     FigureInfo{"spill_share", "of instructions that load or store spilled registers", true},
     FigureInfo{"fences", "MEMBAR and FENCE instructions that warps executed"},
     FigureInfo{"fence_share", "of instructions that are fences", true},
-    // Shares of samples of warps that have something to do: those that wait for the cluster at the
-    // end of the kernel, as the producer's other warps do all the time, have not.
+    // Shares of the samples of active warps: warps that wait at the cluster's final barrier, as the
+    // producer's unused warps do all the time, are left out.
     FigureInfo{"idle_warps", "of samples, at a cluster's barrier", true},
     FigureInfo{"barrier_wait", "of samples, for other warps at a barrier", true},
     FigureInfo{"product_wait", "of samples, for products of the matrix units", true},
@@ -103,7 +103,7 @@ constexpr std::array kMore = {
     FigureInfo{"copy_wait", "of samples, for asynchronous copies of their own", true},
 };
 
-/// Figures that need places in the sources.
+/// Figures that need source locations.
 constexpr std::array kOfPlaces = {
     FigureInfo{"full_wait", "of samples, for a full stage of a ring", true},
     FigureInfo{"empty_wait", "of samples, for an empty stage of a ring", true},

@@ -1,4 +1,4 @@
-// The numbers that a profile gives, by their names.
+// The figures in a profile, by name.
 #pragma once
 
 #include <span>
@@ -7,24 +7,24 @@
 
 namespace fovea::lab {
 
-/// A number that a profile gives: rules, gates and comparisons know it by its name.
+/// A figure in a profile; rules, gates and comparisons refer to it by name.
 struct FigureInfo {
   std::string_view name;     // "dram"
   std::string_view meaning;  // "of the device memory's peak"
-  bool share = false;        // from 0 to 1
+  bool share = false;        // a share, from 0 to 1
 };
-/// All of them: each is in every profile.
+/// Returns all figures that every profile has.
 [[nodiscard]] const std::vector<FigureInfo>& figures();
-/// Figures that only a profile with places has.
+/// Returns the figures that only profiles with source locations have.
 [[nodiscard]] std::span<const FigureInfo> figures_of_places();
 
-/// A figure that is a counter, or one by another.
+/// A figure that is a counter, or the ratio of two counters.
 struct FigureSource {
   FigureInfo info;
   std::string_view counter;
   std::string_view per = {};
 };
-/// Sources of the figures that are made of counters alone.
+/// Returns the sources of the figures that are computed from counters alone.
 [[nodiscard]] std::span<const FigureSource> figure_sources();
 
 }  // namespace fovea::lab

@@ -1,4 +1,4 @@
-// The model behind the gates, and what is read of them.
+// Derives the gates from the model, and evaluates them.
 #include "lab/profile/gates.hpp"
 
 #include <algorithm>
@@ -17,9 +17,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kSystemShared = 1024;  // that a CTA takes of shared memory for the system
+constexpr double kSystemShared = 1024;  // bytes of shared memory per CTA that the system reserves
 
-/// Operations of an SM's matrix units in a clock, of operands of two bytes; 0: not known.
+/// Returns the operations per clock of an SM's matrix units with two-byte operands; 0: unknown.
 double matrix_rate(int arch) {
   const gpu::Arch* const row = gpu::find_arch(arch, gpu::kArchs);
   return row == nullptr ? 0.0 : 2.0 * row->wide_products;
@@ -33,7 +33,7 @@ double ceiling_of(const Work& work, const Ceilings& ceilings) {
   return work.one_byte ? ceilings.e4m3_flops : ceilings.bf16_flops;
 }
 
-/// A figure is a share when its name has none of the units.
+/// Formats a figure's value with its unit, which follows from its name; without one it is a share.
 std::string in_words(std::string_view figure, double value) {
   if (figure == "seconds") {
     return fmt::format("{:.1f} us", value * 1e6);
@@ -53,7 +53,7 @@ std::string asked(const Gate& gate) {
                      in_words(gate.figure, gate.limit));
 }
 
-/// What the roofline asks of a problem that fills the GPU.
+/// Adds the gates that the roofline gives for a problem that fills the GPU.
 void add_roofline(std::vector<Gate>& gates, const ProfileGate& demand, const Work& work,
                   const Ceilings& ceilings, const gpu::DeviceInfo& device) {
   const Roofline line = roofline(demand, work, ceilings, device);
@@ -65,7 +65,7 @@ void add_roofline(std::vector<Gate>& gates, const ProfileGate& demand, const Wor
                    100 * demand.reach, line.matrix * 1e6, line.special * 1e6, line.memory * 1e6,
                    seconds * 1e6)});
   if (line.memory > line.matrix + line.special) {
-    // The last that is written is still in the L2 cache at the end.
+    // The data written last is still in the L2 cache at the end.
     const double kept = std::min(0.5, static_cast<double>(device.l2_bytes) / work.bytes);
     gates.push_back(
         {"dram_bytes_per_second", true,
@@ -82,7 +82,7 @@ void add_roofline(std::vector<Gate>& gates, const ProfileGate& demand, const Wor
                                  "at the highest clock, {:.1f} of {:.1f} us",
                                  100 * demand.reach, work.flops / peak * 1e6, seconds * 1e6)});
   }
-  constexpr double kMoreBytes = 1.15;  // edges of tiles and of sectors
+  constexpr double kMoreBytes = 1.15;  // edges of tiles and sectors
   const double bytes = demand.reads * work.bytes;
   if (bytes > 4.0 * static_cast<double>(device.l2_bytes)) {
     gates.push_back({"dram_bytes", false, kMoreBytes * bytes,
@@ -92,7 +92,7 @@ void add_roofline(std::vector<Gate>& gates, const ProfileGate& demand, const Wor
   }
 }
 
-/// What warps may wait for; a queue that fills, or a fence, is never a design's intention.
+/// Adds limits for warp stalls. No design stalls on full queues or fences on purpose.
 void add_stalls(std::vector<Gate>& gates, const ProfileGate& demand) {
   constexpr double kQueue = 0.10;
   constexpr double kFence = 0.05;
@@ -131,7 +131,7 @@ double Roofline::seconds() const {
 
 Roofline roofline(const ProfileGate& demand, const Work& work, const Ceilings& ceilings,
                   const gpu::DeviceInfo& device) {
-  constexpr double kShown = 0.5;  // of exponentials: the rest runs under products
+  constexpr double kShown = 0.5;  // share of the exponentials that is not hidden behind products
   const double matrix = ceiling_of(work, ceilings);
   if (matrix == 0 || ceilings.copy_bytes_per_second == 0) {
     fail("{} has no gates without the GPU's ceilings, which could not be measured", work.what);

@@ -1,7 +1,7 @@
-// Gates: what the kernels of a card have to reach under the profiler.
+// Gates: limits that the kernels of a card have to meet under the profiler.
 //
-// Limits follow from a model of the problem, the GPU and the kernel's design, never from what a
-// kernel has reached: docs/laboratory.md describes it.
+// The limits follow from a model of the problem, the GPU and the kernel's design, never from what a
+// kernel has reached; docs/laboratory.md describes the model.
 #pragma once
 
 #include <cstddef>
@@ -19,23 +19,23 @@
 
 namespace fovea::lab {
 
-/// One limit of a figure of a profile.
+/// A limit for one figure in a profile.
 struct Gate {
   std::string figure;     // "matrix_units"
-  bool at_least = false;  // else at most
+  bool at_least = false;  // false: at most
   double limit = 0.0;
-  std::string model;  // where the limit comes from
+  std::string model;  // derivation of the limit
 };
 
 struct GateResult {
   Gate gate;
   double reading = 0.0;
   bool passed = false;
-  /// "matrix_units 8.8%, at least 40.0% asked".
+  /// Returns the result as text: "matrix_units 8.8%, at least 40.0% asked".
   [[nodiscard]] std::string words() const;
 };
 
-/// All gates of one case at one level.
+/// All gates for one case at one level.
 struct GateReport {
   std::string card;
   std::string case_name;
@@ -47,54 +47,54 @@ struct GateReport {
   [[nodiscard]] bool passed() const;
 };
 
-/// What a problem takes of a GPU.
+/// The resources that a problem needs.
 struct Work {
   std::string what;
   double flops = 0.0;
-  double bytes = 0.0;     // of all operands
-  bool one_byte = false;  // operands of the matrix units
+  double bytes = 0.0;     // bytes of all operands
+  bool one_byte = false;  // the matrix units have one-byte operands
 };
 [[nodiscard]] Work work_of(const Workload& workload);
 
-/// The seconds that a problem takes on a GPU that reaches its ceilings.
+/// The times in seconds that a problem takes on a GPU that reaches its ceilings.
 struct Roofline {
   double matrix = 0.0;   // of products, at the rate of the kernel's instructions
-  double special = 0.0;  // of what else keeps the SMs busy: half of the exponentials
-  double memory = 0.0;   // of all operands, read or written once
-  /// Units that are both nearly full wait for each other: the root of the sum of squares.
+  double special = 0.0;  // of other work of the SMs: half of the exponentials
+  double memory = 0.0;   // of all operands, each read or written once
+  /// Returns the root of the sum of squares, since units that are both nearly busy wait for each
+  /// other.
   [[nodiscard]] double seconds() const;
 };
 [[nodiscard]] Roofline roofline(const ProfileGate& demand, const Work& work,
                                 const Ceilings& ceilings, const gpu::DeviceInfo& device);
 
-/// The gates of a case, for CTAs of so many threads.
+/// Returns the gates for a case whose CTAs have this many threads.
 [[nodiscard]] std::vector<Gate> gates_of(const ProfileGate& demand, const Work& work,
                                          const Ceilings& ceilings, const gpu::DeviceInfo& device,
                                          int threads);
 
-/// Several launches as one: seconds and bytes added, shares by time, the rest of the longest; with
-/// the figures that gates add: occupancy_reached, dram_bytes.
+/// Merges several launches: seconds and bytes are added, shares weighted by time, and other figures
+/// taken from the longest launch; adds the figures that gates need: occupancy_reached, dram_bytes.
 [[nodiscard]] Profile in_one(std::span<const Profile> launches);
 
-/// What was read of the gates.
+/// Evaluates the gates on a profile.
 [[nodiscard]] GateReport judge_gates(const Card& card, const ProfileGate& demand,
                                      std::span<const Gate> gates, const Profile& profile);
 
-/// A table for people, a line a gate.
+/// Returns a table for people, one line per gate.
 [[nodiscard]] std::string to_text(const GateReport& report);
-/// The next to measure of the kernels that can run a case, the one that should be the fastest
-/// first, after these, of which the launcher's choice is the first: none once one has reached its
-/// gates, or the last took longer than the first.
+/// Returns the index of the next kernel to measure, in decreasing order of expected speed after
+/// those measured so far, of which the first is the launcher's choice. Returns none once a kernel
+/// has reached its gates, or if the last one took longer than the first.
 [[nodiscard]] std::optional<std::size_t> next_to_measure(std::span<const std::string_view> kernels,
                                                          std::span<const GateReport> reports);
 
-/// The levels without gates on this case, the fastest first: what is to be measured there, without
-/// limits, when its level has missed one, as how long they take there decides whether they run
-/// instead.
+/// Returns the levels without gates for this case, the fastest first. When a level misses a gate,
+/// these are measured without limits, since their times decide whether they run in its place.
 [[nodiscard]] std::vector<ProfileGate> levels_without_gates(const Card& card,
                                                             const ProfileGate& missed);
 
-/// The record that the choice of kernels reads (src/gpu/launch/gate_record.hpp).
+/// Returns the record that the choice of kernels reads (src/gpu/launch/gate_record.hpp).
 [[nodiscard]] std::string to_json(const gpu::DeviceInfo& device, const Ceilings& ceilings,
                                   std::span<const GateReport> reports);
 

@@ -1,4 +1,4 @@
-// The samples of a profile by place in the sources, and by the role that the warps have there.
+// Assigns a profile's samples to source locations and to the roles of the warps.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -18,9 +18,9 @@ namespace fovea::lab {
 namespace {
 
 constexpr std::size_t kMaxPlaces = 8;
-constexpr double kMinShare = 0.01;  // of samples, that is worth a line
+constexpr double kMinShare = 0.01;  // minimal share of samples for a line of output
 
-/// A place in the source: file and line.
+/// A source location: file and line.
 struct Frame {
   std::string file;
   int line = 0;
@@ -34,13 +34,13 @@ struct Frame {
   [[nodiscard]] bool operator==(const Frame&) const = default;
 };
 
-/// An instruction, and the places that it was inlined from, innermost first.
+/// An instruction and its source locations, from the innermost inlined function to the outermost.
 struct Code {
   std::string text;
   std::vector<Frame> frames;
 };
 
-/// A word of an instruction: its operation, after a predicate.
+/// Returns the opcode of an instruction, without its predicate.
 std::string operation_of(const std::string& text) {
   std::istringstream words(text);
   std::string word;
@@ -51,10 +51,10 @@ std::string operation_of(const std::string& text) {
   return word.substr(0, word.find(';'));
 }
 
-/// A wait for a barrier in memory is a question, a branch, and a loop elsewhere that asks again;
-/// only the loop has the line of the wait. The question and the branch get it, too.
+/// A wait for an mbarrier compiles to a test, a branch, and a loop elsewhere that repeats the test;
+/// only the loop has the source line of the wait. Copies that line to the test and the branch.
 void wait_where_asked(std::vector<Code>& code, const std::map<std::string, std::size_t>& labels) {
-  constexpr std::size_t kNear = 4;  // instructions
+  constexpr std::size_t kNear = 4;  // maximal distance in instructions
   const auto asks = [&](std::size_t i) {
     return i < code.size() && code[i].text.find("TRYWAIT") != std::string::npos;
   };
@@ -64,7 +64,7 @@ void wait_where_asked(std::vector<Code>& code, const std::map<std::string, std::
     if (!text.starts_with('@') || label == std::string::npos || operation_of(text) != "BRA") {
       continue;
     }
-    std::size_t question = i - 1;  // the nearest that the branch's predicate comes from
+    std::size_t question = i - 1;  // the nearest test that sets the branch's predicate
     const std::string predicate = text.substr(text.find('P'), 2) + ",";
     while (question > 0 && i - question < 3 * kNear &&
            code[question].text.find(" " + predicate) == std::string::npos) {
@@ -84,12 +84,12 @@ void wait_where_asked(std::vector<Code>& code, const std::map<std::string, std::
   }
 }
 
-/// Instructions of a kernel, in order.
+/// Returns the instructions of a kernel in order.
 std::vector<Code> code_of(const std::string& disassembly) {
   std::vector<Code> all;
   std::map<std::string, std::size_t> labels;
   std::vector<Frame> frames;
-  bool fresh = true;  // the next place begins another instruction's list
+  bool fresh = true;  // whether the next location starts a new instruction's list
   std::istringstream lines(disassembly);
   for (std::string line; std::getline(lines, line);) {
     constexpr std::string_view kPlace = "//## File \"";
@@ -114,12 +114,12 @@ std::vector<Code> code_of(const std::string& disassembly) {
   return all;
 }
 
-/// Whether a place belongs to the vocabulary of instructions, not to the kernel that uses it.
+/// Returns whether a location is in a wrapper around instructions, not in the kernel that uses it.
 bool is_vocabulary(const Frame& frame) {
   return !frame.in("kernels/") || frame.in("kernels/ptx/") || frame.in("kernels/pipe/");
 }
 
-/// The line itself, when its file is among the sources.
+/// Returns the text of the line, if its file is among the sources.
 std::string line_of(const Frame& frame, const std::map<std::string, std::string>& sources) {
   const auto folder = frame.file.rfind("kernels/");
   const auto found =
@@ -147,7 +147,7 @@ void add(Samples& to, const Samples& from) {
   }
 }
 
-/// The largest, without what is not worth a line.
+/// Returns the largest groups of samples, without those too small to list.
 std::vector<Samples> largest(std::map<std::string, Samples> all) {
   std::vector<Samples> kept;
   for (auto& [key, samples] : all) {
@@ -161,8 +161,8 @@ std::vector<Samples> largest(std::map<std::string, Samples> all) {
   return kept;
 }
 
-/// How many of the outermost frames nearly all samples share: the entry, and what it only passes
-/// through. The next one tells the roles apart.
+/// Returns how many of the outermost frames nearly all samples have in common: the entry and what
+/// it forwards to. The next frame distinguishes the roles.
 std::size_t common_depth(const std::vector<Code>& code, const Profile& profile) {
   constexpr double kNearlyAll = 0.95;
   for (std::size_t depth = 0;; ++depth) {
@@ -229,7 +229,7 @@ void place(Profile& profile, const std::string& disassembly,
     }
     add(place_samples, samples);
     if (place_samples.text.find("mbarrier_wait") != std::string::npos) {
-      // Kernels name the two barriers of a stage so.
+      // Kernels name the two mbarriers of a stage "full" and "empty".
       full += place_samples.text.find("full") != std::string::npos ? samples.share : 0;
       empty += place_samples.text.find("empty") != std::string::npos ? samples.share : 0;
     }

@@ -1,4 +1,4 @@
-// Runs Nsight Compute on a child of this program and says what its counters mean.
+// Runs Nsight Compute on a child of this program, and interprets its counters.
 #include "lab/profile/profile.hpp"
 
 #include <algorithm>
@@ -27,8 +27,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Gives a profile its places: the same kernel is compiled once more, with the lines of its
-/// sources, which leave the machine code as it is.
+/// Assigns source locations to a profile: compiles the kernel again with line information, which
+/// does not change the machine code.
 void find_places(Profile& profile, const CaseSpec& spec, int arch) {
   const auto* const info = std::ranges::find(gpu::kKernels, profile.kernel, &gpu::KernelInfo::name);
   if (info == gpu::kKernels.end()) {
@@ -62,7 +62,7 @@ void find_places(Profile& profile, const CaseSpec& spec, int arch) {
   }
 }
 
-/// ncu's file, removed with the object unless someone asked for it.
+/// ncu's report file, removed in the destructor unless the user wants it.
 class ReportFile {
  public:
   explicit ReportFile(const std::string& kept)
@@ -84,7 +84,7 @@ class ReportFile {
   std::string stem_;
 };
 
-/// ncu would take options from a file in the working folder.
+/// Options that keep ncu from reading a configuration file in the working directory.
 constexpr std::array kNoConfig = {"--config-file", "off"};
 
 std::string page(const std::string& report, const std::vector<std::string>& options,
@@ -154,12 +154,12 @@ std::vector<Profile> profile(const CaseSpec& spec, int device_index, const std::
         "LaunchStats", "SourceCounters"}) {
     command.insert(command.end(), {"--section", section});
   }
-  // Not all are part of these sections on every GPU.
+  // Counters are requested by name as well, since the sections lack some of them on some GPUs.
   command.insert(command.end(),
                  {"--metrics", fmt::format("{}", fmt::join(counters_to_ask(), ","))});
   command.insert(command.end(),
                  {program, "kernel", "run", spec.card->name, "--gpu", std::to_string(device_index),
-                  "--times", "1"});  // whatever the environment says
+                  "--times", "1"});  // independent of the environment
   const std::string changes = spec.changes.empty() ? "" : Json(spec.changes).dump();
   for (const auto& [option, value] :
        {std::pair{"--case", spec.case_name}, std::pair{"--level", spec.level},
@@ -187,7 +187,7 @@ std::vector<Profile> profile(const CaseSpec& spec, int device_index, const std::
 }
 
 std::string verdict(const Profile& profile) {
-  constexpr double kFull = 0.8;  // of a unit's peak; more is rarely seen for a whole launch
+  constexpr double kFull = 0.8;  // share of a unit's peak; more is rare over a whole launch
   const std::array<std::pair<double, std::string_view>, 5> units = {{
       {profile["matrix_units"], "the matrix units"},
       {profile["issue"], "instruction issue"},
@@ -200,8 +200,8 @@ std::string verdict(const Profile& profile) {
                          ? fmt::format("bound by {}: busy {} of the time", unit, percent(share))
                          : fmt::format("bound by latency: no unit is full, {} comes first with {}",
                                        unit, percent(share));
-  // A warp whose turn it is not does not wait. A fixed latency is one, of which no other unit is
-  // the cause: where it comes first, what comes next is said, too.
+  // "not_selected" is not a wait. A fixed latency has no other unit as its cause: if it comes
+  // first, the next reason is reported as well.
   std::string_view before = "; warps wait most for";
   for (const auto& [reason, waiting] : profile.stalls) {
     if (reason == "not_selected") {

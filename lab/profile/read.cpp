@@ -1,4 +1,4 @@
-// Reads Nsight Compute's pages: counters by name, and samples by instruction.
+// Parses Nsight Compute's pages: counters by name, and samples by instruction.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -20,7 +20,7 @@ namespace {
 
 using Row = std::vector<std::string>;
 
-/// Rows of comma-separated values; a quoted field may hold commas, never a line's end.
+/// Parses CSV rows; quoted fields may contain commas, but no line breaks.
 std::vector<Row> parse_csv(std::string_view text) {
   std::vector<Row> rows;
   Row row;
@@ -42,7 +42,7 @@ std::vector<Row> parse_csv(std::string_view text) {
   return rows;
 }
 
-/// Nothing for what is no number: "", "n/a" and "nan".
+/// Parses a number; none for "", "n/a" and "nan".
 std::optional<double> number(std::string text) {
   std::erase(text, ',');
   char* end = nullptr;
@@ -66,7 +66,7 @@ double scale_of(std::string_view unit) {
   return found == units.end() ? 1.0 : found->second;
 }
 
-/// One kernel's counters by name, as plain numbers and in units of one.
+/// One kernel's counters by name, converted to base units.
 class Counters {
  public:
   Counters(const Row& names, const Row& units, const Row& values) {
@@ -74,7 +74,7 @@ class Counters {
       values_[names[i]] = {values[i], units[i]};
     }
   }
-  /// Throws when this GPU or this ncu has no such counter: nothing counted is not the same as zero.
+  /// Throws if this GPU or this ncu has no such counter: a missing count is not zero.
   double operator()(const std::string& name) {
     const auto found = values_.find(name);
     if (found == values_.end()) {
@@ -92,7 +92,7 @@ class Counters {
     const auto found = values_.find(name);
     return found == values_.end() ? "" : found->second.first;
   }
-  /// What was asked for.
+  /// Returns the counters that were read.
   [[nodiscard]] const std::map<std::string, double>& used() const { return used_; }
 
  private:
@@ -100,7 +100,7 @@ class Counters {
   std::map<std::string, double> used_;
 };
 
-/// ncu's name of a stall reason in words; the short names are those of the source page.
+/// A stall reason: ncu's name, its short name on the source page, and a description.
 struct Stall {
   std::string_view counter, column, words;
 };
@@ -129,8 +129,8 @@ double ratio(double value, double whole) {
   return whole > 0 ? value / whole : 0.0;
 }
 
-/// Reasons with their shares of all waiting warps, by their names, all that this GPU has. Those of
-/// Hopper's matrix units are of no other.
+/// Returns the shares of all waiting warps by reason, for the reasons that this GPU has; those for
+/// Hopper's matrix units exist only there.
 Shares stalls_of(Counters& counters) {
   Shares stalls;
   double sum = 0;
@@ -171,7 +171,7 @@ Profile profile_of(Counters& counters) {
         std::pair{"barriers", "barriers"}}) {
     const std::string name = std::string("launch__occupancy_limit_") + counter;
     if (std::string_view(counter) == "barriers" && !counters.has(name)) {
-      continue;  // older ones lack it
+      continue;  // older versions of ncu lack it
     }
     const double ctas = counters(name);
     if (ctas > 0 && ctas < least) {
@@ -194,15 +194,15 @@ double share_of(const Samples& samples, std::string_view reason) {
   return found == samples.stalls.end() ? 0.0 : found->second;
 }
 
-/// What the instructions say that the reasons alone do not: on Hopper, ncu calls waiting for
-/// products and for the cluster a barrier, too.
+/// Distinguishes stalls that ncu merges: on Hopper, it also reports waits for products and for the
+/// cluster as barrier stalls.
 void read_waits(Profile& profile) {
   double idle = 0;
   double barrier = 0;
   double product = 0;
   double fence = 0;
   double copy = 0;
-  int after_fence = 0;  // instructions that still wait for it
+  int after_fence = 0;  // instructions that still depend on the fence
   int after_copies = 0;
   for (const Samples& instruction : profile.instructions) {
     const auto is = [&](std::string_view name) {
@@ -234,7 +234,7 @@ void read_waits(Profile& profile) {
   figures["copy_wait"] = ratio(copy, 1 - idle);
 }
 
-/// The instructions of one kernel on the source page, by address, with what warps waited for.
+/// Parses the source page of one kernel: its instructions by address, with stall reasons.
 void read_instructions(const std::vector<Row>& rows, std::size_t header, Profile& profile) {
   const Row& names = rows[header];
   const auto column = [&](std::string_view name) {
@@ -317,7 +317,7 @@ std::vector<std::string> counters_to_ask() {
   std::vector<std::string> names;
   for (const FigureSource& source : figure_sources()) {
     for (const std::string_view counter : {source.counter, source.per}) {
-      // Others come with ncu's sections, and are no counters of the hardware.
+      // Derived metrics of ncu's sections are not hardware counters.
       if (!counter.empty() && counter.find("launch__") != 0 && counter.find("memory_") != 0 &&
           counter.find("derived__") != 0) {
         names.emplace_back(counter);

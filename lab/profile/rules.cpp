@@ -1,4 +1,4 @@
-// The table of rules, and which of them fire.
+// Defines the rules, and evaluates which of them fire.
 #include "lab/profile/rules.hpp"
 
 #include <algorithm>
@@ -13,12 +13,13 @@
 namespace fovea::lab {
 namespace {
 
-// Nothing waits in vain where a unit is busy: a rule about waiting asks for room below it.
+// Waiting is harmless while a unit is busy, so rules about waiting require that the unit has
+// capacity left.
 constexpr Condition kMatrixRoom = {"matrix_units", '<', 0.8};
 constexpr Condition kMemoryRoom = {"dram", '<', 0.7};
 constexpr Condition kCacheRoom = {"l2", '<', 0.8};
 
-/// Rules of what warps wait for.
+/// Returns the rules about warp stalls.
 std::vector<Rule> rules_of_waiting() {
   return {
       {.name = "scattered stores",
@@ -80,7 +81,7 @@ std::vector<Rule> rules_of_waiting() {
   };
 }
 
-/// Rules of what limits a kernel however little it waits.
+/// Returns the rules about limits that exist independently of stalls.
 std::vector<Rule> rules_of_limits() {
   return {
       {.name = "tails everywhere",
@@ -98,7 +99,7 @@ std::vector<Rule> rules_of_limits() {
        .parameter = "raster"},
       {.name = "bank conflicts",
        .all = {{"shared_busy", '>', 0.05}},
-       // What the hardware counts includes waiting for TMA and the matrix units.
+       // The hardware's count includes waits for TMA and the matrix units.
        .any = {{"layout_conflict_share", '>', 0.05}, {"bank_conflict_share", '>', 0.25}},
        .strength = {{"layout_conflict_share", 0.05, 0.4}, {"bank_conflict_share", 0.25, 0.6}},
        .means = "lanes of a warp meet in the same banks of shared memory",
@@ -119,7 +120,7 @@ std::vector<Rule> rules_of_limits() {
                kMemoryRoom,
                kCacheRoom},
        .strength = {{"registers", 96, 255}},
-       .weight = 0.3,  // Hopper's warp-specialised kernels are made so
+       .weight = 0.3,  // Hopper's warp-specialised kernels are designed that way
        .means = "registers let one CTA live on an SM, and its warps rarely have work",
        .attempt = "a smaller tile, setmaxnreg, fewer accumulators",
        .parameter = "columns, consumers, kv_tile"},

@@ -1,4 +1,4 @@
-// Runs compute-sanitizer's tools as children, and reads what they found.
+// Runs compute-sanitizer's tools in child processes, and parses their reports.
 #include "lab/sanitize/sanitize.hpp"
 
 #include <algorithm>
@@ -23,8 +23,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMaxJobs = 12;         // each has a context on the GPU, and racecheck a large one
-constexpr const char* kFound = "9";  // the exit code when a tool found something
+constexpr int kMaxJobs = 12;         // each has a context on the GPU, and racecheck's is large
+constexpr const char* kFound = "9";  // exit code that tools return for findings
 constexpr std::size_t kMaxOfATool = 400;
 
 std::string find_sanitizer() {
@@ -53,7 +53,7 @@ std::string last_words(std::string words) {
   return words.size() <= kMaxOfATool ? words : "... " + words.substr(words.size() - kMaxOfATool);
 }
 
-/// What `kernel check --json` said; why it is not enough.
+/// Parses the output of `kernel check --json`; returns why it is insufficient, else "".
 std::string read_checks(const std::string& path, SanitizerRun& run) {
   std::ifstream file(path);
   const Json json = Json::parse(file, nullptr, false);
@@ -77,7 +77,7 @@ std::string read_checks(const std::string& path, SanitizerRun& run) {
   return wrong;
 }
 
-/// Errors that the tool counted in what it printed; -1 when there is no summary.
+/// Returns the number of errors in a tool's summary; -1 if there is no summary.
 int count_errors(const std::string& words) {
   static const std::regex summary(
       R"((?:ERROR SUMMARY: (\d{1,9}) error|RACECHECK SUMMARY: (\d{1,9}) hazard))");

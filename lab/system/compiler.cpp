@@ -1,4 +1,5 @@
-// NVRTC by its C interface, declared here; nvcc as a child process on a folder of sources.
+// NVRTC through its C API, which is declared here, and nvcc as a child process on a folder of
+// sources.
 #include "lab/system/compiler.hpp"
 
 #include <algorithm>
@@ -24,11 +25,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMaxWords = 3000;  // of a compiler's, in a message
-// The option of the build (cmake/Kernels.cmake): machine code rounds as its PTX says.
+constexpr std::size_t kMaxWords = 3000;  // characters of a compiler's output in a message
+// The build uses this option too (cmake/Kernels.cmake): machine code rounds as its PTX says.
 constexpr const char* kNoFusing = "--ptxas-options=-fmad=false";
 
-// What the kernels use of the standard library, for NVRTC, which has none.
+// Replacements for the standard headers that the kernels include, since NVRTC has none.
 const std::map<std::string, std::string>& standard_headers() {
   static const std::map<std::string, std::string> headers = {
       {"cstdint",
@@ -57,7 +58,7 @@ const std::map<std::string, std::string>& standard_headers() {
   return headers;
 }
 
-// Functions that nvcc takes from the host's compiler.
+// Host functions that nvcc provides and NVRTC does not.
 constexpr std::string_view kPrelude =
     "#define __builtin_memcpy memcpy\n"
     "constexpr float __builtin_huge_valf() { return __builtin_bit_cast(float, 0x7f800000u); }\n"
@@ -71,11 +72,12 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// The folder with cuda_fp16.h, beside the library or among CUDA's; empty when it is nowhere.
+/// Returns the folder that contains cuda_fp16.h, next to the library or among CUDA's; empty if
+/// there is none.
 std::string cuda_headers(const std::string& library) {
   std::vector<fs::path> places;
   const fs::path folder = fs::path(library).parent_path();
-  if (!folder.empty()) {  // the loader found it by its name alone
+  if (!folder.empty()) {  // the loader found it by its bare name
     for (const char* const up : {"../include", "../../../include", "../../include"}) {
       places.push_back(folder / up);
     }
@@ -98,8 +100,8 @@ std::string cuda_headers(const std::string& library) {
   return {};
 }
 
-/// NVRTC on the system, in build/cuda (where scripts/setup puts CUDA's tools), in Python's
-/// packages.
+/// Opens NVRTC from the system, from build/cuda (where scripts/setup puts CUDA's tools), or from
+/// Python's packages.
 gpu::Library open_nvrtc() {
   std::error_code ignored;
   const fs::path build =
@@ -109,7 +111,7 @@ gpu::Library open_nvrtc() {
                                                  beside};
   const std::array<std::string_view, 2> packages = {"nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"};
   gpu::Library library = gpu::Library::open("NVRTC", "FOVEA_NVRTC", names, packages);
-  // NVRTC opens this one by its name alone, which the loader only finds when it is open already.
+  // NVRTC opens this library by its bare name, which the loader only finds if it is already open.
   for (const fs::directory_entry& entry :
        fs::directory_iterator(fs::path(library.path()).parent_path(), ignored)) {
     if (entry.path().filename().string().starts_with("libnvrtc-builtins.so")) {
@@ -119,7 +121,7 @@ gpu::Library open_nvrtc() {
   return library;
 }
 
-/// NVIDIA's run-time compiler. Its functions return 0 for success.
+/// NVIDIA's run-time compiler. Its functions return 0 on success.
 class Nvrtc {
  public:
   Nvrtc() : library_(open_nvrtc()), headers_(cuda_headers(library_.path())) {}
@@ -128,7 +130,7 @@ class Nvrtc {
     return fmt::format("NVRTC {}.{}", version_number() / 100, version_number() % 100);
   }
 
-  /// The cubin, and the log beside it.
+  /// Returns the cubin and the log.
   [[nodiscard]] std::pair<std::vector<std::byte>, std::string> compile(
       const KernelSources& sources, const std::string& unit, const CompileOptions& options) const {
     std::vector<const char*> names;
@@ -156,7 +158,7 @@ class Nvrtc {
       flags.push_back("-lineinfo");
     }
     if (version_number() >= 1209) {
-      flags.push_back("--no-cache");  // what it takes from its cache comes without ptxas's words
+      flags.push_back("--no-cache");  // cached results have no output from ptxas
     }
     const int status = compile_(program.handle, static_cast<int>(flags.size()), flags.data());
     std::size_t size = 0;
@@ -176,7 +178,7 @@ class Nvrtc {
   }
 
  private:
-  /// 1209 for 12.9.
+  /// Returns the version: 1209 for 12.9.
   [[nodiscard]] int version_number() const {
     int major = 0;
     int minor = 0;
@@ -210,7 +212,7 @@ class Nvrtc {
   int (*cubin_)(void*, char*) = library_.function("nvrtcGetCUBIN");
 };
 
-/// NVRTC when it can be opened; else the reason in `why`.
+/// Returns NVRTC, or null and the reason in `why`.
 const Nvrtc* nvrtc(std::string& why) {
   static std::string reason;
   static const std::optional<Nvrtc> opened = []() -> std::optional<Nvrtc> {
@@ -225,7 +227,7 @@ const Nvrtc* nvrtc(std::string& why) {
   return opened.has_value() ? &*opened : nullptr;
 }
 
-/// "nvcc 13.0"
+/// Returns the program with its version: "nvcc 13.0".
 std::string with_version(const fs::path& program) {
   const std::string text = run_process({program.string(), "--version"}).output;
   const std::string name = program.filename().string();
@@ -270,7 +272,8 @@ std::pair<std::vector<std::byte>, std::string> compile_with_nvcc(const std::stri
   }
   const ProcessResult result = run_process(command, {.most_seconds = options.most_seconds});
   std::string log = result.output + result.errors;
-  const std::string path = folder.path().string() + "/";  // another one each time
+  const std::string path = folder.path().string() + "/";  // a temporary path, different in every
+                                                          // run
   for (std::size_t begin = log.find(path); begin != std::string::npos;
        begin = log.find(path, begin)) {
     log.erase(begin, path.size());
@@ -329,7 +332,7 @@ std::string target_of(gpu::KernelId kernel, int arch) {
   if (!has_ptx) {
     fail("{} is not meant for GPUs of sm_{}", info.name, arch);
   }
-  return fmt::format("sm_{}", arch);  // as a driver compiles PTX
+  return fmt::format("sm_{}", arch);  // the target for which a driver compiles PTX
 }
 
 AssembledUnit assemble_with_lines(const gpu::KernelImage& image) {

@@ -1,4 +1,4 @@
-// Compiles kernels at run time: with NVRTC, which is opened when it is there, else with nvcc.
+// Compiles kernels at run time: with NVRTC if that can be opened, else with nvcc.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace fovea::lab {
 
-/// The compiler refused the source, in its own words.
+/// The compiler rejected the source; the message is the compiler's.
 class CompileError : public Error {
  public:
   using Error::Error;
@@ -22,25 +22,25 @@ enum class CompilerKind : std::uint8_t { kAny, kNvrtc, kNvcc };
 
 struct CompileOptions {
   std::string target{gpu::arch_up_to(gpu::kDefaultArch, gpu::kArchs).target};
-  bool lines = false;  // keeps the lines of the sources
+  bool lines = false;  // adds line information
   CompilerKind compiler = CompilerKind::kAny;
-  double most_seconds = 120;  // of nvcc
+  double most_seconds = 120;  // time limit of nvcc
 };
 
-/// One kernel's machine code. Not to be moved while `image` is in use.
+/// One kernel's machine code. Must not be moved while `image` is in use.
 struct CompiledKernel {
   std::vector<std::byte> cubin;
-  gpu::KernelImage image;  // of `cubin`, with what ptxas said of its resources
+  gpu::KernelImage image;  // refers to `cubin`, with the resources that ptxas reported
   std::string compiler;    // "NVRTC 13.0"
-  double seconds = 0.0;    // that it took
+  double seconds = 0.0;    // duration of the compilation
 };
 
-/// The target of the kernel for devices of this architecture: "sm_90a". Throws fovea::Error when
-/// the kernel is not meant for them.
+/// Returns the kernel's target for devices with this architecture: "sm_90a". Throws fovea::Error if
+/// the kernel does not support them.
 [[nodiscard]] std::string target_of(gpu::KernelId kernel, int arch);
 
-/// Compiles a kernel with these values of its tuning parameters. Throws CompileError when its
-/// source is refused or takes too long, and fovea::Error when there is no compiler.
+/// Compiles a kernel with these values of its tuning parameters. Throws CompileError if its source
+/// is rejected or takes too long, and fovea::Error if there is no compiler.
 [[nodiscard]] CompiledKernel compile(const KernelSources& sources, gpu::KernelId kernel,
                                      const ParameterValues& values, const CompileOptions& options);
 
@@ -50,13 +50,13 @@ struct AssembledUnit {
   std::string assembler;  // "ptxas 13.0"
 };
 
-/// An image of this program, and the others of its unit, made once more by ptxas from the PTX that
-/// the program carries, with the lines of the sources, which leave the machine code as it is.
-/// Throws fovea::Error when there is no ptxas.
+/// Assembles an image of this program, and the others in its unit, again from the PTX that the
+/// program carries, with line information, which does not change the machine code. Throws
+/// fovea::Error if ptxas is not found.
 [[nodiscard]] AssembledUnit assemble_with_lines(const gpu::KernelImage& image);
 
-/// What ptxas said of a kernel's registers and memory, in the log of its compilation. Throws
-/// CompileError when it said nothing: the source has no such entry point any more.
+/// Reads a kernel's registers and memory from ptxas's log. Throws CompileError if they are missing:
+/// then the source no longer has this entry point.
 void read_resources(const std::string& log, gpu::KernelImage& image);
 
 }  // namespace fovea::lab

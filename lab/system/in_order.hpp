@@ -1,4 +1,4 @@
-// Results of work on several threads, told in the order of the work.
+// Runs work on several threads, and passes on the results in order.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,12 @@
 
 namespace fovea::lab {
 
-/// Calls `tell(make(index, worker))` for each index, in their order, while results of later ones
-/// are still being made; `tell` by one thread at a time.
+/// Calls `tell(make(index, worker))` for each index in order, while later results are still being
+/// made; only one thread at a time calls `tell`.
 template <typename Make, typename Tell>
 void in_order(ThreadPool& pool, std::size_t count, const Make& make, const Tell& tell) {
-  std::map<std::size_t, std::invoke_result_t<Make, std::size_t, int>> done;  // and not told
+  // Results that were not passed on yet.
+  std::map<std::size_t, std::invoke_result_t<Make, std::size_t, int>> done;
   std::size_t next = 0;
   std::mutex mutex;
   pool.parallel_for(count, [&](std::size_t index, int worker) {

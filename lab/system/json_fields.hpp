@@ -1,5 +1,5 @@
-// Fields of JSON objects that other programs may have written: a field that is missing or of
-// another kind is 0, or empty.
+// Lenient access to JSON objects from other programs: a field that is missing or has another type
+// is 0, or empty.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Reads the packed document of kernels/pack_sources.py, and files of a folder in its place.
+// Reads the document packed by kernels/pack_sources.py, and files in a folder that replace it.
 #include "lab/system/kernel_sources.hpp"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ extern const char fovea_kernel_sources_end[];
 namespace fovea::lab {
 namespace {
 
-// The order of tuning parameters is that of the document.
+// The document determines the order of the tuning parameters, so objects must keep theirs.
 using Json = nlohmann::ordered_json;
 
 Json document() {
@@ -45,7 +45,7 @@ bool is_source(const std::filesystem::path& path) {
 std::string read_source(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
-  text << file.rdbuf();  // fails when there is nothing to be read
+  text << file.rdbuf();  // fails if the file is empty
   if (!file || !text) {
     fail("the source {} is empty or cannot be read", path);
   }
@@ -118,7 +118,7 @@ KernelSources KernelSources::from_folder(const std::string& folder) {
   }
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(kernels)) {
     if (entry.is_regular_file() && is_source(entry.path())) {
-      // Not fs::relative, which follows links to files that are elsewhere.
+      // fs::relative() would resolve links to files outside the folder.
       sources.set_file(entry.path().lexically_relative(folder).generic_string(),
                        read_source(entry.path().string()));
     }
@@ -226,7 +226,7 @@ std::string KernelSources::unit(std::string_view name, const ParameterValues& va
       unit += fmt::format("#include \"kernels/{}\"\n", include);
     }
   }
-  // Replaces what Python's string.Template does: $name and ${name}.
+  // Substitutes $name and ${name} like Python's string.Template.
   static const std::regex placeholder(R"(\$(?:\{(\w+)\}|(\w+)))");
   std::string_view rest = entry.text;
   for (auto found = std::sregex_iterator(entry.text.begin(), entry.text.end(), placeholder);

@@ -1,4 +1,4 @@
-// The sources of the kernels, as data: what the laboratory compiles candidates from at run time.
+// The sources of the kernels as data, from which the laboratory compiles candidates at run time.
 #pragma once
 
 #include <filesystem>
@@ -16,69 +16,70 @@ namespace fovea::lab {
 /// Values of tuning parameters by name, in the order of the kernel's tuning struct.
 using ParameterValues = std::vector<std::pair<std::string, int>>;
 
-/// Throws fovea::Error when there is no such parameter.
+/// Throws fovea::Error if there is no such parameter.
 [[nodiscard]] int value_of(const ParameterValues& values, std::string_view name);
 
-/// "stages 4, columns 192": those of `values` that differ from `base`.
+/// Returns the values that differ from `base`: "stages 4, columns 192".
 [[nodiscard]] std::string differences(const ParameterValues& values, const ParameterValues& base);
 
-/// A JSON object of the values by name.
+/// Returns the values as a JSON object.
 [[nodiscard]] nlohmann::ordered_json values_json(const ParameterValues& values);
 
-/// A kernel as kernels/variants.py lists it.
+/// An entry of the list of kernels in kernels/variants.py.
 struct KernelEntry {
   std::string source;                 // "gemm/sm90_cooperative.cuh"
-  std::vector<std::string> includes;  // below kernels/
-  std::string text;                   // of the entry point; $name and $PARAMETER stand for values
+  std::vector<std::string> includes;  // paths relative to kernels/
+  std::string text;                   // template of the entry point; $name and $PARAMETER stand for
+                                      // values
   std::string family;                 // "gemm_cooperative"; empty without tuning parameters
   ParameterValues values;
 };
 
-/// The values that a tuning parameter may take in candidates.
+/// The values that candidates may use for a tuning parameter.
 struct ParameterRange {
   std::string name;
   std::vector<int> values;
 };
 
-/// The text of a file. Throws fovea::Error when it cannot be read, or is empty.
+/// Returns the text of a file. Throws fovea::Error if it is unreadable or empty.
 [[nodiscard]] std::string read_source(const std::string& path);
-/// Writes a file, and makes its folder. Throws fovea::Error when it cannot be written.
+/// Writes a file, creating its folder. Throws fovea::Error if that fails.
 void write_source(const std::filesystem::path& path, const std::string& text);
 
 class KernelSources {
  public:
-  /// The sources that this program was built from.
+  /// Returns the sources that this program was built from.
   [[nodiscard]] static const KernelSources& built_in();
-  /// The same entry points over the sources in `folder`, which holds a folder kernels/. Throws
-  /// fovea::Error when it does not.
+  /// Returns the same entry points with the sources in `folder`, which must contain a folder
+  /// kernels/. Throws fovea::Error if it does not.
   [[nodiscard]] static KernelSources from_folder(const std::string& folder);
 
-  /// SHA-256 of all files.
+  /// Returns the SHA-256 of all files.
   [[nodiscard]] std::string digest() const;
-  /// Text by path: "kernels/gemm/config.cuh".
+  /// Returns texts by path: "kernels/gemm/config.cuh".
   [[nodiscard]] const std::map<std::string, std::string>& files() const { return files_; }
-  /// Files of these kernels and all that they include: text by path.
+  /// Returns the files of these kernels with everything that they include: texts by path.
   [[nodiscard]] std::map<std::string, std::string> files_of(
       std::span<const std::string> kernels) const;
-  /// Writes all files below a folder that from_folder() takes.
+  /// Writes all files to a folder that from_folder() can read.
   void write(const std::filesystem::path& folder) const;
-  /// The same with other texts of these files.
+  /// Returns a copy in which these files have other texts.
   [[nodiscard]] KernelSources with_files(const std::map<std::string, std::string>& files) const;
   /// Replaces a file's text, or adds a file.
   void set_file(const std::string& path, std::string text) { files_[path] = std::move(text); }
 
-  /// Throws fovea::Error when there is none of this name.
+  /// Throws fovea::Error if there is no kernel with this name.
   [[nodiscard]] const KernelEntry& kernel(std::string_view name) const;
-  /// The parameters of a family that candidates may change; none for an unknown family.
+  /// Returns the parameters that candidates may change in a family; none for an unknown family.
   [[nodiscard]] std::span<const ParameterRange> parameters(const std::string& family) const;
-  /// The kernel's own values with these changes. Throws fovea::Error for a parameter that it does
-  /// not have.
+  /// Returns the kernel's default values with these changes. Throws fovea::Error for an unknown
+  /// parameter.
   [[nodiscard]] ParameterValues changed(const KernelEntry& entry,
                                         const std::map<std::string, int>& changes) const;
-  /// Names a change that candidates may not have; empty when they may have all of them.
+  /// Returns a description of a change that candidates may not make; empty if all are allowed.
   [[nodiscard]] std::string outside_of_table(const KernelEntry& entry,
                                              const std::map<std::string, int>& changes) const;
-  /// A unit for the compiler: this kernel alone, with these values of its tuning parameters.
+  /// Returns a translation unit with only this kernel and these values of its tuning parameters.
   [[nodiscard]] std::string unit(std::string_view name, const ParameterValues& values) const;
 
  private:

@@ -1,5 +1,5 @@
-// Sorts from the largest on. What is equal keeps its order, as with std::ranges::stable_sort, whose
-// buffer libstdc++ takes by a function that is deprecated.
+// Sorts in descending order, stably. std::ranges::stable_sort is avoided, since libstdc++ allocates
+// its buffer with a deprecated function.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Ledger over write(2) and fsync(2), alone on its file by flock(2).
+// Ledger: appends lines with write(2) and fsync(2), under an exclusive flock(2).
 #include "lab/system/ledger.hpp"
 
 #include <array>
@@ -66,13 +66,13 @@ Ledger::Ledger(const std::string& path, bool resume, bool overwrite)
     auto line = io::try_parse_ordered_json(std::string_view(text).substr(sound, end - sound));
     if (!line.is_object() || !line.contains("kind")) {
       if (end + 1 == text.size() && !lines_.empty()) {
-        break;  // a machine that lost its power may leave a last line of anything
+        break;  // after a power failure, the last line may be garbage
       }
       fail("{}: line {} is no line of a ledger", io::escape(path), lines_.size() + 1);
     }
     lines_.push_back(std::move(line));
   }
-  // A run that was killed at its first line has left a part of it.
+  // A run that was killed while writing its first line leaves a part of it.
   constexpr std::string_view kBegin = R"({"kind":"run")";
   if (sound == 0 && text.substr(0, kBegin.size()) != kBegin.substr(0, text.size())) {
     fail("{}: is no ledger", io::escape(path));

@@ -1,4 +1,4 @@
-// Ledger: the lines of JSON that a run leaves, each on the disk before the next thing is done.
+// Ledger: a run's log in lines of JSON, each flushed to disk before the run continues.
 #pragma once
 
 #include <string>
@@ -12,21 +12,21 @@ namespace fovea::lab {
 
 class Ledger {
  public:
-  /// Opens the file, or makes it. With `resume` it reads what it holds, and drops a last line that
-  /// was cut when its writer was killed; without, a file that holds something is an error, or with
-  /// `overwrite`, which takes no `resume`, stays until the first line replaces it. Throws
-  /// fovea::Error when it cannot be written, another process writes it, or it holds other things
-  /// than lines of JSON.
+  /// Opens or creates the file. With `resume`, reads the existing lines and drops a last line that
+  /// is incomplete because its writer was killed. Otherwise a file that is not empty is an error;
+  /// with `overwrite`, which excludes `resume`, it is kept until the first line replaces it. Throws
+  /// fovea::Error if the file cannot be written, is in use by another process, or contains anything
+  /// but lines of JSON.
   Ledger(const std::string& path, bool resume, bool overwrite = false);
 
-  /// The lines that it held when it was opened.
+  /// Returns the lines that the file contained when it was opened.
   [[nodiscard]] const std::vector<nlohmann::ordered_json>& lines() const { return lines_; }
-  /// Returns when the line is on the disk.
+  /// Appends a line; returns when it is on disk.
   void append(const nlohmann::ordered_json& line);
 
  private:
   std::string path_;
-  bool is_replaced_;  // by the next line
+  bool is_replaced_;  // the next line replaces the file
   io::Descriptor file_;
   std::vector<nlohmann::ordered_json> lines_;
 };

@@ -1,4 +1,4 @@
-// The machine of a measurement: what /proc and the driver say, and which program measures.
+// Describes the machine of a measurement from /proc, the driver and this program's version.
 #include "lab/system/machine.hpp"
 
 #include <array>
@@ -30,7 +30,7 @@ std::string today() {
   return text.data();
 }
 
-/// The value of a line "key : value" of a file in /proc.
+/// Returns the value in a line "key : value" of a file in /proc.
 std::string proc_value(const char* path, const std::string& key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {

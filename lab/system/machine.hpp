@@ -1,4 +1,4 @@
-// The machine and the commit of a measurement, as every result file has them.
+// Describes the machine and the commit of a measurement, as recorded in every result file.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace fovea::lab {
 
-/// A JSON object: date, the commit that this program was built from, CPU, memory, GPU and versions.
-/// The driver's is asked for where it is empty here; of versions that are unknown nothing is said.
+/// Returns a JSON object: date, the commit that this program was built from, CPU, memory, GPU and
+/// versions. An empty driver version is queried; unknown versions are omitted.
 [[nodiscard]] std::string machine_json(const gpu::DeviceInfo& device,
                                        const std::string& driver_version = {},
                                        const std::string& cublaslt_version = {});

@@ -1,4 +1,4 @@
-// NVML's C interface, as much of it as is used.
+// The part of NVML's C API that is used.
 #include "lab/system/nvml.hpp"
 
 #include <array>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kSuccess = 0;
 constexpr unsigned kClockSm = 1;
-// Reasons for a lower clock, as NVML's bits.
+// Bits for NVML's reasons for a lower clock.
 constexpr std::uint64_t kPowerCap = 0x4;
 constexpr std::uint64_t kSlowdowns = 0x8 | 0x20 | 0x40 | 0x80;  // hardware, heat, heat, power brake
 
@@ -28,7 +28,7 @@ struct Nvml::Api {
   int (*power)(void*, unsigned*);
   int (*reasons)(void*, unsigned long long*);
 
-  /// Whether the library has all of it.
+  /// Returns whether the library has all functions.
   bool bind(void* library) {
     const auto find = [library](auto& function, const char* name) {
       function =

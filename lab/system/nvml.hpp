@@ -1,4 +1,5 @@
-// Clocks, power and throttling of a GPU, through NVIDIA's management library opened at run time.
+// Clocks, power and throttling of a GPU, from NVIDIA's management library (NVML), opened at run
+// time.
 #pragma once
 
 #include <memory>
@@ -10,16 +11,16 @@ namespace fovea::lab {
 struct GpuState {
   int sm_mhz = 0;
   double watts = 0.0;
-  bool slowed = false;  // by heat or by the hardware's protection: timings are worthless
+  bool slowed = false;  // throttled by heat or by hardware protection: times are meaningless
   bool power_capped =
       false;  // at its power limit, as full matrix units are: timings are the card's
 };
 
-/// Reads the state of one GPU. Without the library or the permission it knows nothing.
+/// Reads the state of one GPU. Without the library or the permission, readings are empty.
 class Nvml {
  public:
-  /// The GPU at this place on the bus (DeviceInfo::pci_bus_id): indices of this library are not
-  /// those of CUDA, which CUDA_VISIBLE_DEVICES changes.
+  /// Selects the GPU by its PCI bus id (DeviceInfo::pci_bus_id), since NVML's indices differ from
+  /// CUDA's, which CUDA_VISIBLE_DEVICES changes.
   explicit Nvml(const std::string& pci_bus_id);
   ~Nvml();
   Nvml(const Nvml&) = delete;
@@ -28,7 +29,7 @@ class Nvml {
   [[nodiscard]] std::optional<GpuState> read() const;
   /// "580.159.03"; empty when unknown.
   [[nodiscard]] std::string driver_version() const;
-  /// Why nothing is known; empty when something is.
+  /// Returns why readings are unavailable; empty if they are available.
   [[nodiscard]] const std::string& missing() const { return missing_; }
 
  private:

@@ -1,5 +1,6 @@
-// Child processes: run to their end with their output in files, or talked to over pipes. Each is in
-// a group of its own with all that it starts, so that they end together.
+// Child processes: run to completion with their output in files, or used interactively over pipes.
+// Each has its own process group, which also contains its descendants, so that all can be killed
+// together.
 #include "lab/system/process.hpp"
 
 #include <algorithm>
@@ -39,8 +40,8 @@ std::string read_whole(const std::string& path) {
   return text.str();
 }
 
-/// The folders of the PATH, but for those that are relative: the working folder may hold what a
-/// stranger has sent.
+/// Returns the folders of the PATH without relative ones: the working directory may contain
+/// untrusted files.
 std::vector<std::filesystem::path> folders_of_path() {
   const char* const path = std::getenv("PATH");
   std::vector<std::filesystem::path> folders;
@@ -52,7 +53,7 @@ std::vector<std::filesystem::path> folders_of_path() {
   return folders;
 }
 
-/// The first program of this name; "" where there is none.
+/// Returns the path of the first program with this name; "" if there is none.
 std::string first_program(const std::vector<std::filesystem::path>& folders,
                           const std::string& name) {
   for (const std::filesystem::path& folder : folders) {
@@ -84,7 +85,8 @@ int exit_code_of(int status) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : kSignalled + WTERMSIG(status);
 }
 
-/// While it lives, a reader that has ended does not end this program.
+/// Ignores SIGPIPE while it lives, so that writing to a closed pipe is an error and does not end
+/// this program.
 class NoPipeSignal {
  public:
   NoPipeSignal() {
@@ -100,9 +102,9 @@ class NoPipeSignal {
   struct sigaction before_{};
 };
 
-/// Whether the file became ready before the deadline. Throws Interrupted when `stop` is set.
+/// Returns whether the file became ready before the deadline. Throws Interrupted if `stop` is set.
 bool becomes_ready(int file, short events, Clock::time_point deadline, StopFlag stop) {
-  constexpr int kBetweenLooks = 50;  // at the flag; milliseconds
+  constexpr int kBetweenLooks = 50;  // interval at which the flag is checked, in milliseconds
   while (true) {
     stop.poll();
     pollfd ready{.fd = file, .events = events, .revents = 0};
@@ -128,7 +130,7 @@ Pipe make_pipe() {
   return {io::Descriptor(ends[0]), io::Descriptor(ends[1])};
 }
 
-/// How a child is started.
+/// Parameters for starting a child.
 class Spawn {
  public:
   Spawn() {
@@ -147,7 +149,7 @@ class Spawn {
   Spawn(const Spawn&) = delete;
   Spawn& operator=(const Spawn&) = delete;
 
-  /// One of its standard files.
+  /// Redirects one of the child's standard files.
   void redirect(int file, const io::Descriptor& to) {
     posix_spawn_file_actions_adddup2(&actions_, to.get(), file);
   }
@@ -183,10 +185,10 @@ class Spawn {
 
 }  // namespace
 
-/// A group of processes that ends with the object, and with this program, even by SIGKILL: a copy
-/// of this process leads it, waits for the end of a pipe that this program alone holds open, and
-/// then kills them all. The death signal of prctl(2) would reach one of them, not what that one has
-/// started, and comes when the thread that started it ends.
+/// A process group that ends with this object and with this program, even by SIGKILL: its leader is
+/// a fork of this process that waits until a pipe closes whose other end only this program holds,
+/// and then kills the group. prctl(2)'s death signal would reach only the child itself, not its
+/// descendants, and would already be sent when the thread that started it ends.
 class ProcessGroup {
  public:
   ProcessGroup() {
@@ -198,7 +200,7 @@ class ProcessGroup {
     if (leader_ == 0) {
       lead(leash.read.get());
     }
-    setpgid(leader_, leader_);  // as it does itself: whoever is first
+    setpgid(leader_, leader_);  // the leader calls this too, since either may run first
     leash_ = std::move(leash.write);
   }
   ~ProcessGroup() {
@@ -213,16 +215,17 @@ class ProcessGroup {
   [[nodiscard]] pid_t leader() const { return leader_; }
 
  private:
-  static constexpr int kMaxFiles = 1 << 16;  // open ones, where close_range(2) is not there
+  static constexpr int kMaxFiles = 1 << 16;  // upper bound for file descriptors where
+                                             // close_range(2) is missing
 
-  /// Runs in the copy, where only what is safe in a signal handler may be called.
+  /// Runs in the forked process, where only async-signal-safe functions may be called.
   [[noreturn]] static void lead(int leash) {
     setpgid(0, 0);
     for (const int ignored : {SIGHUP, SIGINT, SIGTERM}) {
       (void)signal(ignored, SIG_IGN);
     }
     dup2(leash, STDIN_FILENO);
-    // This program's files must not stay open in it, the other end of the pipe among them.
+    // Closes this program's files in the leader, in particular the other end of the pipe.
     if (close_range(STDOUT_FILENO, ~0U, 0) != 0) {
       for (int file = STDOUT_FILENO; file < kMaxFiles; ++file) {
         close(file);
@@ -235,11 +238,11 @@ class ProcessGroup {
     _exit(0);
   }
 
-  pid_t leader_ = 0;  // its number stays the group's until the leader is waited for
+  pid_t leader_ = 0;  // the process group's id, valid until the leader is waited for
   io::Descriptor leash_;
 };
 
-/// A program with all that it has started.
+/// A program with its descendants.
 class RunningProcess {
  public:
   RunningProcess(Spawn& spawn, const std::vector<std::string>& arguments)
@@ -247,18 +250,18 @@ class RunningProcess {
   ~RunningProcess() {
     try {
       (void)(status_.has_value() ? *status_ : end());
-    } catch (const Error&) {  // NOLINT(bugprone-empty-catch): lost, and the group is killed
+    } catch (const Error&) {  // lost, and the group is killed
     }
   }
   RunningProcess(const RunningProcess&) = delete;
   RunningProcess& operator=(const RunningProcess&) = delete;
 
-  /// Returns its status; none when it still runs at the deadline. Throws Interrupted when `stop` is
-  /// set.
+  /// Returns the exit status; none if it still runs at the deadline. Throws Interrupted if `stop`
+  /// is set.
   std::optional<int> wait(std::optional<Clock::time_point> deadline, StopFlag stop) {
     constexpr Clock::duration kMinPause = std::chrono::milliseconds(1);
     constexpr Clock::duration kMaxPause = std::chrono::milliseconds(20);
-    constexpr int kShare = 16;  // of the time so far: short ones are not waited for much longer
+    constexpr int kShare = 16;  // of the elapsed time, so that short programs are noticed quickly
     const Clock::time_point begin = Clock::now();
     while (!has_ended()) {
       stop.poll();
@@ -271,7 +274,7 @@ class RunningProcess {
     return status_;
   }
 
-  /// Asks all to end, kills what does not, and returns the program's status.
+  /// Sends SIGTERM to all, then SIGKILL to those left, and returns the program's status.
   int end() {
     constexpr double kGrace = 1;  // second
     group_.send(SIGTERM);
@@ -279,7 +282,7 @@ class RunningProcess {
       group_.send(SIGKILL);
       (void)wait(std::nullopt, {});
     }
-    return status_.value_or(0);  // there is one
+    return status_.value_or(0);  // always set here
   }
 
  private:
@@ -311,7 +314,7 @@ std::string find_program(const std::string& program) {
   std::error_code ignored;
   const fs::path here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
   places.push_back(here);
-  places.push_back(here.parent_path().parent_path() / "cuda/bin");  // of build/release/bin
+  places.push_back(here.parent_path().parent_path() / "cuda/bin");  // from build/release/bin
   for (const char* const variable : {"CUDA_HOME", "CUDA_PATH"}) {
     if (const char* const home = std::getenv(variable); home != nullptr && *home != '\0') {
       places.push_back(fs::path(home) / "bin");
@@ -326,7 +329,7 @@ ProcessResult run_process(const std::vector<std::string>& arguments, const Proce
   const TemporaryFile output({});
   const TemporaryFile errors({});
   Spawn spawn;
-  // Not this program's input, which may be a protocol's lines, or a terminal.
+  // This program's own standard input may carry a protocol's lines, or be a terminal.
   spawn.redirect(STDIN_FILENO, "/dev/null");
   spawn.redirect(STDOUT_FILENO, output.path().c_str());
   spawn.redirect(STDERR_FILENO, errors.path().c_str());
@@ -388,12 +391,12 @@ Child::Child(const std::vector<std::string>& arguments, StopFlag stop) : stop_(s
 }
 
 Child::~Child() {
-  constexpr double kFarewell = 2;  // seconds
+  constexpr double kFarewell = 2;  // seconds that a child gets to end by itself
   close_input();
   if (process_ != nullptr) {
     try {
       (void)process_->wait(later(input_closed_, kFarewell), stop_);
-    } catch (const Error&) {  // NOLINT(bugprone-empty-catch): it is to stop, so it is ended now
+    } catch (const Error&) {  // interrupted: the child is ended below
     }
   }
 }
@@ -407,7 +410,7 @@ void Child::close_input() {
 
 void Child::note_end(const char* otherwise) {
   constexpr std::size_t kLastWords = 600;
-  constexpr double kPatience = 2;  // between the end of its files and its own; seconds
+  constexpr double kPatience = 2;  // seconds between the closing of its output and its exit
   if (process_ == nullptr) {
     return;  // the reason is known
   }
@@ -416,7 +419,7 @@ void Child::note_end(const char* otherwise) {
     why_silent_ = otherwise;
     return;
   }
-  process_.reset();  // with what it may have left running
+  process_.reset();  // also ends descendants that it left running
   std::string words = read_whole(errors_.path());
   words.erase(words.find_last_not_of(" \n") + 1);
   if (words.size() > kLastWords) {
@@ -454,14 +457,14 @@ bool Child::write_line(const std::string& line, double most_seconds) {
 
 std::optional<std::string> Child::read_line(double most_seconds) {
   const Clock::time_point deadline = after(most_seconds);
-  stop_.poll();  // lines may come without a pause
+  stop_.poll();  // polls here, since lines may arrive without a pause
   while (true) {
     if (const std::size_t end = pending_.find('\n', taken_); end != std::string::npos) {
       std::string line = pending_.substr(taken_, end - taken_);
       taken_ = end + 1;
       return line;
     }
-    pending_.erase(0, std::exchange(taken_, 0));  // once for all of its lines
+    pending_.erase(0, std::exchange(taken_, 0));  // removes all consumed lines at once
     if (pending_.size() > kMaxLine) {
       why_silent_ = fmt::format("wrote a line of more than {} MiB", kMaxLine >> 20);
       open_ = false;

@@ -1,5 +1,5 @@
 // Runs other programs: compilers, disassemblers, the profiler, candidates and proposers. Each ends,
-// with all that it has started, at its limit, when it is to stop, and with this program.
+// together with its descendants, at its time limit, on interruption, and when this program ends.
 #pragma once
 
 #include <chrono>
@@ -17,29 +17,29 @@
 namespace fovea::lab {
 
 struct ProcessResult {
-  int exit_code = 0;  // 128 + the signal's number when it was killed
+  int exit_code = 0;  // 128 + the signal's number if it was killed
   bool timed_out = false;
   std::string output;
   std::string errors;
 };
 
 struct ProcessLimits {
-  double most_seconds = 0;  // 0: it may take forever
+  double most_seconds = 0;  // 0: no limit
   StopFlag stop{};
 };
 
-/// The path of a program of this name: on the PATH, beside this program, in build/cuda/bin (where
-/// scripts/setup puts CUDA's tools), or in CUDA's own folder. Empty when it is in none of them.
+/// Returns the path of a program: on the PATH, next to this program, in build/cuda/bin (where
+/// scripts/setup puts CUDA's tools), or in CUDA's own folder. Empty if it is in none of them.
 [[nodiscard]] std::string find_program(const std::string& program);
 
-/// Runs a program, by its path or on the PATH, to its end, without a shell and without input. At
-/// its limit it gets SIGTERM, so that it can end what it has started, and SIGKILL a second later.
-/// Throws fovea::Error when it cannot be started, and Interrupted, once it is ended, when it is to
-/// stop.
+/// Runs a program, given by path or by name, to completion, without a shell and without input. At
+/// its time limit it gets SIGTERM, so that it can end its descendants, and SIGKILL a second later.
+/// Throws fovea::Error if it cannot be started, and Interrupted, after it has ended, when the user
+/// interrupts.
 [[nodiscard]] ProcessResult run_process(const std::vector<std::string>& arguments,
                                         const ProcessLimits& limits = {});
 
-/// A file with this content, removed with the object.
+/// A temporary file with this content, removed in the destructor.
 class TemporaryFile {
  public:
   explicit TemporaryFile(std::span<const std::byte> content);
@@ -52,7 +52,7 @@ class TemporaryFile {
   std::string path_;
 };
 
-/// A folder that is removed with the object, and with all that it holds then.
+/// A temporary folder, removed with its content in the destructor.
 class TemporaryFolder {
  public:
   TemporaryFolder();
@@ -67,45 +67,46 @@ class TemporaryFolder {
 
 class RunningProcess;
 
-/// A program that is talked to in lines, over its standard input and output.
+/// A program that is used interactively: lines go to its standard input and come from its output.
 class Child {
  public:
-  /// Throws fovea::Error when it cannot be started.
+  /// Throws fovea::Error if it cannot be started.
   explicit Child(const std::vector<std::string>& arguments, StopFlag stop = {});
-  /// Closes its input and, unless it is to stop, gives it two seconds from then on to save what it
-  /// has learnt. What still runs then is ended as run_process() ends it.
+  /// Closes the program's input and, unless interrupted, gives it two seconds to save its state. If
+  /// it still runs then, it is ended as run_process() does.
   ~Child();
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  /// Sends a line. False when the program does not take it within the time, takes no more, or has
-  /// ended; what it has written can still be read. Throws Interrupted when it is to stop; so does
-  /// read_line().
+  /// Sends a line. Returns false if the program does not accept it in time, has closed its input,
+  /// or has ended; its output can still be read. Throws Interrupted when the user interrupts, as
+  /// read_line() does.
   [[nodiscard]] bool write_line(const std::string& line, double most_seconds);
-  /// The next line, without its end. None when the program wrote none within the time, ended, or
-  /// wrote more than `kMaxLine` bytes without an end: `why_silent` says which.
+  /// Returns the next line without its terminator. None if the program wrote none in time, ended,
+  /// or wrote more than `kMaxLine` bytes without a line break: `why_silent` says which.
   [[nodiscard]] std::optional<std::string> read_line(double most_seconds);
-  /// Whether lines may still come: it has neither ended nor closed its output.
+  /// Returns whether more lines may come: the program has neither ended nor closed its output.
   [[nodiscard]] bool is_open() const { return open_; }
-  /// "did not answer within 5 s", "ended with exit code 1: its last words".
+  /// Returns why no line came: "did not answer within 5 s", "ended with exit code 1: its last
+  /// words".
   [[nodiscard]] const std::string& why_silent() const { return why_silent_; }
-  /// Tells the program that no more lines come.
+  /// Closes the program's input: no more lines will be sent.
   void close_input();
 
   static constexpr std::size_t kMaxLine = std::size_t{4} << 20;
 
  private:
-  /// Keeps why it ended; where it still runs, `otherwise`.
+  /// Records why it ended, or `otherwise` if it still runs.
   void note_end(const char* otherwise);
 
   StopFlag stop_;
   TemporaryFile errors_;
   std::unique_ptr<RunningProcess> process_;  // null: it has ended
-  io::Descriptor input_;                     // of the program: written here
-  io::Descriptor output_;                    // of the program: read here
+  io::Descriptor input_;                     // writes to the program's standard input
+  io::Descriptor output_;                    // reads from the program's standard output
   std::chrono::steady_clock::time_point input_closed_;
   bool open_ = true;
-  std::string pending_;    // read, of which the first `taken_` bytes are
+  std::string pending_;    // data read; the first `taken_` bytes are consumed
   std::size_t taken_ = 0;  // lines that were given out
   std::string why_silent_;
 };
