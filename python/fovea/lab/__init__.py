@@ -1,1 +1,1 @@
-"""The laboratory: judges kernels of others, accepts our own and times them beside their peers."""
+"""The laboratory: judges third-party kernels, and checks and times Fovea's own."""

@@ -1,7 +1,7 @@
-"""The process that runs a foreign answer: it draws inputs, calls ModelNew and writes what came out to shared memory.
+"""The process that runs a foreign answer: it draws inputs, calls ModelNew and writes the outputs to shared memory.
 
-It is forked before the judge touches a GPU or computes anything, so an answer finds no reference in its memory, and
-its crash, its sticky CUDA error or its endless loop end nothing but itself. It is no sandbox."""
+It is forked before the judge touches a GPU or computes anything, so an answer finds no reference results in
+its memory, and its crash, sticky CUDA error or endless loop affects only this process. It is not a sandbox."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from fovea.lab._task import (
     weights_of,
 )
 
-#: What an answer sees of the environment: what finds compilers and devices and says where caches are. Tokens, keys and
-#: the rest are none of its business.
+#: Environment variables that an answer may see: those that locate compilers, devices and caches. All others, such as
+#: tokens and keys, are removed.
 _ENVIRONMENT = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|PWD|TMPDIR|TEMP|TMP|LANG|LC_\w+|CC|CXX|CFLAGS|CXXFLAGS|LDFLAGS|CPATH|"
     r"LIBRARY_PATH|LD_LIBRARY_PATH|LD_PRELOAD|CPLUS_INCLUDE_PATH|C_INCLUDE_PATH|MAX_JOBS|VIRTUAL_ENV|CONDA_PREFIX|"
@@ -47,14 +47,15 @@ _ENVIRONMENT = re.compile(
 )
 _SECRET = re.compile(r"TOKEN|KEY|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
 
-#: Of the timed calls: those whose outputs are compared.
+#: Number of timed calls whose outputs are compared.
 KEPT = 3
-#: How long a delayed stream stands still, and how long an output is watched after its call.
+#: Delay of a delayed stream, in GPU cycles, and time for which an output is watched after its call.
 _DELAY_CYCLES, _WATCH_SECONDS = 20_000_000, 0.01
 
-_Forms = list[list[Any]]  # of outputs: [shape, type]
+_Forms = list[list[Any]]  # [shape, type] of each output
 
-# Functions of other modules that measure, draw and compare here, except those that torch.compile itself replaces.
+# Functions of other modules that this module uses to measure, draw and compare, except those that torch.compile
+# replaces.
 _WATCHED: tuple[tuple[Any, str], ...] = (
     (torch, "empty empty_like equal no_grad"),
     (torch.Tensor, "clone contiguous copy_ cpu data detach fill_ numpy reshape set_ untyped_storage view zero_"),
@@ -69,7 +70,7 @@ _WATCHED: tuple[tuple[Any, str], ...] = (
 
 
 def _watched() -> dict[str, object]:
-    """What measures, draws and compares, by its name: an answer that replaces one of these measures itself."""
+    """Returns the functions that measure, draw and compare, by name: an answer must not replace any of them."""
     held: dict[str, object] = {}
     for owner in (_timing, _task, sys.modules[__name__], _timing.Time, Task, Operands, Answer):
         held |= {f"{owner.__name__}.{name}": value for name, value in vars(owner).items() if not name.startswith("__")}
@@ -81,17 +82,17 @@ def _watched() -> dict[str, object]:
 
 
 class Answer:
-    """What the judge asks for, by the names of the methods. `outputs` are the shapes and types that Model returns."""
+    """Handles the judge's requests, which name a method. `outputs` are the shapes and types that Model returns."""
 
     def __init__(self, shared: int) -> None:
         self.replaced: set[str] = set()
         self._originals = _watched()
-        self._shared = shared  # a file in memory
+        self._shared = shared  # descriptor of a file in memory
         self._task: Task
         self._model: Any = None
         self._operands = Operands()
-        self._before: list[tuple[torch.Tensor, torch.Tensor]] = []  # the last call's outputs, and what they held
-        self._kept: list[tuple[int, list[torch.Tensor]]] = []  # of timed calls: their number, and what came out
+        self._before: list[tuple[torch.Tensor, torch.Tensor]] = []  # the last call's outputs, and copies of them
+        self._kept: list[tuple[int, list[torch.Tensor]]] = []  # timed calls: their numbers and outputs
 
     def load(self, task: str, answer: str, device: str, draw_on: str, seed: int) -> dict[str, Any]:
         self._task = Task(pathlib.Path(task), device, draw_on)
@@ -119,7 +120,7 @@ class Answer:
                 stack.enter_context(_streams_delayed())
             if mode == "other stream":
                 stack.enter_context(torch.cuda.stream(torch.cuda.Stream()))
-            if cuda:  # inputs that are there late, and NaN before: work that waits for nothing shows
+            if cuda:  # inputs that arrive late and are NaN before, which exposes work that does not wait
                 for tensor in operands.tensors:
                     fill_with_nan(tensor)
                 torch.cuda.synchronize()
@@ -160,9 +161,9 @@ class Answer:
         return {"same": all(same_bits(a, b) for a, b in zip(*pairs, strict=True))}
 
     def time(self, seed: int) -> dict[str, Any]:
-        """The seconds of calls on the inputs of `seed` and those after it.
+        """Times calls on the inputs of `seed` and of the seeds after it.
 
-        It keeps what a few of them returned; which ones, chance says after each call."""
+        Keeps the outputs of a few calls, which are chosen at random after each call."""
         self._kept = []
         timed = 0
 
@@ -183,32 +184,32 @@ class Answer:
         }
 
     def kept(self, place: int, outputs: _Forms) -> dict[str, Any]:
-        """What a timed call returned."""
+        """Writes the outputs of a timed call."""
         return {"outputs": self._write(self._kept[place][1], outputs)}
 
     def capture(self, seed: int) -> dict[str, Any]:
-        """Whether a CUDA graph of a call would miss work: that of streams which are not waited for."""
+        """Whether a CUDA graph of a call would miss work on streams that are not joined."""
         inputs = self._task.draw(seed)
         torch.cuda.synchronize()
         try:
             with torch.no_grad(), torch.cuda.graph(torch.cuda.CUDAGraph(), capture_error_mode="thread_local"):
                 self._model(*inputs)
-        except Exception as error:  # much that is right cannot be captured
+        except Exception as error:  # correct code, too, may be impossible to capture
             return {"unjoined": "unjoined" in str(error).lower()}
         return {"unjoined": False}
 
     def look(self) -> None:
-        """Notes what has been replaced."""
+        """Records which functions have been replaced."""
         now, first = _watched(), self._originals
         self.replaced |= {name for name in now.keys() | first.keys() if now.get(name) is not first.get(name)}
 
     def _is_of_an_input(self, result: torch.Tensor) -> bool:
-        """A view of one: the judge itself writes its memory before the next call."""
+        """Whether the result is a view of an input, whose memory is overwritten before the next call."""
         where = result.untyped_storage().data_ptr()
         return any(tensor.untyped_storage().data_ptr() == where for tensor in self._operands.tensors)
 
     def _poison(self, outputs: _Forms) -> None:
-        """Leaves NaN in the memory that the allocator hands out next for outputs and for tensors like the inputs."""
+        """Fills with NaN the memory that the allocator returns next for outputs and for tensors like the inputs."""
         device = self._task.device
         kept = [torch.empty(shape, dtype=getattr(torch, name), device=device) for shape, name in [*outputs] * 3]
         kept += [torch.empty_like(tensor) for tensor in self._operands.tensors]
@@ -235,7 +236,7 @@ class Answer:
 
 @contextlib.contextmanager
 def _memory_filled() -> Iterator[None]:
-    """torch.empty, in C++ too, gives NaN."""
+    """Makes torch.empty, in C++ too, return NaN."""
     torch.set_deterministic_debug_mode("warn")
     torch.utils.deterministic.fill_uninitialized_memory = True
     try:
@@ -262,7 +263,7 @@ def _streams_delayed() -> Iterator[None]:
 
 
 def serve(requests: TextIO, replies: TextIO, shared: int) -> None:
-    """Does what each line asks and answers with one line, until there are no more."""
+    """Handles each line as a request and replies with one line, until the input ends."""
     warnings.simplefilter("ignore")
     answer = Answer(shared)
     for line in requests:
@@ -271,7 +272,7 @@ def serve(requests: TextIO, replies: TextIO, shared: int) -> None:
             reply = getattr(answer, request.pop("do"))(**request)
             answer.look()
             reply["replaced"] = sorted(answer.replaced)
-        except BaseException as error:  # SystemExit, too, is a failure of the answer
+        except BaseException as error:  # including SystemExit, which is a failure of the answer
             traceback.print_exc()
             reply = {"error": f"{type(error).__name__}: {error}"[:2000]}
         replies.write(json.dumps(reply) + "\n")
@@ -279,12 +280,12 @@ def serve(requests: TextIO, replies: TextIO, shared: int) -> None:
 
 
 def in_child(requests: int, replies: int, log: int, shared: int) -> None:
-    """The whole life of the forked process, from pipe to pipe. It does not return."""
+    """Runs the forked process, which reads requests from one pipe and replies on another. Does not return."""
     try:
         for name in [*os.environ]:
             if not _ENVIRONMENT.fullmatch(name) or _SECRET.search(name):
                 del os.environ[name]
-        faulthandler.disable()  # of the judge, which has that of a crash from its exit code
+        faulthandler.disable()  # inherited from the judge, which learns of a crash from the exit code
         os.setsid()
         for stream in (1, 2):
             os.dup2(log, stream)
@@ -292,7 +293,7 @@ def in_child(requests: int, replies: int, log: int, shared: int) -> None:
             open(descriptor, "w", 1, "utf-8", "backslashreplace", closefd=False) for descriptor in (1, 2)
         )
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        torch.set_num_threads(1)  # the judge's pool of threads is not in this process
+        torch.set_num_threads(1)  # fork() did not copy the judge's thread pool
         with os.fdopen(requests) as lines, os.fdopen(replies, "w") as answers:
             serve(lines, answers, shared)
     finally:

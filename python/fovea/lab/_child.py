@@ -1,4 +1,4 @@
-"""The process of a foreign answer as the judge sees it: it is asked, read with distrust, and ended."""
+"""The judge's handle to the process of a foreign answer: sends requests, validates replies, and ends it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ import torch
 
 from fovea.lab import _answer, _processes
 
-#: Bytes of a reply, and of what an answer printed: the last of it is kept.
+#: Maximum bytes of a reply, and bytes kept from the end of what an answer printed.
 _LONGEST_REPLY, _LAST_WORDS = 4 << 20, 16 << 10
 
-#: What replies hold. Whatever the answer may have written instead has another form, or is judged by its content.
+#: The forms of replies, which are checked because the answer may have written something else instead.
 _OUTPUTS = [{"shape": [int], "dtype": str, "class": str, "device": str}]
 _FORMS: dict[str, dict[str, Any]] = {
     "load": {"weights": {str: float}},
@@ -30,12 +30,12 @@ _FORMS: dict[str, dict[str, Any]] = {
     "capture": {"unjoined": bool},
 }
 
-# A terminal would act on these, or a reader could not see them; and halves of characters, which nothing can write.
+# Control characters, invisible characters, and lone surrogates, which cannot be encoded.
 _DECEPTIVE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 
 
 def printable(text: str, longest: int = 1000) -> str:
-    """Text of others for one line of a terminal, as the program's io::printable has it."""
+    """Escapes foreign text for one line of a terminal, as the program's io::printable does."""
     if len(text) > longest:
         text = f"{text[: longest // 2]} ... {text[longest // 2 - longest :]}"
     return _DECEPTIVE.sub(lambda c: f"\\x{ord(c[0]):02x}" if c[0] < "\x80" else f"\\u{ord(c[0]):04x}", text)
@@ -54,13 +54,13 @@ def _has_form(value: object, form: Any) -> bool:
 
 
 class Ended(Exception):
-    """The process of the answer has ended, was ended, or does not answer what it is asked."""
+    """The process of the answer has ended, was ended, or does not reply properly."""
 
 
 def _stand_guard(life: int, answer: int) -> None:
-    """A process that outlives the judge, whatever ended it, and ends the answer with all that it started."""
+    """Runs a process that outlives the judge and then ends the answer with all its child processes."""
     try:
-        os.setsid()  # what a terminal sends to the judge must not reach it
+        os.setsid()  # so that signals from the terminal reach the judge only
         os.read(life, 1)
         _processes.end(answer, (signal.SIGKILL,))
     finally:
@@ -68,7 +68,7 @@ def _stand_guard(life: int, answer: int) -> None:
 
 
 class Child:
-    """The process of the answer, which is asked in lines of JSON. Its outputs come in a file in memory."""
+    """The process of the answer. Requests are lines of JSON; outputs come in a file in memory."""
 
     def __init__(self, time_limit: float) -> None:
         if torch.cuda.is_initialized():
@@ -97,8 +97,8 @@ class Child:
         os.close(life)
 
     def ask(self, do: str, **request: object) -> dict[str, Any]:
-        """Sends a request and returns the reply, or raises the error in it. Throws Ended when none comes within the time, or none that makes sense."""
-        with contextlib.suppress(BrokenPipeError):  # what is read tells
+        """Sends a request and returns the reply, or raises the error in it. Raises Ended without a valid reply in time."""
+        with contextlib.suppress(BrokenPipeError):  # reading reports how the process ended
             os.write(self._requests, (json.dumps({"do": do, **request}) + "\n").encode())
         while b"\n" not in self._pending:
             if len(self._pending) > _LONGEST_REPLY:
@@ -114,7 +114,7 @@ class Child:
         return dict(reply)
 
     def _read(self) -> None:
-        """More of its replies, or of what it prints."""
+        """Reads more of the replies, or of the printed output."""
         before = time.monotonic()
         ready = select.select(self._readable, [], [], self._left)[0] if self._left > 0 else []
         if not ready:
@@ -126,7 +126,7 @@ class Child:
             if not read:
                 raise Ended(self._how_it_ended())
             self._pending += read
-        self._left -= time.monotonic() - before  # the time of reading, too: there may be no end of it
+        self._left -= time.monotonic() - before  # counts the time of reading, too, which may be endless
 
     def _read_log(self) -> None:
         read = os.read(self._log, 1 << 16)
@@ -135,7 +135,7 @@ class Child:
             self._readable.remove(self._log)
 
     def _how_it_ended(self) -> str:
-        """Says how the process ended, or that it continues without its pipe."""
+        """Returns how the process ended, or that it runs on without its pipe."""
         for _ in range(100):
             pid, status = os.waitpid(self._pid, os.WNOHANG)
             if pid:
@@ -146,11 +146,11 @@ class Child:
         return "it closed the pipe of its replies"
 
     def make_room(self, size: int) -> None:
-        """Reserves memory for outputs of so many bytes. Throws OSError: a lack of memory is no fault of the answer."""
+        """Reserves memory for `size` bytes of outputs. Raises OSError: lack of memory is not the answer's fault."""
         os.posix_fallocate(self._shared, 0, max(size, 1))
 
     def outputs(self, like: list[torch.Tensor]) -> list[torch.Tensor]:
-        """Outputs of the last call, whose shapes and types are those of `like`."""
+        """Returns the outputs of the last call, with the shapes and types of `like`."""
         found, offset = [], 0
         for tensor in like:
             size = tensor.numel() * tensor.element_size()
@@ -162,8 +162,8 @@ class Child:
         return found
 
     def last_words(self) -> str:
-        """The end of what it printed, or what its compilers did."""
-        for _ in range(4):  # more than a pipe holds; it may print for ever
+        """Returns the end of what the answer or its compilers printed."""
+        for _ in range(4):  # reads more than the capacity of a pipe, but ends even when the process prints forever
             if self._log in self._readable and select.select([self._log], [], [], 0)[0]:
                 self._read_log()
         lines = self._words.decode(errors="replace").splitlines()[-15:]
@@ -172,7 +172,7 @@ class Child:
     def close(self) -> None:
         for end in (self._requests, self._replies, self._log, self._shared):
             os.close(end)
-        _processes.end(self._pid, (signal.SIGKILL,))  # and what it has started, a compiler say
+        _processes.end(self._pid, (signal.SIGKILL,))  # including child processes such as compilers
         if not self._ended:
             os.waitpid(self._pid, 0)
         os.kill(self._guard, signal.SIGKILL)

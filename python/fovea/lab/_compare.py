@@ -1,4 +1,4 @@
-"""Compares what a foreign kernel returned with Model's result in float64, and says in words what is wrong."""
+"""Compares what a foreign kernel returned with Model's result in float64, and describes the errors."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from fovea.lab._task import same_bits
 SIDE_STREAM = "the output was not ready on the current stream: work of another stream is not joined"
 LATE = "the output changed after the call had returned"
 
-#: Relative errors of float32 results whose operands were rounded to less: 2^-11 or 2^-8 a product.
+#: Relative errors of float32 results whose operands were rounded to fewer bits: 2^-11 or 2^-8 per product.
 _ROUNDED_OPERANDS = ((2.0**-14, 2.0**-10, "tf32 or float16"), (2.0**-10, 2.0**-6, "bfloat16"))
-#: Of values that a rounding to integers may put on the other side, where sums differ in their last bits.
+#: Share of values that may round to a neighbouring integer, because sums differ in their last bits.
 _TIES = 1e-3
 
 
@@ -34,22 +34,22 @@ def can_judge(tensor: torch.Tensor) -> bool:
 
 
 def says_something(want: torch.Tensor, peer: torch.Tensor) -> bool:
-    """Whether some value of Model is finite in both: without one there is nothing to compare with."""
+    """Whether some value of Model is finite in both types; without one there is nothing to compare with."""
     return bool((torch.isfinite(want.double()) & torch.isfinite(peer.double())).any())
 
 
 def largest(figures: dict[str, float], others: dict[str, float]) -> dict[str, float]:
-    """Larger value of each figure, and NaN where either is: max() may leave out a NaN."""
+    """Returns the larger value of each figure, or NaN if either is NaN, unlike max()."""
     return figures | {name: float(np.maximum(value, figures.get(name, value))) for name, value in others.items()}
 
 
 def is_cached(got: torch.Tensor, peer: torch.Tensor, last: torch.Tensor, last_peer: torch.Tensor) -> bool:
-    """Whether it is the last result once more, though Model's is another; nothing but zeros is not."""
+    """Whether the result repeats the last one although Model's differs; results of only zeros do not count."""
     return same_bits(got, last) and not same_bits(peer, last_peer) and bool((got.float() != 0).any())
 
 
 def form(made: Sequence[dict[str, Any]], peer: Sequence[torch.Tensor], device: str) -> list[str]:
-    """What is wrong with the number, the types and the shapes of outputs."""
+    """Returns errors in the number, types and shapes of outputs."""
     if len(made) != len(peer):
         return [f"it returned {len(made)} tensors; expected {len(peer)}"]
     failures = []
@@ -100,7 +100,7 @@ def compare(got: torch.Tensor, want: torch.Tensor, peer: torch.Tensor, terms: in
 def _compare_infinite(
     compared: Compared, got: torch.Tensor, want: torch.Tensor, peer: torch.Tensor, there: torch.Tensor
 ) -> None:
-    """Where Model's result is NaN or infinite."""
+    """Compares the values that are NaN or infinite in Model's result."""
     lost = int((~there & torch.isnan(want) & torch.isfinite(got.float())).sum())
     if lost:
         compared.notes.append(f"{lost} values are finite that are NaN in Model's result: a maximum may drop NaN")
@@ -115,7 +115,7 @@ def _compare_exact(got: torch.Tensor, peer: torch.Tensor) -> Compared:
 
 
 def _compare_integers(got: torch.Tensor, want: torch.Tensor, peer: torch.Tensor) -> Compared:
-    """Rounded results: a value at the border may fall to either side."""
+    """Compares rounded results, in which a value halfway between two integers may round either way."""
     error, framework_error = ((tensor.double() - want.double()).abs() for tensor in (got, peer))
     if error.numel() == 0:
         return Compared()
@@ -130,7 +130,7 @@ def _compare_integers(got: torch.Tensor, want: torch.Tensor, peer: torch.Tensor)
 
 
 def _in_words(got: torch.Tensor, want: torch.Tensor, peer: torch.Tensor, failures: Sequence[str]) -> str:
-    """What the pattern of the errors says: which values, and why."""
+    """Describes the pattern of the errors: which values are wrong, and a likely cause."""
     error, framework_error = (got.double() - want).abs(), (peer.double() - want).abs()
     wrong = ~(error <= 16 * torch.clamp(torch.finfo(peer.dtype).eps * want.abs(), min=framework_error.max().item()))
     count = int(wrong.sum())

@@ -1,4 +1,4 @@
-"""Writes what a program found as JSON, by the rule of all outputs: docs/output.md, "What outputs replace"."""
+"""Writes results as JSON, under the rule for all outputs: docs/output.md, "What outputs replace"."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def add_options(parser: argparse.ArgumentParser, help: str) -> None:
 
 
 def _stream(file: str) -> int | None:
-    """The open file of this process that `file` is: opened anew, it would be written from its beginning."""
+    """Returns the open descriptor of this process that `file` refers to, because reopening it would truncate it."""
     if not os.path.exists(file):
         return None
 
@@ -46,7 +46,7 @@ def _stream(file: str) -> int | None:
 def check(
     parser: argparse.ArgumentParser, file: str | None, overwrite: bool, inputs: Iterable[str | os.PathLike[str]] = ()
 ) -> None:
-    """Ends the program when `file` is one of its inputs, or holds something that Fovea did not write."""
+    """Exits with a usage error when `file` is one of the inputs, or holds something that Fovea did not write."""
     if file is not None and os.path.isdir(file):
         parser.error(f"--json: {file}: is a folder; name a file")
     if file is None or file == "-" or not os.path.isfile(file) or _stream(file) is not None:
@@ -56,7 +56,7 @@ def check(
     with open(file, "rb") as opened:
         begin = opened.read(256)
     head = "".join(begin.decode("utf-8", "replace").split())
-    if b"\0" in begin or "\ufffd" in head[:-1]:  # the last letter may be cut
+    if b"\0" in begin or "\ufffd" in head[:-1]:  # the last character may be truncated
         parser.error(
             f"--json: {file}: is no text but an image or other data, and no output replaces it; name another file"
         )
@@ -67,10 +67,9 @@ def check(
 
 
 def write(file: str, kind: str, fields: dict[str, object]) -> None:
-    """Writes {"kind": "fovea.<kind>", "version": 1} and the fields; a file appears whole, and a pipe or device is
-    written to.
+    """Writes a JSON document: {"kind": "fovea.<kind>", "version": 1} and the fields.
 
-    "-" is the standard output.
+    "-" is the standard output. A regular file is replaced atomically; a pipe or device is written to directly.
     """
     text = json.dumps({"kind": f"fovea.{kind}", "version": 1, **fields}, indent=1) + "\n"
     if file == "-":
@@ -78,11 +77,11 @@ def write(file: str, kind: str, fields: dict[str, object]) -> None:
         return
     stream = _stream(file)
     if stream is not None or (os.path.exists(file) and not os.path.isfile(file)):
-        sys.stdout.flush()  # which it may be
+        sys.stdout.flush()  # `file` may be the standard output
         with open(file if stream is None else os.dup(stream), "w") as opened:
             opened.write(text)
         return
-    place = os.path.realpath(file)  # a link stays
+    place = os.path.realpath(file)  # so that a symbolic link is kept
     folder, name = os.path.split(place)
     number, partial = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
     try:
@@ -94,7 +93,7 @@ def write(file: str, kind: str, fields: dict[str, object]) -> None:
             os.fchmod(number, 0o666 & ~mask)
             os.fsync(number)
         os.replace(partial, place)
-    except BaseException as failure:  # Ctrl-C, too
+    except BaseException as failure:  # including KeyboardInterrupt
         with contextlib.suppress(OSError):
             os.unlink(partial)
         if isinstance(failure, OSError):

@@ -10,12 +10,12 @@ import dataclasses
 
 import torch
 
-#: The error over that of a framework of the same precision.
+#: Maximum ratio of the error to that of a framework with the same precision.
 FRAMEWORK_FACTOR = 2.0
 #: 1 - 2<x,y> / (|x|^2 + |y|^2) over everything and over the worst tile: what rounding operands, probabilities and
 #: the result to the type may cost.
 DIFFERENCE_LIMIT = {torch.float32: 2e-12, torch.float16: 5e-7, torch.bfloat16: 1e-5}
-#: Rows and columns of a tile.
+#: Rows and columns of a tile of the output.
 TILE = 128
 
 
@@ -41,7 +41,7 @@ def attention_reference(
 
 @dataclasses.dataclass
 class Verdict:
-    """The result of a comparison; `failures` is empty when it passes."""
+    """Result of a comparison; `failures` is empty when it passes."""
 
     error: float = float("nan")  # |got - want| / |want|
     framework_error: float = float("nan")
@@ -69,7 +69,7 @@ def _share(error: torch.Tensor, size: torch.Tensor) -> torch.Tensor:
 
 
 def unit_in_last_place(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """The distance of neighbouring numbers of `dtype` at each of `values`."""
+    """Returns the distance between neighbouring numbers of `dtype` at each of `values`."""
     info = torch.finfo(dtype)
     exponents = torch.frexp(values.abs().clamp(min=info.smallest_normal)).exponent - 1
     return torch.ldexp(torch.full_like(values, info.eps), exponents)

@@ -1,4 +1,4 @@
-"""Ends a program with all that it started: the processes of the session that it leads."""
+"""Ends a program with all its child processes: the session that it leads."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ GRACE = 10.0
 
 
 def members(session: int) -> Iterator[int]:
-    """The processes of a session that have not ended. Their groups may be others than their leader's."""
+    """Returns the running processes of a session, in all its process groups."""
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it has ended
+        with contextlib.suppress(OSError):  # the process has ended
             state, _, _, member_session, *_ = stat.read_text().rpartition(")")[2].split()
             if int(member_session) == session and state != "Z":
                 yield int(stat.parent.name)
@@ -27,11 +27,11 @@ def end(session: int, signals: tuple[signal.Signals, ...] = (signal.SIGTERM, sig
     for number in signals:
         until = time.monotonic() + GRACE
         told: set[int] = set()
-        left = {session, *members(session)}  # the leader may not have made its session yet
+        left = {session, *members(session)}  # the leader may not have called setsid() yet
         while left and time.monotonic() < until:
             for pid in left - told:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, number)
             told |= left
             time.sleep(0.01)
-            left = set(members(session))  # with what they have started meanwhile
+            left = set(members(session))  # including processes started meanwhile

@@ -1,7 +1,7 @@
 """Tasks in KernelBench's form: Model, the inputs that a seed draws, and Model's result in float64.
 
 The process that runs a foreign answer and the one that judges it both draw from here, with the same seeds, so that
-neither has to believe the other."""
+neither has to trust the other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 
-#: What floating-point inputs are multiplied by: powers of two, which round nothing.
+#: Factors for floating-point inputs: powers of two, with which products are exact.
 SIZES = {"normal": 1.0, "large": 16.0, "small": 1.0 / 256}
 
 _NARROW = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
@@ -25,16 +25,16 @@ _CASTS = (torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16)
 
 
 class TaskError(Exception):
-    """The task itself cannot be used; this says nothing about the answer."""
+    """The task is unusable, which says nothing about the answer."""
 
 
 def load_module(path: pathlib.Path) -> Any:
-    """The module of this file. What its code raises reaches the caller."""
+    """Imports the file as a module. Exceptions of its code reach the caller."""
     spec = importlib.util.spec_from_file_location(f"fovea_judged_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is no Python file")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where dataclasses and compilers of Python look for it
+    sys.modules[spec.name] = module  # dataclasses and compilers of Python look it up there
     spec.loader.exec_module(module)
     return module
 
@@ -44,7 +44,7 @@ def is_float(value: object) -> bool:
 
 
 def tensors_of(result: object) -> list[torch.Tensor]:
-    """The tensors of a result: one, or a list or tuple of them."""
+    """Returns the tensors of a result, which is a tensor, or a list or tuple of tensors."""
     parts = list(result) if isinstance(result, (list, tuple)) else [result]
     for part in parts:
         if not isinstance(part, torch.Tensor):
@@ -53,12 +53,12 @@ def tensors_of(result: object) -> list[torch.Tensor]:
 
 
 def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
-    """Bytes of the elements, one after the other; a view where the tensor is contiguous."""
+    """Returns the bytes of the elements in order; a view if the tensor is contiguous."""
     return tensor.detach().contiguous().reshape(-1).view(torch.uint8)
 
 
 def fill_with_nan(tensor: torch.Tensor) -> None:
-    """All of the memory under it, strides or no strides: bytes of 255 are NaN, and -1 as integers."""
+    """Fills the whole storage of a tensor with bytes of 255, which are NaN as floats and -1 as integers."""
     memory = torch.empty(0, dtype=torch.uint8, device=tensor.device)
     memory.set_(tensor.untyped_storage()).fill_(255)
 
@@ -88,7 +88,7 @@ class Task:
         self.module = module
 
     def build(self, model: Any, seed: int) -> Any:
-        """An instance of Model or of an answer's ModelNew, with the weights that the seed draws."""
+        """Creates Model or an answer's ModelNew with weights drawn from the seed."""
         with torch.device(self.draw_on), torch.no_grad():
             seed_all(seed)
             arguments = self.module.get_init_inputs()
@@ -96,9 +96,9 @@ class Task:
             return model(*arguments).to(self.device)
 
     def draw(self, seed: int, size: str = "normal", with_nan: bool = False) -> list[Any]:
-        """The inputs of a seed, on the device: normal, large or small, or with one NaN in the middle of the first."""
+        """Draws the inputs of a seed on the device: normal, large or small, or with a NaN in the middle of the first."""
         with torch.device(self.draw_on), torch.no_grad():
-            seed_all(seed + 1)  # inputs that are not the beginning of the weights
+            seed_all(seed + 1)  # so that inputs differ from the first weights
             drawn = [v.to(self.device) if isinstance(v, torch.Tensor) else v for v in self.module.get_inputs()]
             floats = [v for v in drawn if is_float(v) and v.dtype.itemsize > 1 and v.numel() > 0]
             factor = SIZES[size]
@@ -113,7 +113,7 @@ class Task:
             return drawn
 
     def redrawn(self, seed: int, operands: Operands) -> Callable[[int], list[Any]]:
-        """What gives the inputs of call n: new ones each time, in the memory of those before."""
+        """Returns a function for the inputs of call n: new values for each call, in the same memory."""
 
         def draw(number: int) -> list[Any]:
             drawn = self.draw(seed + number)
@@ -126,7 +126,7 @@ class Task:
 
 
 class Operands:
-    """Inputs in memory that stays where it is while its content changes, without torch's notice."""
+    """Inputs whose addresses stay the same while their content changes without torch's version counters."""
 
     def __init__(self) -> None:
         self.values: list[Any] = []
@@ -136,12 +136,12 @@ class Operands:
         return [value for value in self.values if isinstance(value, torch.Tensor)]
 
     def make_room(self, drawn: Sequence[Any], moved: bool = False) -> None:
-        """Other memory, when asked for or when these do not fit."""
+        """Uses new memory when `moved`, or when the layouts differ."""
         if moved or [*map(_layout, self.values)] != [*map(_layout, drawn)]:
             self.values = copied(drawn)
 
     def fill(self, drawn: Sequence[Any]) -> None:
-        """What is no tensor is taken as it is."""
+        """Copies tensors; replaces other values."""
         for number, (value, new) in enumerate(zip(self.values, drawn, strict=True)):
             if isinstance(new, torch.Tensor):
                 value.data.copy_(new)
@@ -154,14 +154,14 @@ def copied(values: Sequence[Any]) -> list[Any]:
 
 
 def _layout(value: object) -> object:
-    """Layout of a copy of the value: a copy has no strides of 0 and no gaps."""
+    """Returns the layout of a copy of the value, which has no strides of 0 and no gaps."""
     if not isinstance(value, torch.Tensor):
         return None
     return value.shape, value.dtype, value.device, torch.empty_like(value, device="meta").stride()
 
 
 class _Widened(TorchFunctionMode):  # type: ignore[misc]
-    """Float types that the code inside names become float64."""
+    """Replaces float types that are named within the context by float64."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         def wide(value: Any) -> Any:
@@ -172,14 +172,14 @@ class _Widened(TorchFunctionMode):  # type: ignore[misc]
 
 
 def run_model(model: Any, inputs: Sequence[Any], seed: int) -> list[torch.Tensor]:
-    """Model's own result; the inputs stay as they are."""
+    """Returns Model's result in its own types; the inputs do not change."""
     with torch.no_grad():
         seed_all(seed)
         return tensors_of(model(*copied(inputs)))
 
 
 def run_exact(model: Any, inputs: Sequence[Any], seed: int) -> list[torch.Tensor]:
-    """Model's result in float64: its weights, its inputs, and the types that its code names."""
+    """Returns Model's result with weights, inputs and the types named in its code in float64."""
     wide = [v.double().clone() if is_float(v) else v.clone() if isinstance(v, torch.Tensor) else v for v in inputs]
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
@@ -192,16 +192,16 @@ def run_exact(model: Any, inputs: Sequence[Any], seed: int) -> list[torch.Tensor
 
 
 def weights_of(model: Any) -> dict[str, float]:
-    """A sum over each tensor of weights, by which the two processes compare them."""
+    """Returns the sum of each tensor of weights, by which the two processes compare them."""
     return {name: value.double().sum().item() for name, value in model.state_dict().items()}
 
 
 def computes_in_floats(model: Any, inputs: Sequence[Any]) -> bool:
-    """Whether a result may hang on rounding: where nothing but integers comes in, integers come out exact."""
+    """Whether a result may depend on rounding: results of integer inputs alone are exact."""
     return any(is_float(v) or isinstance(v, float) for v in (*inputs, *model.parameters(), *model.buffers()))
 
 
 def contraction(model: Any, inputs: Sequence[Any]) -> int:
-    """How many terms a sum of this task may have, as far as its sizes say."""
+    """Estimates from the sizes the maximum number of terms of a sum in this task."""
     parts = [v for v in inputs if isinstance(v, torch.Tensor)] + list(model.state_dict().values())
     return min(4096, max((size for part in parts for size in part.shape), default=1))

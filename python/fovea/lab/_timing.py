@@ -1,4 +1,4 @@
-"""Times operators: in CUDA graphs over operands that do not stay in the cache; by a clock on the CPU."""
+"""Times operators: on GPUs in CUDA graphs, with operands larger than the cache; on the CPU by a clock."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from collections.abc import Callable, Sequence
 import torch
 
 _WARM_UP = 3
-_REPLAYS = (5, 15)  # the fewest, and the most when they take less than the seconds below
+_REPLAYS = (5, 15)  # minimum, and maximum within the seconds below
 _SECONDS = 0.2
-_MAX_CALLS = 64  # in a graph: one per set of operands, but as many as fill
+_MAX_CALLS = 64  # in a graph: one per set of operands, but enough to fill
 _GRAPH_CALLS, _GRAPH_SECONDS = 16, 2e-3  # these seconds, up to this number of calls
 _CPU_SECONDS = 0.2
 # Calls that come one by one: their least and most number until they took _SECONDS, or these seconds with the pauses.
 _FEWEST_COLD, _MOST_COLD, _COLD_SECONDS = 5, 100, 10.0
-_BUSY_CYCLES = 2_000_000  # a millisecond of a GPU: longer than Python takes to launch a model's kernels
+_BUSY_CYCLES = 2_000_000  # about 1 ms on a GPU: longer than Python needs to launch a model's kernels
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Time:
 
     seconds: float
     spread: float
-    calls: int = 0  # of time_cold, with those that warm up
+    calls: int = 0  # for time_cold: all calls, including warm-up
 
     @property
     def us(self) -> float:
@@ -47,7 +47,7 @@ def _summary(times: Sequence[float]) -> Time:
 
 
 def rotation(tensors: Sequence[torch.Tensor]) -> list[list[torch.Tensor]]:
-    """Copies of the operands, with their strides: as many as fill the L2 cache twice."""
+    """Returns copies of the operands, with their strides: as many as fill the L2 cache twice."""
     if not tensors[0].is_cuda:
         return [list(tensors)]
     cache = torch.cuda.get_device_properties(tensors[0].device).L2_cache_size
@@ -94,7 +94,7 @@ def time_cold(
     outside of the time. On a GPU events stand around each call, and the L2 cache is written over before it. The GPU is
     kept busy while the call is launched: else two processes would differ by how fast their Python is, not their
     kernels."""
-    clock = time.perf_counter  # this one, whatever a call puts into its place
+    clock = time.perf_counter  # bound here, in case a call replaces time.perf_counter
     started = clock()
     times: list[float] = []
     with torch.no_grad():

@@ -128,11 +128,11 @@ def torch_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: b
 
 
 def design_of(kernel: str) -> tuple[str, int, int]:
-    """The level, registers and shared memory of the kernel of this name."""
+    """Returns the level and the limits of registers and shared memory for the kernel of this name."""
     for name, level, registers, shared_bytes in DESIGNS:
         if re.match(name, kernel):
             return level, registers, shared_bytes
-    raise ValueError(f"{kernel} is of no design that this version of fovea.lab.accept knows")
+    raise ValueError(f"{kernel} has no design known to this version of fovea.lab.accept")
 
 
 class Report:
@@ -185,7 +185,7 @@ def accept_resources(report: Report) -> None:
 
 
 def levels_of(device: str) -> list[str]:
-    """The levels that a GPU of this kind should have."""
+    """Returns the levels that a GPU of this architecture should support."""
     if device == _CPU:
         return [_CPU]
     capability = torch.cuda.get_device_capability()

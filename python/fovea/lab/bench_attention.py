@@ -71,7 +71,7 @@ def on_torch(backend: SDPBackend, causal: bool) -> Call:
 
 
 def checker(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> Callable[[Call], str]:
-    """A function that says why the result of a call is wrong; empty when it is right."""
+    """Returns a function that tells why the result of a call is wrong; empty when it is right."""
     few_q, few_k, few_v = (t[:_CHECKED_SEQUENCES] for t in (q, k, v))
     want = attention_reference(few_q, few_k, few_v, causal)
     peer = F.scaled_dot_product_attention(few_q, few_k, few_v, is_causal=causal)
@@ -83,7 +83,7 @@ def checker(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> 
 
 
 def entry_of(call: Call, check: Callable[[Call], str], sets: list[list[torch.Tensor]], flops: float) -> dict[str, Any]:
-    """The time of the call, or why its result is wrong."""
+    """Returns the time of the call, or why its result is wrong."""
     if wrong := check(call):
         return {"failed": wrong}
     took = _timing.time_call(call, sets)
@@ -92,7 +92,7 @@ def entry_of(call: Call, check: Callable[[Call], str], sets: list[list[torch.Ten
 
 
 def measure(problem: Problem, dtype: torch.dtype, device: str) -> dict[str, Any]:
-    """The times of all kernels that support the problem, and the reasons of those that do not."""
+    """Returns the times of all kernels that support the problem, and why the others do not."""
     batch, heads, length, dim, causal = problem
     torch.manual_seed(0)
     q, k, v = torch.randn(3, batch, heads, length, dim, device=device, dtype=dtype)
@@ -127,7 +127,7 @@ def measure(problem: Problem, dtype: torch.dtype, device: str) -> dict[str, Any]
 
 
 def best(times: dict[str, Any]) -> tuple[str, float]:
-    """The name and the microseconds of the fastest."""
+    """Returns the name and the microseconds of the fastest."""
     timed = {name: entry["us"] for name, entry in times.items() if "us" in entry}
     name = min(timed, key=lambda name: timed[name], default="none")
     return name, timed.get(name, float("nan"))
@@ -152,7 +152,7 @@ def print_table(rows: list[dict[str, Any]]) -> None:
 
 
 def host_overhead(device: str) -> dict[str, float]:
-    """Microseconds of the calling thread per call, on a problem that keeps the GPU hardly busy."""
+    """Microseconds of the calling thread per call, on a problem that hardly occupies the GPU."""
     q, k, v = torch.randn(3, 1, 1, 16, 64, device=device, dtype=torch.float16)
     calls: dict[str, Call] = {
         "torch.ops.fovea.attention": lambda q, k, v: torch.ops.fovea.attention(q, k, v),

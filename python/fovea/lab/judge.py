@@ -38,7 +38,7 @@ from fovea.lab._task import (
     weights_of,
 )
 
-#: What the text of an answer may say of it: hints, from which nothing follows.
+#: Patterns in the source of an answer that are reported as hints and do not affect the verdict.
 _HINTS = (
     (r"\bexcept\b", "it catches exceptions: a fallback may run instead of its kernel"),
     (r"torch\.cuda\.[Ss]tream|cudaStreamCreate|getStreamFromPool", "it uses streams of its own"),
@@ -49,7 +49,7 @@ _HINTS = (
 )
 _KERNELS = r"load_inline|load\(|triton\.jit|cpp_extension|torch\.ops\.|ctypes|cutlass|cute\.|tilelang|RawKernel"
 
-#: A speed-up that deserves a second look.
+#: Speed-up above which the report advises a second look.
 _MARVEL = 10.0
 
 
@@ -65,7 +65,7 @@ class Options:
 
 @dataclasses.dataclass
 class Report:
-    """What was asked, and the answers; `reasons` are why it is WRONG."""
+    """The arguments and results of a judgement; `reasons` say why the answer is WRONG."""
 
     checks: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     reasons: list[str] = dataclasses.field(default_factory=list)
@@ -87,13 +87,13 @@ class Report:
 
 
 def _kind(reason: str) -> str:
-    """Reasons of one kind differ in their numbers alone."""
+    """Returns the kind of a reason: its text without numbers."""
     return re.sub(r"[\d.]+(e[+-]\d+)?", "#", reason)
 
 
 @dataclasses.dataclass
 class Expected:
-    """What Model makes of inputs: in its own types, and in float64."""
+    """Model's results for inputs: in its own types, and in float64."""
 
     peer: list[torch.Tensor]
     want: list[torch.Tensor]
@@ -110,13 +110,13 @@ class Expected:
 
 
 class Judge:
-    """Asks one answer after one thing, and compares."""
+    """Sends requests to an answer, and compares its outputs."""
 
     def __init__(self, task: Task, options: Options, child: Child) -> None:
         self.report = Report()
         self._task, self._options, self._child = task, options, child
         self._model = task.build(task.module.Model, options.seed)
-        self._last: list[tuple[torch.Tensor, torch.Tensor]] = []  # what it returned last, and Model
+        self._last: list[tuple[torch.Tensor, torch.Tensor]] = []  # last outputs of the answer and of Model
 
     def judge(self, answer: pathlib.Path) -> None:
         options = self._options
@@ -154,7 +154,7 @@ class Judge:
         self.report.asked_all = True
 
     def _asked(self, what: str, do: str, **request: object) -> dict[str, Any] | None:
-        """The reply; none where there is a reason instead."""
+        """Returns the reply, or None after adding a reason."""
         try:
             reply = self._child.ask(do, **request)
         except Ended as error:
@@ -183,7 +183,7 @@ class Judge:
     def _compared(
         self, what: str, do: str, expected: Expected, **request: object
     ) -> tuple[dict[str, Any], list[str], dict[str, float]] | None:
-        """The reply, what is wrong with its outputs, and figures; none where there is a reason instead."""
+        """Returns the reply, the errors in its outputs, and figures, or None after adding a reason."""
         self._child.make_room(expected.size)
         reply = self._asked(what, do, outputs=expected.form, **request)
         if reply is None:
@@ -209,7 +209,7 @@ class Judge:
         return reply, failures, figures
 
     def _try(self, what: str, seed: int, size: str, with_nan: bool, mode: str) -> bool:
-        """Tries one kind of call. Returns whether others make sense."""
+        """Tries one kind of call. Returns whether to try others."""
         expected = self._expect(seed, size, with_nan)
         compared = self._compared(what, "run", expected, seed=seed, size=size, with_nan=with_nan, mode=mode)
         if compared is None:
@@ -237,7 +237,7 @@ class Judge:
                 return
 
     def _time(self, seed: int) -> bool:
-        """Calls on the inputs of this seed and those after it, which none has had before. Returns whether others make sense."""
+        """Calls on new inputs, of this seed and those after it. Returns whether to try other calls."""
         figures, between = self._time_models(seed)
         before = time.monotonic()
         reply = self._asked("timing", "time", seed=seed)
@@ -269,7 +269,7 @@ class Judge:
             try:
                 compiled = _timing.time_cold(torch.compile(self._model), self._task.redrawn(seed, Operands()))
                 figures |= {"compiled_seconds": compiled.seconds, "compiled_spread": compiled.spread}
-            except Exception as error:  # whatever compilers and their absence bring
+            except Exception as error:  # any error of compilers or because they are missing
                 self.report.notes.append(printable(f"torch.compile cannot run Model: {error}".splitlines()[0]))
         return figures, between
 
@@ -281,7 +281,7 @@ class Judge:
 
 
 def _lacking(error: str) -> str:
-    """What the machine lacks by which an answer may have failed so; empty: nothing."""
+    """Returns what the machine lacks that explains the failure of an answer; empty: nothing."""
     from torch.utils import cpp_extension
 
     lacks = (
@@ -297,13 +297,13 @@ def _lacking(error: str) -> str:
 
 
 def _implausible(reply: dict[str, Any], took: float, between: float) -> list[str]:
-    """Why its times cannot be: they took these seconds of the judge, who waits so long between calls of Model."""
+    """Returns why the reported times are impossible, given the seconds that the judge measured around the calls."""
     calls, kept = reply["calls"], reply["kept"]
     numbers = 0 < reply["seconds"] < math.inf and reply["spread"] >= 0
     if not numbers or len({*kept}) != _answer.KEPT or not all(0 <= number < calls for number in kept):
         return ["timing: what it says makes no sense"]
     told = calls * reply["seconds"]
-    # Generous, for busy machines; and of a median, whose calls may have taken less than it.
+    # The limit is generous for busy machines, and because half of the calls take less than the median.
     if told > 3 * took or took > 4 * (told + calls * between) + 2:
         return [f"its clock is wrong: {calls} calls took {told:.2g} s by it, and {took:.2g} s with all around them"]
     return []
@@ -318,7 +318,7 @@ def judge_answer(task: pathlib.Path, answer: pathlib.Path, options: Options) -> 
     try:
         if options.device == "cuda" and not torch.cuda.is_available():
             raise TaskError("there is no CUDA device, or torch was built without CUDA; --device cpu works here")
-        torch.set_num_threads(1)  # as the answer has
+        torch.set_num_threads(1)  # as in the process of the answer
         judge = Judge(_open_task(task, options), options, child)
         judge.judge(answer)
         if judge.report.reasons and (words := child.last_words()):
@@ -330,7 +330,7 @@ def judge_answer(task: pathlib.Path, answer: pathlib.Path, options: Options) -> 
 
 
 def _open_task(path: pathlib.Path, options: Options) -> Task:
-    """The task, whose inputs are drawn on the GPU where its code allows."""
+    """Loads the task; its inputs are drawn on the GPU if its code allows."""
     reason: Exception | None = None
     for draw_on in dict.fromkeys((options.device, "cpu")):
         task = Task(path, options.device, draw_on)
@@ -368,7 +368,7 @@ def _print(report: Report) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Value that JSON can hold: null for NaN and infinities."""
+    """Returns a value for JSON: null for NaN and infinities."""
     if isinstance(value, dict):
         return {name: _plain(part) for name, part in value.items()}
     if isinstance(value, list):
@@ -409,19 +409,19 @@ def main(arguments: list[str] | None = None) -> int:
         report = judge_answer(task, answer, options)
     except TaskError as error:
         return _failed(str(error))
-    except (Exception, SystemExit) as error:  # of the judge: memory that does not suffice, a task that exits
+    except (Exception, SystemExit) as error:  # of the judge itself: out of memory, or a task that exits
         return _failed(f"the judge failed, which says nothing about the answer: {type(error).__name__}: {error}")
     try:
         _tell(report, file, {"device": options.device, "task": str(task), "answer": str(answer)})
     except Exception as error:
-        sys.stdout = open(os.devnull, "w")  # or Python fails once more, at its end, with another exit code
+        sys.stdout = open(os.devnull, "w")  # else Python fails again when it exits, with another exit code
         return _failed(f"{report.verdict}, but this cannot be written: {error}")
     return 0 if report.verdict == "RIGHT" else 1
 
 
 def _tell(report: Report, file: str | None, asked: dict[str, str]) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # where it is not in UTF-8
+        sys.stdout.reconfigure(errors="backslashreplace")  # for encodings other than UTF-8
     if file != "-":
         _print(report)
     if file:
