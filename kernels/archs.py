@@ -1,4 +1,4 @@
-"""The architectures of GPUs, a row each: kernels are compiled, launched, emulated, judged and documented by these.
+"""Table of GPU architectures, from which kernels are compiled, launched, emulated, checked and documented.
 
 variants.py writes them as kernels/archs.hpp, in the terms of kernels/arch_info.hpp.
 """
@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 
-# Mnemonics of the machine code by what they do (fovea::gpu::InstructionKind), in the groups in which architectures
-# gain and lose them (CUDA Binary Utilities, "Instruction Set Reference").
+# Machine code mnemonics by kind (fovea::gpu::InstructionKind), in groups that architectures add or drop together
+# (CUDA Binary Utilities, "Instruction Set Reference").
 Instructions = dict[str, str]
 EVERYWHERE: Instructions = {
     "kMultiply": "HMMA IMMA BMMA DMMA",
@@ -16,45 +16,45 @@ EVERYWHERE: Instructions = {
     "kReduce": "REDUX",
     "kSynchronise": "BAR MEMBAR LDGDEPBAR",
     "kLeave": "CALL EXIT",
-    "kOther": "LDC",  # constants, whose mnemonic is like one of memory
+    "kOther": "LDC",  # loads constants, although its name begins like that of a memory load
 }
 E4M3: Instructions = {"kMultiply": "QMMA"}
 WARPGROUPS: Instructions = {"kMultiply": "HGMMA QGMMA IGMMA BGMMA"}
 BULK_COPIES: Instructions = {
     "kAccess": "STSM STAS REDAS UTMALDG UTMASTG UTMAREDG UTMAPF UBLKCP UBLKRED UBLKPF",
     "kSynchronise": "UCGABAR_ARV UCGABAR_WAIT SYNCS FENCE UTMACMDFLUSH USETMAXREG",
-    "kOther": "UTMACCTL",  # descriptors
+    "kOther": "UTMACCTL",  # cache control for tensor map descriptors
 }
 BLOCK_SCALES: Instructions = {"kMultiply": "OMMA", "kReduce": "CREDUX", "kOther": "LDCU"}
 TENSOR_MEMORY: Instructions = {
     "kMultiply": "UTCHMMA UTCQMMA UTCIMMA UTCOMMA",
     "kAccess": "LDTM LDT STTM STT UTCCP UTCSHIFT",
     "kSynchronise": "UTCBAR",
-    "kOther": "UTCATOMSWS",  # the right to columns
+    "kOther": "UTCATOMSWS",  # allocation of tensor memory
 }
 
 
 @dataclasses.dataclass(frozen=True)
 class Arch:
-    """A row: what is true of GPUs from this compute capability on, until the next row."""
+    """Properties of GPUs from this compute capability up to the next row's."""
 
-    number: int  # compute capability, times ten
+    number: int  # compute capability times ten
     family: str
     gpus: str  # examples
-    shared_kib: int  # shared memory that a CTA may have
+    shared_kib: int  # maximum shared memory per CTA
     instructions: tuple[Instructions, ...]
-    target: str = ""  # "sm_90a": what kernels may use all of it in; the emulator has those that are named
-    registers: int = 65536  # of 32 bits, of an SM
-    exponentials: int = 16  # and other special functions, of an SM per clock cycle
-    wide_products: int = 0  # multiply-adds of two-byte types of an SM per clock cycle; 0: not known
-    overlaps: bool = False  # a grid may begin before the one that it depends on has ended
+    target: str = ""  # "sm_90a", which has all features; only named ones are emulated
+    registers: int = 65536  # 32-bit registers per SM
+    exponentials: int = 16  # special functions per SM and clock cycle
+    wide_products: int = 0  # 16-bit multiply-adds per SM and clock cycle; 0: unknown
+    overlaps: bool = False  # supports programmatic dependent launch
     e4m3: bool = False  # matrix units multiply e4m3
-    block_scales: bool = False  # and numbers in blocks with a scale each
+    block_scales: bool = False  # matrix units multiply blocks of numbers with a scale each
     predicted_as: str = ""  # the GPU of lab/predict/gpu_rates.cpp for which instructions are counted
 
     @property
     def plain_target(self) -> str:
-        """Machine code without what the architecture alone has, which later ones of its major version run."""
+        """Target without architecture-specific features; its machine code also runs on later minor versions."""
         return f"sm_{self.number}"
 
 
@@ -63,7 +63,7 @@ HOPPER = (EVERYWHERE, E4M3, WARPGROUPS, BULK_COPIES)
 BLACKWELL = (EVERYWHERE, E4M3, BULK_COPIES, BLOCK_SCALES, TENSOR_MEMORY)
 BLACKWELL_DESKTOP = (EVERYWHERE, E4M3, BULK_COPIES, BLOCK_SCALES)
 
-# In the order of their numbers.
+# Sorted by number.
 ARCHS = (
     Arch(80, "Ampere", "A100", 163, AMPERE, target="sm_80", wide_products=1024),
     Arch(89, "Ada", "L40S", 99, (EVERYWHERE, E4M3), e4m3=True),
@@ -75,17 +75,17 @@ ARCHS = (
     Arch(120, "Blackwell", "RTX 50", 99, BLACKWELL_DESKTOP, overlaps=True, e4m3=True, block_scales=True),
 )  # fmt: skip
 
-# What "emu" emulates, and whose PTX the drivers of later GPUs compile.
+# Architecture of the device "emu", and of the PTX that drivers compile for later GPUs.
 DEFAULT = 90
 
 
 def arch_of(number: int) -> Arch:
-    """The row of that number."""
+    """Returns the row with this number."""
     return next(arch for arch in ARCHS if arch.number == number)
 
 
 def with_code(archs: tuple[Arch, ...]) -> tuple[Arch, ...]:
-    """Those that kernels are compiled to machine code for, and that are emulated."""
+    """Returns the architectures with machine code, which are those that are emulated, too."""
     return tuple(arch for arch in archs if arch.target)
 
 
@@ -109,7 +109,7 @@ def instructions_text(arch: Arch) -> str:
 
 
 def header_text(archs: tuple[Arch, ...]) -> str:
-    """The C++ header of the rows, for the host alone."""
+    """Returns the text of kernels/archs.hpp, which only host code includes."""
     return f"""// Made by kernels/archs.py: the architectures of GPUs.
 #pragma once
 

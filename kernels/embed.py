@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes OUT.S and OUT.cpp, which embed compiled kernels and what ptxas said of them.
+"""Writes OUT.S and OUT.cpp, which embed compiled kernels and the resource usage that ptxas reports.
 
 usage: embed.py FUNCTION OUT FILE...   a FILE is machine code, such as kernels/pool_mean.sm_90a.cubin, with what
 ptxas said in kernels/pool_mean.sm_90a.log, or PTX, kernels/pool_mean.compute_90.ptx; each with FILE.zst.
@@ -26,7 +26,7 @@ FIELDS = {
 
 
 def resources(log: pathlib.Path) -> dict[str, dict[str, int]]:
-    """Of each entry point. ptxas leaves out shared memory where there is none."""
+    """Parses the resource usage of each entry point. ptxas omits shared memory if there is none."""
     text = log.read_text()
     if "serialized" in text:
         sys.exit(f"{log}: ptxas serialized matrix products:\n{text}")
@@ -43,12 +43,12 @@ def resources(log: pathlib.Path) -> dict[str, dict[str, int]]:
 
 
 def entries(ptx: pathlib.Path) -> dict[str, dict[str, int]]:
-    """The entry points, of which nothing is known before a driver compiles them."""
+    """Lists the entry points of PTX. Their resource usage is unknown until a driver compiles them."""
     return {name: {} for name in re.findall(r"^\.visible \.entry (\w+)", ptx.read_text(), re.M)}
 
 
 def is_emulators(file: pathlib.Path, members: dict[str, list[variants.Kernel]]) -> bool:
-    """Whether the file is PTX that no driver gets."""
+    """Returns whether the file is PTX for the emulator only."""
     unit, target, _ = file.name.split(".")
     return target not in members[unit][0].targets
 
@@ -70,7 +70,7 @@ def main() -> None:
     declarations, rows = "", []
     members = variants.units(variants.kernels())
     order = {kernel.name: number for number, kernel in enumerate(variants.kernels())}
-    places: dict[tuple[str, str], tuple[int, int]] = {}  # of a unit's PTX in OUT.ptx: where, and how many bytes
+    places: dict[tuple[str, str], tuple[int, int]] = {}  # offset and size of a unit's PTX in OUT.ptx
     offset = 0
     for file in map(pathlib.Path, files):
         if is_emulators(file, members):

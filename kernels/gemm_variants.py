@@ -1,4 +1,4 @@
-"""The kernels of matrix products: which operations there are, and the tiles of each."""
+"""Kernels for matrix products: the supported operations, and the tiles for each."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ INPUTS = {"bf16": "kBF16", "bf16norm": "kBF16", "e4m3": "kE4M3", "u8s8": "kU8S8"
 EPILOGUES = {"bias": "kBias", "gelu": "kGelu", "residual": "kResidual", "position": "kPosition"}
 OUTPUTS = {"bf16": "kBF16", "e4m3": "kE4M3", "i8": "kI8", "mxfp8": "kMXFP8"}
 
-# Input, epilogue and output. Rows of an input "bf16norm" are normalised by the epilogue.
+# Operations as (input, epilogue, output). The epilogue normalises the rows of an input "bf16norm".
 OPERATIONS = (
     ("bf16", "bias", "bf16"),
     ("bf16", "gelu", "bf16"),
@@ -59,21 +59,22 @@ OPERATIONS = (
     ("s8s8", "gelu", "e4m3"),
     ("e4m3", "residual", "bf16"),
 )
-# Of tensor cores that take scales of blocks.
+# Operations for tensor cores that support block scales.
 BLOCK_OPERATIONS = (
     ("mxfp8", "bias", "bf16"),
     ("mxfp8", "gelu", "mxfp8"),
     ("mxfp8", "residual", "bf16"),
 )
-# The patch embedding in e4m3 is not the encoder's: it is there to be compared with others'.
+# The patch embedding in e4m3, which the encoder does not use; it serves for comparisons only.
 LAB_OPERATIONS = (("e4m3", "position", "bf16"),)
 
 
 @dataclasses.dataclass(frozen=True)
 class Tile:
-    """`consumers` warpgroups that multiply (of pairs, that finish products), `columns` of a tile, `stages` of the ring,
-    and `vector` columns that a lane stores at once; `k_blocks` of 128 bytes of K that a panel holds at most (0: none);
-    `ahead` groups of columns whose addends are fetched early; `raster`, the order of the tiles (gemm_params.hpp)."""
+    """Tuning parameters of a tile. `consumers`: warpgroups that multiply (in pairs of CTAs: that run the epilogue).
+    `columns`: width of the tile. `stages`: stages of the ring buffer. `vector`: columns that a lane stores at once.
+    `k_blocks`: maximum number of 128-byte blocks of K in a resident panel; 0: no panel. `ahead`: groups of columns
+    whose addends are prefetched. `raster`: order of the tiles (gemm_params.hpp)."""
 
     design: str
     consumers: int
@@ -88,7 +89,7 @@ class Tile:
 def gemm_tiles(operand: str, epilogue: str, output: str) -> Iterator[Tile]:
     vector = 8 if output == "bf16" else 16
     position, residual = epilogue == "position", epilogue == "residual"
-    # Panels of B that stay in shared memory, for small K.
+    # Tiles for small K, with a panel of B that stays in shared memory.
     if not operand.startswith("bf16"):
         if not residual:
             yield Tile("b_stationary", 2, 192, 9, vector, k_blocks=6)
@@ -107,21 +108,21 @@ def gemm_tiles(operand: str, epilogue: str, output: str) -> Iterator[Tile]:
     yield Tile("cooperative", 1, 96, 9, 8)
     yield Tile("cooperative", 1, 64, 6, vector)
     yield Tile("cooperative", 1, 32, 16, 8)
-    # For widths that are no multiple of 32.
+    # Tiles for widths that are not a multiple of 32.
     yield Tile("cooperative", 2, 128, 6, 4)
     yield Tile("cooperative", 1, 64, 6, 4)
 
 
 def pair_tiles(operand: str, output: str) -> Iterator[Tile]:
-    """Of pairs of CTAs: a CTA's shared memory holds so many stages beside its part of the output, and tensor memory the
-    scales of blocks beside two sets of 192 columns."""
+    """Returns the tiles for pairs of CTAs. The stages fill the shared memory that the output leaves free; tensor memory
+    has room for the block scales beside two accumulators of 192 columns."""
     in_blocks = operand == "mxfp8"
     if not in_blocks:
         yield Tile("pair", 2, 256, 4 if output == "bf16" else 5, 0, ahead=0)
     yield Tile("pair", 2, 192, 5 if in_blocks and output == "bf16" else 6, 0, ahead=0)
-    # For few rows.
+    # Tile for few rows.
     yield Tile("pair", 2, 64, 8, 0, ahead=0)
-    # A panel of A that stays, for small K: last, since it gains nothing where there is one tile in a row.
+    # Tile for small K, with a panel of A that stays in shared memory. Last, since with one tile per row it is no faster.
     if not operand.startswith("bf16"):
         columns, stages = (192, 5 if output == "bf16" else 7) if in_blocks else (256, 3 if output == "bf16" else 5)
         yield Tile("pair", 2, columns, stages, 0, k_blocks=6, ahead=0)
@@ -140,7 +141,7 @@ def kernel_of(operation: tuple[str, str, str], tile: Tile, name: str, arch: str,
         + "}"
     )
     cfg = "PairCfg" if tile.design == "pair" else "Cfg"
-    # Whose size the compiler knows: the cluster's barrier is that alone, wherever it stands.
+    # A cluster size that the compiler knows, so that a cluster barrier compiles to the barrier instruction alone.
     cluster = "__cluster_dims__(2, 1, 1) " if tile.design == "pair" else ""
     params = "${name}_design::KernelParams" if tile.design == "pair" else "fovea::gemm::Params"
     template = (
@@ -172,7 +173,7 @@ def kernels() -> Iterator[Kernel]:
         for tile in gemm_tiles(*operation) if operation not in BLOCK_OPERATIONS else ():
             name = f"gemm_sm90_{tile.design}_{words}_{tile.consumers}x{tile.columns}_v{tile.vector}"
             yield kernel_of(operation, tile, name, "sm90", HOPPER)
-        # The family of 10.0 has all kinds of products but those of integers, which are 10.0's alone.
+        # The family of 10.0 supports all kinds of products except integer ones, which only 10.0 has.
         targets = BLACKWELL if operation[0] in ("u8s8", "s8s8") else BLACKWELL_FAMILY
         for tile in pair_tiles(operation[0], operation[2]):
             panel = f"_k{tile.k_blocks}" if tile.k_blocks > 0 else ""

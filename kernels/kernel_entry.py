@@ -1,4 +1,4 @@
-"""An entry point of a GPU kernel, and what kernels are compiled to."""
+"""Entry points of GPU kernels, and the targets that they are compiled for."""
 
 from __future__ import annotations
 
@@ -7,42 +7,42 @@ import string
 
 import archs
 
-# "sm_80" is machine code that runs on all of 8.x from 8.0 on; "sm_90a" may use what 9.0 alone has, and runs
-# nowhere else; "compute_90" is PTX, which the driver compiles for what came after 9.0 and has no machine code here.
-# "sm_100f" may use what the family of 10.0 has: it runs on 10.0 and 10.3.
-# The targets of designs for one architecture:
+# Targets, named as for nvcc: "sm_80" is machine code for 8.0 and later 8.x; "sm_90a" may use features specific to 9.0
+# and runs on 9.0 only; "sm_100f" may use those of the family of 10.0 and runs on 10.0 and 10.3; "compute_90" is PTX,
+# which the driver compiles for later GPUs without machine code in the program.
+# Targets of designs for one architecture:
 HOPPER = (archs.arch_of(90).target,)
 BLACKWELL = (archs.arch_of(100).target,)
 BLACKWELL_FAMILY = ("sm_100f",)
 REFERENCE = (archs.arch_of(80).target, *HOPPER)
-# Of all others:
+# Targets of all other kernels:
 ALL_GPUS = (*(arch.plain_target for arch in archs.with_code(archs.ARCHS)), f"compute_{archs.DEFAULT}")
-# Where Hopper has tuning parameters of its own: elsewhere the compiler needs more registers, and GPUs for
-# desktops have half of the shared memory.
+# Targets of kernels that are tuned separately for Hopper: for others the compiler needs more registers, and desktop
+# GPUs have half of the shared memory.
 NOT_HOPPER = tuple(target for target in ALL_GPUS if target != archs.arch_of(90).plain_target)
-# Where tensor cores take scales of blocks.
+# Targets whose tensor cores support block scales.
 BLOCK_SCALES = tuple(arch.plain_target for arch in archs.with_code(archs.ARCHS) if arch.block_scales)
 
 
 @dataclasses.dataclass(frozen=True)
 class Kernel:
-    """An entry point. Kernels of one unit are compiled together, for the same targets."""
+    """Entry point of a kernel. Kernels of one unit are compiled together, for the same targets."""
 
     name: str
     unit: str
-    targets: tuple[str, ...]  # what it is compiled to, as nvcc names it
-    source: str  # the file that has its code, below kernels/
-    template: str  # the C++ of the entry point, with $name and the names of the tuning parameters for their values
-    includes: tuple[str, ...] = ()  # below kernels/, beside `source`
-    family: str = ""  # in PARAMETERS; "": it has no tuning parameters
-    values: dict[str, int] = dataclasses.field(default_factory=dict)  # of the tuning parameters
-    lab: bool = False  # part of the laboratory alone, not of the library
-    table: str = ""  # of the host, that lists it
-    row: str = ""  # what that table says of it: the fields of its C++ initializer
+    targets: tuple[str, ...]  # as nvcc names them
+    source: str  # file with its code, relative to kernels/
+    template: str  # C++ of the entry point, with placeholders for the name and the tuning parameters
+    includes: tuple[str, ...] = ()  # further headers, relative to kernels/
+    family: str = ""  # key in PARAMETERS; "": no tuning parameters
+    values: dict[str, int] = dataclasses.field(default_factory=dict)  # values of the tuning parameters
+    lab: bool = False  # for the laboratory only, not in the library
+    table: str = ""  # table in host code that lists the kernel
+    row: str = ""  # fields of the C++ initializer in that table
 
     @property
     def entry(self) -> str:
-        """The C++ of the entry point."""
+        """Returns the C++ of the entry point."""
         return string.Template(self.template).substitute(self.values, name=self.name)
 
 
@@ -55,12 +55,12 @@ def steps(first: int, last: int, step: int = 1) -> tuple[int, ...]:
 
 
 def arch_of(target: str) -> int:
-    """90 of "sm_90a" and of "compute_90"."""
+    """Returns the number in a target: 90 for "sm_90a" and for "compute_90"."""
     return int(target.split("_")[1].rstrip("af"))
 
 
 def code_of(target: str) -> str:
-    """The enumerator of fovea::gpu::Code."""
+    """Returns the enumerator of fovea::gpu::Code for a target."""
     if target.startswith("compute_"):
         return "kPtx"
     return {"a": "kOneArch", "f": "kFamily"}.get(target[-1], "kMachine")

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes OUT, a JSON document of all that compiles the kernels at run time: their sources, their entry points and their
+"""Writes OUT, a JSON document for the compilation of kernels at run time: their sources, their entry points and their
 tuning parameters.
 
 usage: pack_sources.py OUT
 
-sources: text by path, such as "kernels/gemm/config.cuh". parameters: by family, the values that each may take. kernels:
-by name, what variants.py has: includes, template, family, values.
+sources: text by path, such as "kernels/gemm/config.cuh". parameters: by family, the allowed values of each. kernels: by
+name, the fields from variants.py: includes, template, family, values.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes PTX with the lines of its sources as the program carries it, and without them as ptxas gets it.
+"""Writes PTX twice: with source line information, for the program, and without it, for ptxas.
 
 usage: tidy_ptx.py FROM ROOT OUT PLAIN   FROM: what nvcc -ptx -lineinfo wrote; ROOT: the folder of the project
 
@@ -17,7 +17,7 @@ import sys
 INLINED = re.compile(r"(?<=, function_name )\S+(?=, inlined_at )")
 FILE = re.compile(r'^(\s*\.file\s+\d+ )"([^"]*)".*$', re.M)
 LINES = re.compile(r"^\s*\.(?:loc|file)\s.*\n", re.M)
-# The names of inlined functions, behind all code.
+# Names of inlined functions, which follow all code.
 NAMES = re.compile(r"^\s*\.section\s+\.debug_str\n\s*\{.*?^\s*\}\n", re.M | re.S)
 ONE_NAME = "\t.section\t.debug_str\n\t{\n$name:\n.b8 0\n\t}\n"
 

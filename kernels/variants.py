@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The list of all GPU kernels: each with its tuning parameters and what it is compiled to.
+"""Lists all GPU kernels, with their tuning parameters and compilation targets.
 
 usage: variants.py FOLDER
 
@@ -31,9 +31,9 @@ from kernel_entry import (
     steps,
 )
 
-# The values that the tuning parameters of a family of kernels may take in candidates: `fovea kernel parameters` lists
-# them, and `evolve` draws from them. What is not named here keeps the kernel's own value. Which combinations are legal,
-# the launchers say (can_be_made in src/gpu/launch/).
+# Allowed values of the tuning parameters, by family of kernels: `fovea kernel parameters` lists them, and `evolve`
+# draws from them. Parameters that are not named keep the kernel's value. The launchers check which combinations are legal
+# (can_be_made in src/gpu/launch/).
 PARAMETERS: dict[str, dict[str, tuple[int, ...]]] = {
     **gemm_variants.PARAMETERS,
     "attention_single_pass": {"consumers": (1, 2, 3), "key_slots": steps(2, 8), "tile_slots": steps(2, 10)},
@@ -70,7 +70,7 @@ ELEMENTS = {"bf16": "Bf16", "f16": "F16"}
 
 @dataclasses.dataclass(frozen=True)
 class Attention:
-    """A kernel of attention: `values` are the members of its tuning struct in
+    """Returns an attention kernel; `values` are the members of its tuning struct in
     kernels/attention/attention_params.hpp."""
 
     name: str
@@ -96,8 +96,8 @@ ONLINE = (
     Attention("d96_k96", (96, 96, 3, 6, 6, 1), HOPPER),
     Attention("d128_k128", (128, 128, 2, 5, 4, 1), HOPPER),
 )
-# (columns, warp_rows, row_groups, key_groups, keys, stages, blocks, cost), of each width from the most queries a
-# CTA to the fewest.
+# (columns, warp_rows, row_groups, key_groups, keys, stages, blocks, cost), for each width from the maximum number of
+# queries per CTA to the minimum.
 MMA = (
     Attention("d32_r128_k128", (32, 32, 4, 1, 128, 2, 2, 100), ALL_GPUS),
     Attention("d32_r64_k128", (32, 16, 4, 1, 128, 2, 3, 105), ALL_GPUS),
@@ -115,7 +115,7 @@ MMA = (
     Attention("d128_r128_k32", (128, 32, 4, 1, 32, 2, 2, 120), NOT_HOPPER),
     Attention("d128_r64_k64", (128, 16, 4, 1, 64, 2, 3, 130), ALL_GPUS),
 )
-# The reference levels, which run when they are asked for.
+# Reference kernels, which run on request only.
 MMA_SMALL = (
     Attention("d64", (64, 4, 2, 48, 4, 48, 0), REFERENCE),
     Attention("d128", (128, 4, 4, 32, 2, 16, 0), REFERENCE),
@@ -127,7 +127,7 @@ SCALAR = (
     Attention("d128_s3", (128, 3), REFERENCE),
 )
 
-# The members of each design's tuning struct in kernels/attention/attention_params.hpp, in order.
+# Members of each design's tuning struct in kernels/attention/attention_params.hpp, in order.
 MEMBERS = {
     "single_pass": ("head_dim", "kv_tile", "consumers", "key_slots", "tile_slots"),
     "online": ("head_dim", "kv_tile", "consumers", "key_slots", "tile_slots", "cost"),
@@ -138,7 +138,7 @@ MEMBERS = {
 
 ONE_PER_SM = "__launch_bounds__({cfg}::kThreads, 1)"
 SEVERAL_PER_SM = "__launch_bounds__({cfg}::kThreads, {cfg}::kTuning.ctas_per_sm)"
-# Design: its file, its Params, its bound on threads, and its kernels.
+# For each design: its file, Params type, launch bound on threads, and kernels.
 ATTENTION = {
     "single_pass": ("sm90_single_pass", "Sm90Params", ONE_PER_SM, SINGLE_PASS),
     "online": ("sm90_online", "Sm90Params", ONE_PER_SM, ONLINE),
@@ -164,7 +164,7 @@ def attention_kernels() -> Iterator[Kernel]:
                     f"    $name(const __grid_constant__ fovea::attention::{params} params) {{\n"
                     f"  fovea::attention::{file}<${{name}}_cfg>(params);\n}}\n"
                 )
-                # Heads of each width on their own: the compiler takes longest for these.
+                # One unit per width of heads: these take longest to compile.
                 width = f"_{one.name.split('_')[0]}" if design == "mma" else ""
                 where = "" if one.targets != NOT_HOPPER else "_portable"
                 alone = "_hopper" if design == "mma" and one.targets == HOPPER else where
@@ -184,7 +184,7 @@ def attention_kernels() -> Iterator[Kernel]:
                 )
 
 
-# Norms, pooling and pixels: files that are compiled once for each set of macros.
+# Norms, pooling, pixels and others: files that are compiled once per set of macros.
 
 
 def file_kernel(name: str, source: str, targets: tuple[str, ...], lab: bool = False, **macros: object) -> Kernel:
@@ -194,8 +194,8 @@ def file_kernel(name: str, source: str, targets: tuple[str, ...], lab: bool = Fa
 
 
 def other_kernels() -> Iterator[Kernel]:
-    # Norms: by how many chunks of 256 a row has at most. Those to MXFP8 are for tensor cores that take scales of blocks,
-    # and row_norm is what a LayerNorm does to each row, for the matrix kernels that do it themselves.
+    # Norms, by the maximum number of 256-element chunks in a row. Those to MXFP8 are for tensor cores that support
+    # block scales; row_norm computes the statistics of a LayerNorm for matrix kernels that apply it themselves.
     for name, file, targets, is_f32 in (
         ("layer_norm_bf16", "layer_norm", ALL_GPUS, 0),
         ("layer_norm_f32", "layer_norm", ALL_GPUS, 1),
@@ -205,7 +205,7 @@ def other_kernels() -> Iterator[Kernel]:
         for chunks in (3, 5, 8):
             macros = {"FOVEA_INPUT_F32": is_f32, "FOVEA_CHUNKS": chunks}
             yield file_kernel(f"{name}_{chunks}", f"norm/{file}.cu", targets, **macros)
-    # The pooling head. scores: by how many columns of 32 a warp has at most; linear: for few rows and for many.
+    # Pooling head. scores: by the maximum number of 32-column blocks per warp; linear: for few rows and for many.
     for blocks in (3, 6):
         yield file_kernel(f"pool_scores_{blocks}", "pool/scores.cu", ALL_GPUS, FOVEA_BLOCKS=blocks)
     yield file_kernel("pool_mean", "pool/mean.cu", ALL_GPUS)
@@ -215,17 +215,17 @@ def other_kernels() -> Iterator[Kernel]:
     yield file_kernel("pixels_widen", "pixels/widen.cu", ALL_GPUS)
     yield file_kernel("pixels_repeat", "pixels/repeat.cu", ALL_GPUS)
     yield file_kernel("pixels_positions", "pixels/positions.cu", ALL_GPUS)
-    # Results that stay in memory: by the stream's type or f32, and the type that their reader wants.
+    # Conversions of results that stay in device memory: from the residual stream's type or f32, to the caller's type.
     for name, from_f32, to_f32 in (("f16", 0, 0), ("f32", 0, 1), ("f32_f16", 1, 0)):
         macros = {"FOVEA_FROM_F32": from_f32, "FOVEA_TO_F32": to_f32}
         yield file_kernel(f"convert_{name}", "convert/convert.cu", ALL_GPUS, **macros)
-    # Exact search: by the queries of a CTA; fine codes take two lines each.
+    # Exact search, by the number of queries per CTA; fine codes take two lines each.
     for suffix, panels, fine, height, ctas in (("8_fine", 1, 1, 4, 2), ("16", 1, 0, 4, 2), ("64", 4, 0, 4, 1)):
         macros = {"FOVEA_PANELS": panels, "FOVEA_FINE": fine, "FOVEA_HEIGHT": height, "FOVEA_CTAS": ctas}
         yield file_kernel(f"search_scan_{suffix}", "search/scan.cu", ALL_GPUS, **macros)
     yield file_kernel("search_pick", "search/pick.cu", ALL_GPUS)
     yield file_kernel("search_bounds", "search/bounds.cu", ALL_GPUS)
-    # What has to follow a library's matrix product: timed together with it, beside the fused kernels.
+    # Addition that follows a vendor library's matrix product: timed together with it, as a rival of the fused kernels.
     yield file_kernel("peer_add", "lab/add.cu", (*HOPPER, *BLOCK_SCALES), lab=True)
 
 
@@ -240,7 +240,7 @@ def kernels() -> list[Kernel]:
 
 
 def shipped_for(arch: int) -> set[str]:
-    """Names of the product's kernels with machine code of this architecture."""
+    """Returns the names of the library's kernels that have machine code for this architecture."""
     return {
         kernel.name
         for kernel in kernels()
@@ -266,7 +266,7 @@ def unit_text(members: list[Kernel]) -> str:
     return text + "".join(f"\n{kernel.entry}" for kernel in members)
 
 
-# Arrays name their sizes: Clang deduces none above 256.
+# Arrays have explicit sizes: Clang does not deduce sizes above 256.
 def tables_text(every: list[Kernel]) -> str:
     tables = ""
     for table, kind in (
@@ -281,7 +281,7 @@ def tables_text(every: list[Kernel]) -> str:
 
 
 def list_text(every: list[Kernel]) -> str:
-    """The C++ header that names every kernel."""
+    """Returns the text of the C++ header that lists all kernels."""
     ids = "".join(f"  {kernel.name},\n" for kernel in every)
     infos = "".join(
         f'    KernelInfo{{"{kernel.name}", "{kernel.source}", {{{{{", ".join(f"{{{arch_of(t)}, Code::{code_of(t)}}}" for t in kernel.targets)}}}}}, '
@@ -309,7 +309,7 @@ inline constexpr std::array<KernelInfo, {len(every)}> kKernels = {{
 
 
 def variants_text(every: list[Kernel]) -> str:
-    """The C++ header of the tables that launches are planned with."""
+    """Returns the text of the C++ header with the tables for launch planning."""
     return f"""// Made by kernels/variants.py: the tables that launches are planned with.
 #pragma once
 
@@ -339,7 +339,7 @@ struct AttentionVariant {{
 
 
 def write(path: pathlib.Path, text: str) -> None:
-    """Leaves a file that has this text already as it is, so that nothing is compiled again."""
+    """Writes a file unless it already has this text, so that nothing is compiled again."""
     if not path.is_file() or path.read_text() != text:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)

@@ -1,4 +1,4 @@
-// Device on the emulator where it was not built: says so.
+// Replacement for the emulated device in builds without the emulator: reports that it is missing.
 #include "core/error.hpp"
 #include "gpu/emulated/emu_device.hpp"
 

@@ -1,4 +1,4 @@
-// EmuDevice: streams as one queue, whose grids the emulator runs when their results are needed.
+// EmuDevice: streams share one queue, whose grids the emulator runs when their results are needed.
 #include "gpu/emulated/emu_device.hpp"
 
 #include <algorithm>
@@ -32,8 +32,8 @@ namespace fovea::gpu {
 namespace {
 
 constexpr std::size_t kMemoryBytes = std::size_t{4} << 30;
-/// The fewest on which clusters of two still run beside each other: the smallest grids then have
-/// more tiles than blocks, and blocks that stay take several.
+/// Number of multiprocessors: the fewest that run several clusters of two concurrently. The
+/// smallest grids then have more tiles than blocks, and persistent blocks process several tiles.
 constexpr int kSms = 4;
 constexpr std::size_t kL2Bytes = std::size_t{1} << 20;
 
@@ -48,14 +48,14 @@ emu::TensorMapType emulated_type(TensorMapType type) {
     case TensorMapType::kBF16:
       return emu::TensorMapType::kBF16;
   }
-  fail("a tensor map of an unknown type");
+  fail("encoding a tensor map: unknown element type");
 }
 
 std::array<std::uint32_t, 3> sizes(const Dim3& size) {
   return {size.x, size.y, size.z};
 }
 
-/// Rethrows what the emulator says of a call as our own error.
+/// Rethrows the emulator's errors as fovea::Error.
 template <typename Call>
 auto told(const Call& call) {
   try {
@@ -65,7 +65,7 @@ auto told(const Call& call) {
   }
 }
 
-/// A piece of a stream's work: a grid, or what else there is to do.
+/// An item of a stream's work: a grid, or any other task.
 struct Work {
   int stream = 0;
   std::optional<emu::Launch> launch{};
@@ -73,7 +73,7 @@ struct Work {
 };
 
 struct EventState {
-  int pending = 0;  // records that have not run
+  int pending = 0;  // recorded but not yet run
   std::chrono::steady_clock::time_point time{};
 };
 
@@ -100,7 +100,7 @@ class EmuEvent final : public Event {
   explicit EmuEvent(EmuDevice& device) : device_(device) {}
   void record(Stream& stream) override;
   void synchronize() override;
-  /// Runs what comes before it, because nothing runs but for a call that waits.
+  /// Runs the work before the event: work only runs in calls that wait.
   [[nodiscard]] bool done() override {
     synchronize();
     return true;
@@ -174,7 +174,7 @@ class EmuDevice final : public Device {
   }
   [[nodiscard]] std::unique_ptr<Stream> borrow_stream(void* native_handle) override {
     if (native_handle != nullptr) {
-      fail("{} has no streams of others", info_.name);
+      fail("{} cannot use a stream of another library", info_.name);
     }
     return std::make_unique<EmuStream>(*this, 0);
   }
@@ -186,7 +186,7 @@ class EmuDevice final : public Device {
     const EventState& first = static_cast<const EmuEvent&>(start).state();
     const EventState& last = static_cast<const EmuEvent&>(end).state();
     if (first.pending > 0 || last.pending > 0) {
-      fail("the time of what is not done");
+      fail("measuring time between events: an event has not completed");
     }
     return std::chrono::duration<double>(last.time - first.time).count();
   }
@@ -232,7 +232,7 @@ class EmuDevice final : public Device {
     auto& kernels = *static_cast<std::vector<emu::KernelHandle>*>(module.handle);
     const auto found = std::ranges::find(kernels, entry, &emu::KernelHandle::name);
     if (found == kernels.end()) {
-      fail("finding kernel {} in its PTX: there is none of this name", entry);
+      fail("finding kernel {} in its PTX: there is no kernel of this name", entry);
     }
     return {.handle = &*found};
   }
@@ -256,7 +256,7 @@ class EmuDevice final : public Device {
   void launch(Kernel kernel, const LaunchConfig& config, std::span<const std::byte> params,
               Stream& stream) override {
     if (config.dynamic_shared_bytes > info_.shared_bytes_per_block) {
-      fail("launching a kernel with {} bytes of shared memory: {} has at most {} for each block",
+      fail("launching a kernel with {} bytes of shared memory: {} has at most {} per block",
            config.dynamic_shared_bytes, info_.name, info_.shared_bytes_per_block);
     }
     add({.stream = number_of(stream),
@@ -272,14 +272,14 @@ class EmuDevice final : public Device {
   void begin_capture(Stream& stream) override {
     const std::lock_guard lock(mutex_);
     if (!captures_.try_emplace(number_of(stream)).second) {
-      fail("starting to capture a graph: the stream is captured already");
+      fail("starting to capture a graph: the stream is already being captured");
     }
   }
   [[nodiscard]] std::unique_ptr<Graph> end_capture(Stream& stream) override {
     const std::lock_guard lock(mutex_);
     auto captured = captures_.extract(number_of(stream));
     if (captured.empty()) {
-      fail("capturing a graph: the stream is not captured");
+      fail("ending the capture of a graph: the stream is not being captured");
     }
     return std::make_unique<EmuGraph>(*this, std::move(captured.mapped()));
   }
@@ -288,7 +288,7 @@ class EmuDevice final : public Device {
     wait_until([] { return false; });
   }
   [[nodiscard]] void* native_handle(Stream& /*stream*/) override {
-    fail("vendors' libraries do not run on {}", info_.name);
+    fail("{} cannot run vendors' libraries", info_.name);
   }
 
   void begin_order(std::uint64_t seed, emu::TraceFunction trace) {
@@ -312,7 +312,7 @@ class EmuDevice final : public Device {
     return captures_.contains(number_of(stream));
   }
 
-  /// Runs what waits, in order, until `is_enough` or nothing is left.
+  /// Runs queued work, in order, until `is_enough` returns true or the queue is empty.
   void wait_until(const std::function<bool()>& is_enough) {
     const std::lock_guard lock(mutex_);
     if (failed_) {
@@ -356,7 +356,7 @@ class EmuDevice final : public Device {
     }
   }
 
-  /// Runs what waits; the next call that waits throws what failed.
+  /// Runs all queued work; the next call that waits throws the error, if any.
   void run_all() noexcept {
     try {
       run_until([] { return false; });
@@ -365,13 +365,14 @@ class EmuDevice final : public Device {
     }
   }
 
-  /// The grids of the first piece's stream up to its next other work: those may overlap. The work
-  /// of other streams between them neither depends on them nor they on it, or streams would wait.
+  /// Takes the grids of the first item's stream up to the stream's next other task: these grids may
+  /// overlap. Work of other streams in between is independent of them; otherwise the stream would
+  /// wait.
   std::vector<emu::Launch> take_grids() {
     const int stream = queue_.front().stream;
     std::vector<emu::Launch> grids;
     Queue rest;
-    bool is_next = true;  // nothing but grids has come of the stream
+    bool is_next = true;  // only grids have been taken from the stream so far
     for (Work& work : queue_) {
       is_next = is_next && (work.stream != stream || work.launch.has_value());
       if (is_next && work.stream == stream && work.launch.has_value()) {
@@ -385,7 +386,7 @@ class EmuDevice final : public Device {
   }
 
   void run_grids(const std::vector<emu::Launch>& grids) {
-    // Results are judged, and begin as poison; what is stored beside them may be unwritten.
+    // Results begin as poison and are checked, so stores of uninitialised padding are no error.
     emu::RunOptions options{.seed = next_seed(),
                             .check_stored_values = false,
                             .max_steps = options_.max_steps,
@@ -405,7 +406,7 @@ class EmuDevice final : public Device {
     }
   }
 
-  /// What runs together takes turns of its own.
+  /// Returns a different seed of the schedule for each run.
   std::uint64_t next_seed() { return (options_.seed << 32U) + runs_++; }
 
   DeviceInfo info_;
@@ -417,7 +418,7 @@ class EmuDevice final : public Device {
   std::size_t used_ = 0;
   std::map<const std::byte*, std::vector<std::byte>> pinned_;
   std::deque<std::vector<emu::KernelHandle>> modules_;
-  Queue queue_;  // of all streams, as they were filled
+  Queue queue_;  // work of all streams, in the order of the calls
   std::map<int, Queue> captures_;
   std::exception_ptr failed_;
   std::uint64_t runs_ = 0;
@@ -428,7 +429,7 @@ void EmuStream::synchronize() {
   device_.wait_until([this] { return !device_.has_work(number_); });
 }
 
-/// The queue is in order already. What comes after it does not overlap with what was before.
+/// Does nothing: the queue is in order, so later work does not overlap earlier work.
 void EmuStream::wait_for(const Event& /*event*/) {
   device_.push(*this, [] {});
 }
@@ -485,7 +486,7 @@ std::unique_ptr<Device> open_emulated_device(const EmuOptions& options) {
 void begin_order(Device& device, std::uint64_t seed, emu::TraceFunction trace) {
   auto* const emulated = dynamic_cast<EmuDevice*>(&device);
   if (emulated == nullptr) {
-    fail("{} runs in an order of its own", device.info().name);
+    fail("setting a seed of the schedule: {} is not an emulated device", device.info().name);
   }
   emulated->begin_order(seed, std::move(trace));
 }

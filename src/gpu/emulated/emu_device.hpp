@@ -1,4 +1,4 @@
-// Device on the emulator, which runs the kernels' PTX on the CPU: no GPU is needed.
+// Emulated device: runs the kernels' PTX on the CPU, without a GPU.
 #pragma once
 
 #include <cstdint>
@@ -13,29 +13,30 @@
 namespace fovea::gpu {
 
 struct EmuOptions {
-  int arch = kDefaultArch;  // of a row of kernels/archs.py that has a target
-  std::uint64_t seed = 0;   // of the order in which blocks and warps take turns
-  /// Operations of warps after which grids that run together count as ones that never end.
+  int arch = kDefaultArch;  // architecture in kernels/archs.py, with a target
+  std::uint64_t seed = 0;   // seed of the order in which blocks and warps run
+  /// Maximum number of warp operations of grids that run together; beyond it they are reported as
+  /// not terminating.
   std::uint64_t max_steps = std::uint64_t{1} << 32;
-  /// Each may be empty. What runs in the place of a module's PTX; what is encoded in the place of a
-  /// tensor map; who is told of each operation that a warp runs, by its line of the PTX.
+  /// Hooks, each of which may be empty: replaces a module's PTX; replaces an encoded tensor map;
+  /// receives each operation that a warp executes, with its line of the PTX.
   std::function<std::string(std::string_view ptx)> edit_ptx{};
   std::function<void(TensorMapDesc& map)> edit_map{};
   std::function<void(std::string_view kernel, int line)> ran{};
 };
 
-/// What the emulated GPU of an architecture says of itself. Throws fovea::Error when there is none.
+/// Describes the emulated GPU of an architecture. Throws fovea::Error if the architecture is not
+/// emulated.
 [[nodiscard]] DeviceInfo emulated_info(int arch, Archs archs = kArchs);
 
-/// Work waits in its stream until somebody needs it: an event or a stream that is waited for,
-/// memory that is freed, a copy to memory of the host that is not page-locked. Then grids run one
-/// after the other on the thread that waits. What the emulator finds wrong with a kernel is the
-/// message of the Error that this call, or a later one, throws; all work that was waiting is
-/// dropped then.
+/// Opens an emulated device. Work is queued until its result is needed: a wait for an event or a
+/// stream, a release of memory, or a copy to pageable host memory. Then grids run one after the
+/// other on the waiting thread. A finding of the emulator becomes the message of the Error that
+/// this or a later call throws; queued work is dropped then.
 ///
-/// Copies read page-locked memory when they run, as a GPU does, and other memory at once. Streams
-/// of others, handles for vendors' libraries, and times in any meaning but those of the host's
-/// clock there are none. Throws Error for an architecture that it does not have.
+/// Copies read page-locked memory when they run, as on a GPU, and other host memory at once.
+/// Foreign streams and handles for vendors' libraries are not supported, and event times are those
+/// of the host's clock. Throws Error for an architecture that is not emulated.
 [[nodiscard]] std::unique_ptr<Device> open_emulated_device(const EmuOptions& options = {});
 
 }  // namespace fovea::gpu

@@ -1,5 +1,4 @@
-// What the emulated device alone has: orders in which its blocks and warps take turns, and
-// findings.
+// Functions for emulated devices only: schedules of blocks and warps, and findings.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +12,7 @@
 
 namespace fovea::gpu {
 
-/// What the emulator has found wrong with a kernel: the Error that an emulated device throws of it.
+/// Error with a finding of the emulator, which an emulated device throws for a faulty kernel.
 class KernelFault : public Error {
  public:
   KernelFault(const std::string& message, std::vector<emu::Finding> findings)
@@ -24,9 +23,9 @@ class KernelFault : public Error {
   std::vector<emu::Finding> findings_;
 };
 
-/// Lets the device's blocks and warps take turns by this seed from its next grid on, as if no grid
-/// had run before. `trace`, if there is one, is told of what they do. Throws Error unless the
-/// device is an emulated one.
+/// Sets the seed of the schedule for the device's next grids, as if no grid had run before.
+/// `trace`, if not empty, receives the events of their execution. Throws Error unless the device is
+/// emulated.
 void begin_order(Device& device, std::uint64_t seed, emu::TraceFunction trace = {});
 
 }  // namespace fovea::gpu
