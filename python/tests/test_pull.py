@@ -143,7 +143,7 @@ def test_no_message_that_python_shows_names_an_option_of_the_program():
         "wording.cpp: fovea pull {} --revision {}",
         "wording.cpp: --features last or --features penultimate",  # Python says Encoder.features
         "shards.cpp: output of embeddings: `fovea embed` without --features",
-        "gate_record.cpp: {}: it is no record of gates: {}; make one by `fovea kernel profile --gate --record FILE`",
+        "gate_record.cpp: {}: not a record of gates: {}; make one by `fovea kernel profile --gate --record FILE`",
         "calibration.cpp: fovea calibrate {} PHOTOS --precision {}{}{}{}",
         "calibration.cpp:  --text @captions.txt",  # the ends of that command
         "calibration.cpp:  --calibration ",

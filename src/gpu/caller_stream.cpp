@@ -11,7 +11,7 @@
 
 namespace fovea::gpu {
 
-/// What the calls on a GPU share.
+/// The state shared by all calls on a GPU.
 class CallerStream::Gpu {
  public:
   explicit Gpu(int index)
@@ -25,7 +25,7 @@ class CallerStream::Gpu {
     const std::lock_guard lock(mutex_);
     const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(float);
     if (zeros_.empty() || zeros_.back().bytes() < bytes) {
-      // Smaller ones stay: kernels under way may be reading them.
+      // Smaller buffers are kept, since running kernels may read them.
       zeros_.emplace_back(*device, std::max(bytes, kMinZeros));
       const std::unique_ptr<Stream> stream = device->make_stream();
       device->fill(zeros_.back().address(), 0, zeros_.back().bytes(), *stream);
@@ -41,7 +41,7 @@ class CallerStream::Gpu {
   std::vector<DeviceBuffer> zeros_;
 };
 
-/// Never closed: when the process ends, the driver may have gone first.
+/// Opens a GPU on first use. It is never closed, since the driver may be unloaded earlier at exit.
 CallerStream::Gpu& CallerStream::open(int device) {
   static std::mutex mutex;
   static auto* const gpus = new std::map<int, std::unique_ptr<Gpu>>;  // NOLINT: see above
@@ -73,9 +73,8 @@ void CallerStream::note(const std::string& notice) const {
   }
 }
 
-/// A kernel that starts before those ahead of it in the stream have ended may read what the caller
-/// has made just now; and it waits for the one before it alone, while a caller's may not have
-/// waited for the one before that.
+/// Launches without programmatic dependent launch: a kernel that starts early may read data that
+/// the caller's kernels are still writing, since it waits only for the kernel directly before it.
 void CallerStream::launch(Launch launch) const {
   launch.config.dependent = false;
   gpu_.kernels.run(launch, *stream_);

@@ -1,4 +1,4 @@
-// CallerStream: operators on tensors that somebody else holds, put into a stream of theirs.
+// CallerStream: runs operators on a caller's tensors in the caller's stream.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ class CallerStream {
 
   [[nodiscard]] Device& device() const;
   [[nodiscard]] Planner& planner() const;
-  /// Tells of a choice's notice when it is news.
+  /// Passes a notice to `tell` the first time.
   void note(const std::string& notice) const;
 
   void launch(Launch launch) const;
   /// Throws fovea::Error when no kernel of this program runs the product.
   void gemm(const GemmProblem& problem, const GemmOperands& operands) const;
-  /// At least `count` floats of zero.
+  /// Returns a buffer of at least `count` zeros in f32.
   [[nodiscard]] DevicePtr zeros(std::int64_t count) const;
 
  private:

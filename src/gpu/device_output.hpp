@@ -10,8 +10,8 @@
 
 namespace fovea::gpu {
 
-/// Keeps its device alive. Others may be lent the memory: it goes when all work on the device is
-/// done.
+/// Device memory for results. It keeps its device alive, and is freed after all work on the device
+/// is done, since others may use the memory.
 class DeviceOutput final : public ops::OutputMemory {
  public:
   /// Throws OutOfMemory.

@@ -27,25 +27,29 @@
 namespace fovea::gpu {
 namespace {
 
-/// Tokens of a slice: enough to fill the GPU many times over.
+/// The target number of tokens per slice: enough to fill the GPU many times over.
 constexpr std::int64_t kSliceTokens = 512 * 196;
-/// The first slice of several is that much smaller than the largest: nothing computes while it is
-/// copied.
+/// The divisor for the size of the first slice, which is smaller since nothing is computed while it
+/// is copied.
 constexpr std::int64_t kFirstSlicePart = 4;
 /// Slices of a multiple of this many images have rows that tiles of 128 divide.
 constexpr std::int64_t kImageMultiple = 32;
-/// Images from which a slice takes long enough, some milliseconds, to sleep until it is done.
+/// The number of images from which the host sleeps until a slice is done, rather than polls: such a
+/// slice takes some milliseconds.
 constexpr std::int64_t kLongSlice = 64;
-/// Several slices of common models: one is copied while the other computes.
+/// The preferred batch in images: several slices of common models, so that copies overlap with
+/// computation.
 constexpr std::int64_t kPreferredBatch = 512;
-/// Graphs kept: of every size of a small slice, and of as many large ones as a steady state has.
+/// The maximum number of cached graphs: enough for all sizes of small slices and the usual large
+/// ones.
 constexpr std::size_t kMaxGraphs = 256;
 /// Bytes of a slice's results, beyond which slices have fewer images: they lie in four places.
 constexpr std::size_t kMaxOutputBytes = std::size_t{1} << 27;
 /// Staging copies are cut into parts of this many bytes for the host's threads.
 constexpr std::size_t kCopyPart = std::size_t{1} << 18;
 
-/// What attention gives to one small product stays in bf16, which costs little and gains the most.
+/// Returns the tensor types for a precision. The output of attention stays in bf16, which gains the
+/// most accuracy at little cost.
 ops::TensorTypes types_of(Precision precision) {
   const ops::OperandTypes& operands = ops::operand_types(precision);
   return {.stream = DType::kBF16,
@@ -98,7 +102,7 @@ class GpuBackend final : public ops::Backend {
         upload_(device_->make_stream()),
         download_(device_->make_stream()),
         stopwatch_(*device_) {}
-  /// Held until the device itself has gone: the members' libraries and buffers are its context's.
+  /// Holds the device's context until all members that use it are destroyed.
   ~GpuBackend() override { held_ = device_->hold_context(); }
 
   [[nodiscard]] std::string description() const override {
@@ -179,7 +183,7 @@ class GpuBackend final : public ops::Backend {
   void finish(Slot& slot, const ops::Batch& batch);
   void copy(std::span<const std::byte> from, std::span<std::byte> to);
 
-  ContextGuard held_;  // the first, and so the last to go
+  ContextGuard held_;  // declared first, so destroyed last
   GpuOptions options_;
   std::shared_ptr<Device> device_;
   std::shared_ptr<PageLocked> page_locked_;
@@ -283,8 +287,8 @@ void GpuBackend::call(const ops::Slice& slice, const Network& network, Stopwatch
   network(executor, slice);
 }
 
-/// The first slice of a size runs operator by operator, which also loads its kernels; the second
-/// is captured, and from then on there is a graph.
+/// Launches a slice. The first slice of a size runs operator by operator, which also loads its
+/// kernels; the second is captured as a graph, which the following ones reuse.
 void GpuBackend::launch(const ops::Network& identity, std::size_t slot, const ops::Slice& slice,
                         const Network& network) {
   if (options_.profile) {
@@ -349,7 +353,7 @@ void GpuBackend::begin(std::size_t index, const ops::Batch& batch, const ops::Ba
   const auto output = batch.output.subspan(static_cast<std::size_t>(first) * memory_.output_bytes,
                                            static_cast<std::size_t>(images) * memory_.output_bytes);
   const auto staged_output = slot.staged_output.bytes().first(output.size());
-  // A slice that nothing overlaps with needs no hand-over between streams.
+  // A single slice runs in one stream, without events between streams.
   Stream& upload = alone ? *compute_ : *upload_;
   Stream& download = alone ? *compute_ : *download_;
   if (page_locked_->holds(input)) {
@@ -475,7 +479,7 @@ Support has_kernels_for(const DeviceInfo& device) {
         "{}, or build it with nvcc on the PATH (scripts/setup installs it otherwise)",
         device.name, option_words("device", "cpu"))};
   }
-  // A kernel of the oldest architecture; later ones have all that is needed, if only as PTX.
+  // Checks a kernel that is built for the oldest architecture; later ones can use its PTX.
   if (is_built_for(KernelId::pool_mean, device.arch())) {
     return {};
   }

@@ -16,21 +16,21 @@ struct GpuOptions {
   Precision precision = Precision::kAuto;
   /// Host threads that prepare weights and fill staging buffers; 0: one for each CPU.
   int threads = 0;
-  /// Most images that go through the network together; 0: as many as pay.
+  /// The maximum number of images per slice; 0: chosen automatically.
   std::int64_t slice_images = 0;
   /// Times every operator for Backend::profile(), instead of running whole graphs.
   bool profile = false;
 };
 
-/// Throws fovea::Error when the environment forces a kernel that there is not: on the CPU, where
-/// nothing is forced, it would never be noticed.
+/// Throws fovea::Error when the environment forces an unknown kernel. Also called for the CPU,
+/// where the error would otherwise go unnoticed.
 void check_forced_kernel();
 
 /// Whether this program has kernels for the device.
 [[nodiscard]] Support has_kernels_for(const DeviceInfo& device);
 
-/// Takes the device over. Throws fovea::Error when the program carries no kernels for it or the
-/// precision is not to be had on it.
+/// Creates the backend, which owns the device. Throws fovea::Error when the program has no kernels
+/// for the device, or the device does not support the precision.
 [[nodiscard]] std::unique_ptr<ops::Backend> make_gpu_backend(std::unique_ptr<Device> device,
                                                              const GpuOptions& options);
 

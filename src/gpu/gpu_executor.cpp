@@ -1,4 +1,4 @@
-// Calls to operators' parts for GPUs, and cuBLASLt where there is no kernel.
+// GpuExecutor: launches kernels, or cuBLASLt where there is no kernel.
 #include "gpu/gpu_executor.hpp"
 
 #include <algorithm>

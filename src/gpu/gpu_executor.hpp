@@ -1,4 +1,4 @@
-// GpuExecutor: puts the operators of one slice into a stream in order, and what they are made of.
+// GpuExecutor: launches the operators of one slice in a stream.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ class CublasGemm {
   Notes& notes_;
 };
 
-/// When each operator of a slice ended, for a profile.
+/// Records the end time of each operator of a slice, for a profile.
 class Stopwatch {
  public:
   explicit Stopwatch(Device& device) : device_(device) {}
@@ -61,7 +61,7 @@ struct Scratch {
   std::size_t bytes = 0;
 };
 
-/// What every executor of a backend shares.
+/// The state shared by all executors of a backend.
 struct ExecutorContext {
   Device& device;
   KernelCache& kernels;
@@ -78,7 +78,7 @@ class GpuExecutor final : public ops::Executor {
 
   [[nodiscard]] std::size_t scratch_needed() const { return needed_; }
 
-  // What operators are made of.
+  // Building blocks of operators.
 
   [[nodiscard]] Device& device() const { return context_.device; }
   [[nodiscard]] Planner& planner() const { return context_.planner; }
@@ -88,7 +88,7 @@ class GpuExecutor final : public ops::Executor {
 
   void launch(const Launch& launch) { context_.kernels.run(launch, *stream_); }
   void launch(const std::vector<Launch>& launches);
-  /// A matrix product, of `layer`'s weights.
+  /// Launches a matrix product with the weights of `layer`.
   void gemm(const GemmProblem& problem, const GemmOperands& operands, const DeviceLinear& layer);
   void copy_on_device(const TensorView& output, const ConstTensorView& input);
   /// Notes a choice's notice when it is news.

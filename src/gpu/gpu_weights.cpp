@@ -1,4 +1,4 @@
-// Folding and rounding of weights; uploads.
+// Folds, rounds and uploads weights.
 #include "gpu/gpu_weights.hpp"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ void pack_i8(const ops::LinearWeights& weights, PackedLinear& packed) {
   packed.bias = std::move(rounded.bias);
 }
 
-/// The largest weight of an output becomes the largest number there is.
+/// Rounds to e4m3 with a scale per output, by which its largest weight becomes 448.
 void pack_e4m3(const ops::LinearWeights& weights, PackedLinear& packed) {
   const std::size_t in = count(weights.in);
   packed.column_scale.resize(count(weights.out));
@@ -69,7 +69,7 @@ void pack_e4m3(const ops::LinearWeights& weights, PackedLinear& packed) {
 
 void pack_mxfp8(const ops::LinearWeights& weights, PackedLinear& packed) {
   if (!weights.rounded.empty()) {
-    fail("weights that calibration has rounded have no scales of blocks");
+    fail("calibrated weights cannot have block scales");
   }
   ops::RoundedBlocks rounded = ops::round_to_blocks(weights.weight, weights.out, weights.in);
   std::memcpy(packed.weight.data(), rounded.numbers.data(), rounded.numbers.size());
@@ -125,10 +125,10 @@ PackedLinear pack_linear(const ops::LinearWeights& weights) {
     fail("norms are folded into bf16 weights only, not {}", to_string(packed.type));
   }
   if (weights.input.offset != 0 && packed.type != DType::kI8) {
-    fail("inputs with an offset are i8, not {}", to_string(packed.type));
+    fail("inputs with an offset must be i8, not {}", to_string(packed.type));
   }
   if (weights.output.type == DType::kI8 && weights.output.offset != ops::kGeluI8Offset) {
-    fail("i8 outputs have the offset {}, not {}", ops::kGeluI8Offset, weights.output.offset);
+    fail("i8 outputs must have the offset {}, not {}", ops::kGeluI8Offset, weights.output.offset);
   }
   if (packed.type == DType::kI8) {
     pack_i8(weights, packed);

@@ -1,4 +1,4 @@
-// Weights as the GPU's kernels take them: folded, rounded and packed on the host, then uploaded.
+// Folds, rounds and packs weights on the host for the GPU's kernels, and uploads them.
 #pragma once
 
 #include <cstddef>
@@ -96,7 +96,7 @@ struct DeviceLinear {
 /// Such a layer as the heads' kernels take it.
 [[nodiscard]] PoolLinear pool_linear(const DeviceLinear& layer);
 
-/// Weights on the device as what the network holds.
+/// Weights on the device, wrapped as ops::Prepared.
 template <typename T>
 struct OnDevice : ops::Prepared {
   explicit OnDevice(T weights) : value(std::move(weights)) {}

@@ -1,4 +1,4 @@
-// Page-locked buffers, found again by address.
+// PageLocked: a map of page-locked buffers by address.
 #include "gpu/page_locked.hpp"
 
 #include <iterator>

@@ -1,4 +1,4 @@
-// PageLocked: host memory that callers fill and the device copies from without a detour.
+// PageLocked: page-locked host memory, which the device copies directly.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +12,14 @@
 
 namespace fovea::gpu {
 
-/// Hands out page-locked buffers and knows them again. Its buffers keep it, and the device, alive.
+/// Allocates page-locked buffers and recognises them by address. Buffers keep it and the device
+/// alive.
 /// Thread-safe.
 class PageLocked : public std::enable_shared_from_this<PageLocked> {
  public:
   explicit PageLocked(std::shared_ptr<Device> device) : device_(std::move(device)) {}
 
-  /// Plain memory when the system has no page-locked memory left.
+  /// Allocates a buffer; in pageable memory when no page-locked memory is left.
   [[nodiscard]] HostBuffer allocate(std::size_t bytes);
   /// Whether all of `bytes` lies in a buffer handed out and not freed.
   [[nodiscard]] bool holds(std::span<const std::byte> bytes) const;

@@ -1,4 +1,4 @@
-// Slots: the memory that slices pass through, on the host's side page-locked.
+// Slots: the memory for slices in flight; on the host it is page-locked.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace fovea::gpu {
 
-/// Bytes of what ops::ImageShapes tells of so many images.
+/// Returns the size of ops::ImageShapes for this many images in bytes.
 [[nodiscard]] constexpr std::size_t shape_bytes(std::int64_t images) {
   return static_cast<std::size_t>(3 * images + 1) * sizeof(std::int32_t);
 }

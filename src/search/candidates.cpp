@@ -1,4 +1,4 @@
-// Exact scores, in the order in which they rule out most others.
+// Computes exact scores, highest bounds first, so that they exclude most others.
 #include "search/candidates.hpp"
 
 #include <algorithm>
@@ -10,11 +10,11 @@
 namespace fovea::search {
 namespace {
 
-// A query keeps so many rows for later at least, so that few of them have to be read.
-constexpr std::size_t kMinLater = 256;
+// The minimum number of rows that a query defers, so that few of them have to be read.
+constexpr std::size_t kMinDeferred = 256;
 constexpr std::size_t kReadTogether = 16;
 
-// Not below the bound, and infinite where nothing is known.
+// Converts an upper bound to double; infinity when it is NaN.
 double limit_of(float upper) {
   return std::isnan(upper) ? INFINITY : static_cast<double>(upper);
 }
@@ -75,7 +75,7 @@ void Candidates::offer_later(std::size_t query, std::int64_t row, const Bounds& 
   }
   std::vector<Later>& later = later_[query];
   later.push_back({row, bounds.upper});
-  const std::size_t limit = std::max(kMinLater, 4 * k_);
+  const std::size_t limit = std::max(kMinDeferred, 4 * k_);
   if (later.size() >= limit) {
     drop_ruled_out(query);
     if (later.size() > limit / 2) {

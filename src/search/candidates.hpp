@@ -1,4 +1,4 @@
-// Candidates: the rows that bounds could not rule out, and the exact scores of them.
+// Candidates: rows that bounds could not exclude, and their exact scores.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace fovea::search {
 
-/// Scores, one per query, that its k-th best row reaches at least; known to all threads.
+/// A lower bound on the score of the k-th best row, per query, shared by all threads.
 class SharedFloors {
  public:
   explicit SharedFloors(std::size_t queries);
@@ -36,11 +36,11 @@ class Candidates {
 
   [[nodiscard]] double floor(std::size_t query) const;
 
-  /// A row whose numbers are at hand.
+  /// Offers a row whose vector is in memory.
   void offer(std::size_t query, std::int64_t row, std::span<const float> vector);
-  /// A row that is read later, if its upper bound still demands it then.
+  /// Offers a row that is read later, unless its upper bound is below the floor by then.
   void offer_later(std::size_t query, std::int64_t row, const Bounds& bounds, RowReader& reader);
-  /// Reads those.
+  /// Reads and scores the rows from offer_later().
   void settle(std::size_t query, RowReader& reader);
 
   [[nodiscard]] const std::vector<Match>& matches(std::size_t query) const {

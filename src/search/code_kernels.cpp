@@ -1,5 +1,5 @@
-// Sums run in enough independent chains to hide the latency of additions: memory is what bounds a
-// search for one query.
+// SIMD kernels for codes. Sums use enough independent accumulators to hide the latency of
+// additions, so that a search for one query is bound by memory bandwidth.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "search/code_kernels.cpp"
 #include "search/code_kernels.hpp"
@@ -175,7 +175,7 @@ void scan_codes(const std::uint8_t* HWY_RESTRICT rows, std::size_t count, std::s
   const Ints ints;
   const std::size_t lanes = hn::Lanes(pairs);
   for (std::size_t row = 0; row < count; row += 2) {
-    // The last row of an odd number is its own neighbour.
+    // The last row of an odd number is paired with itself.
     const std::uint8_t* HWY_RESTRICT first = rows + row * stride;
     const std::uint8_t* HWY_RESTRICT second = row + 1 < count ? first + stride : first;
     auto a0 = hn::Zero(ints);
@@ -185,7 +185,7 @@ void scan_codes(const std::uint8_t* HWY_RESTRICT rows, std::size_t count, std::s
     auto a2 = a0;  // what some instruction sets keep apart
     auto b2 = a0;
     for (std::size_t index = 0; index < stride; index += 2 * lanes) {
-      // What the hardware asks for by itself is a fifth less than memory gives.
+      // Hardware prefetching alone reaches a fifth less than the memory bandwidth.
       __builtin_prefetch(first + index + kRowsAhead * stride);
       __builtin_prefetch(second + index + kRowsAhead * stride);
       const auto q0 = hn::LoadU(pairs, query + index);
@@ -227,7 +227,7 @@ void all_hits(const std::int32_t* HWY_RESTRICT sums, std::size_t lines, std::siz
       upper = hn::MulAdd(length, hn::LoadU(tag, column_terms.length + index), upper);
       upper = hn::MulAdd(along, hn::LoadU(tag, column_terms.along + index), upper);
       upper = hn::MulAdd(hn::Mul(sum, hn::LoadU(tag, column_terms.scale + index)), scale, upper);
-      // Nothing is below a floor when it is NaN.
+      // Comparisons with NaN are false, so that NaN is never below a floor.
       const auto below = hn::Lt(upper, hn::LoadU(tag, floors + index));
       std::uint8_t bits[8] = {};
       hn::StoreMaskBits(tag, hn::Not(below), bits);

@@ -38,8 +38,8 @@ struct CodeSums {
 CodeSums round_to_codes(const float* row, float scale, float inverse, std::size_t dimension,
                         std::uint8_t* codes);
 
-/// out[i] = the sum of rows[i][j] * query[j], exact: the caller sees to it that it fits into 32
-/// bits. Rows are `stride` bytes, a multiple of 64, as many as there are numbers in the query.
+/// out[i] = the exact sum of rows[i][j] * query[j], which must fit into 32 bits. A row has `stride`
+/// bytes, a multiple of 64, and the query as many numbers.
 void code_dots(const std::uint8_t* rows, std::size_t count, std::size_t stride,
                const std::int16_t* query, std::int32_t* out);
 

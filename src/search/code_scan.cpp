@@ -1,4 +1,4 @@
-// Sums of products of codes, one query at a time or in tiles, and the bounds made of them.
+// Computes dot products of codes, per query or in tiles, and bounds on the scores from them.
 #include "search/code_scan.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace fovea::search {
 namespace {
 
-// Most queries for which tiles do not pay.
+// The largest number of queries for which tiles are slower than single queries.
 constexpr std::size_t kFewQueries = 3;
 constexpr int kMaxInTiles = 127;
 
@@ -22,7 +22,7 @@ const cpu::TileKernel& kernel_of_codes() {
   return cpu::tile_kernel(DType::kU8);
 }
 
-// Never above the score, whatever its rounding.
+// Converts a score to float, rounding down.
 float rounded_down(double score) {
   return std::nextafter(static_cast<float>(score), -std::numeric_limits<float>::infinity());
 }

@@ -1,4 +1,5 @@
-// CodeScan: compares codes of rows with codes of queries, and names the pairs that may matter.
+// CodeScan: compares codes of rows with codes of queries, and returns pairs with a possibly high
+// score.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,7 @@
 
 namespace fovea::search {
 
-/// What a score is between.
+/// Lower and upper bounds on a score.
 struct Bounds {
   float lower = 0;
   float upper = 0;
@@ -41,20 +42,20 @@ class CodedQueries {
 /// Scans codes, by one thread.
 class CodeScan {
  public:
-  /// Rows that scan() takes at once, at most.
+  /// The maximum number of rows per call of scan().
   static constexpr std::int64_t kMaxRows = 128;
-  /// Rows that may be read beyond those: what comes from them is not used.
+  /// The number of rows that may be read past the end. Their results are ignored.
   static constexpr std::int64_t kRowsBeyond = 64;
 
   explicit CodeScan(const CodedQueries& queries) : queries_(queries) {}
 
-  /// The score below which rows are ruled out.
+  /// Returns the score below which rows are excluded.
   using Floor = std::function<double(std::size_t query)>;
-  /// A row, counted from the first, with what its score is between: NaN and infinity where nothing
-  /// is known.
+  /// Called with a row, numbered from the first, and the bounds on its score: NaN and infinity when
+  /// they are unknown.
   using Hit = std::function<void(std::size_t query, std::int64_t row, const Bounds& bounds)>;
 
-  /// Codes of rows [count, stride] and their terms, of kRowsBeyond more rows too.
+  /// Scans codes [count, stride] with their terms; both must be readable for kRowsBeyond more rows.
   void scan(const std::uint8_t* codes, const BoundTerms& terms, std::int64_t count,
             const Floor& floor, const Hit& hit);
 

@@ -1,4 +1,4 @@
-// Computes sums in four lanes, which are as exact as one and four times as fast.
+// Computes sums in four lanes, which is as accurate as one lane and four times as fast.
 #include "search/cosine.hpp"
 
 #include <algorithm>

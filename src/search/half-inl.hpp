@@ -22,7 +22,7 @@ namespace half_hn = hwy::HWY_NAMESPACE;
 HWY_INLINE half_hn::Vec<half_hn::ScalableTag<float>> load_halves(half_hn::ScalableTag<float> tag,
                                                                  const Float16* from) {
 #if HWY_ARCH_X86 && HWY_TARGET > HWY_AVX2
-  // Highway makes finite numbers of NaN and infinity where there are no instructions for it.
+  // Highway's conversion turns NaN and infinity into finite numbers on targets without F16C.
   constexpr std::size_t kMaxLanes = HWY_MAX_BYTES / sizeof(float);
   alignas(HWY_MAX_BYTES) float values[kMaxLanes];
   for (std::size_t lane = 0; lane < half_hn::Lanes(tag); ++lane) {

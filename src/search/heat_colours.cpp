@@ -22,9 +22,8 @@ std::uint8_t srgb_byte(double linear) {
   return static_cast<std::uint8_t>(std::lround(encoded * 255));
 }
 
-/// Where a pixel's centre is among the centres of `count` patches that cover `length` pixels, and
-/// the weights of the four patches around it (Catmull and Rom's cubic). Patches beyond the ends are
-/// those at the ends.
+/// The four patches around a pixel's centre, when `count` patches cover `length` pixels, and their
+/// Catmull-Rom weights. Indices past the ends are clamped.
 struct Taps {
   std::array<std::size_t, 4> index{};
   std::array<double, 4> weight{};

@@ -1,6 +1,6 @@
-// Estimates rule out almost every row: of each it is proven that its score is below that of k
+// Estimates with error bounds exclude almost every row, whose score is proven to be below that of k
 // others. The scores of the rest are computed in binary64, so the result is exact and does not
-// depend on the instruction set, the threads, or the way the estimates were made.
+// depend on the instruction set, the threads, or the kind of estimates.
 #include "search/nearest.hpp"
 
 #include <algorithm>
@@ -27,26 +27,26 @@ namespace fovea::search {
 namespace {
 
 constexpr std::int64_t kRowsPerTask = 1024;
-// What is read together stays in the L2 cache until it was compared.
+// The rows per step, which stay in the L2 cache until they are compared.
 constexpr std::int64_t kRowsPerStep = CodeScan::kMaxRows;
 // The numbers of rows and queries that are compared in binary32 at a time, for the same reason.
 constexpr std::int64_t kRowsPerTile = 32;
 constexpr std::size_t kQueriesPerTile = 96;
-// Up to so many queries are compared with rows as they are, each for itself.
+// The largest number of queries that are compared one by one with uncoded rows.
 constexpr std::size_t kSingleQueries = 4;
-// Codes for one search alone are worth being made for so many queries.
+// The number of queries from which making codes pays off for a single search.
 constexpr std::size_t kQueriesForCodes = 12;
-// The queries of a pass: their candidates, of every thread, are in memory.
+// The maximum number of queries per pass, which bounds the memory for candidates.
 constexpr std::size_t kQueriesPerPass = 1024;
 
-// Where the codes of a pass come from, and where they go.
+// The source of a pass's codes, and the copy in which they are kept.
 struct Codes {
   const RowCoder& coder;
   CodedQueries queries;
   RowCopy* copy;  // null: nowhere
 };
 
-// The rows of a task, so many at a time.
+// Calls `use` for blocks of at most `rows` rows of a task.
 template <typename Use>
 void for_steps(const Shards& shards, const RowBlock& task, std::int64_t rows, const Use& use) {
   const std::int64_t step = shards.rows_at_once(rows);
@@ -74,7 +74,7 @@ class Scan {
     }
   }
 
-  // Compares the rows of a task as they are in their file.
+  // Compares the uncoded rows of a task.
   void run_exact(const RowBlock& task) {
     const bool singly = queries_.size() <= kSingleQueries;
     for_steps(shards_, task, singly ? kRowsPerStep : kRowsPerTile, [&](const RowBlock& block) {
@@ -88,8 +88,8 @@ class Scan {
     });
   }
 
-  // Makes the codes of a task, compares them, and keeps them where there is a copy. They are made
-  // in memory of this thread's own, because the comparison reads beyond them.
+  // Makes the codes of a task, compares them, and stores them if there is a copy. They are made in
+  // thread-private memory, because the comparison reads past their end.
   void run_coded(const RowBlock& task) {
     if (!step_codes_) {
       step_codes_ = std::make_unique<RowCopy>(codes_->coder, kRowsPerStep);
@@ -104,14 +104,14 @@ class Scan {
     });
   }
 
-  // Compares the codes of a task that were kept.
+  // Compares the stored codes of a task.
   void run_copy(const RowBlock& task) {
     for_steps(shards_, task, kRowsPerStep,
               [&](const RowBlock& block) { compare_codes(*codes_->copy, block.first, block); });
   }
 
-  // Takes what another device could not rule out for a query. The k-th highest of the lower bounds
-  // comes first: it rules out most of the rest.
+  // Processes the tiles that another device could not exclude for a query. First raises the floor
+  // to the k-th highest lower bound, which excludes most rows.
   void take(std::span<const TileBounds> tiles) {
     const std::size_t query = tiles.front().query;
     lowers_.clear();
@@ -139,7 +139,7 @@ class Scan {
   }
 
  private:
-  // Calls `use` for each row that the query of the tiles may find.
+  // Calls `use` for each row of the tiles that the query may find.
   template <typename Use>
   void for_rows(std::span<const TileBounds> tiles, const Use& use) const {
     for (const TileBounds& tile : tiles) {
@@ -152,7 +152,7 @@ class Scan {
     }
   }
 
-  // The rows of a block, whose codes begin at row `first` of `copy`.
+  // Compares the rows of a block, whose codes begin at row `first` of `copy`.
   void compare_codes(RowCopy& copy, std::int64_t first, const RowBlock& block) {
     code_scan_->scan(
         copy.codes_of(first), copy.terms.view().from(first), block.count,
@@ -164,7 +164,7 @@ class Scan {
         });
   }
 
-  // A row of the block that was read, by its place there.
+  // Offers a row, by its index in the current block, as a candidate.
   void offer(const RowBlock& block, std::size_t query, std::int64_t row) {
     const std::size_t dimension = queries_.dimension;
     if (converted_) {
@@ -249,7 +249,7 @@ class Scan {
   std::vector<float> lowers_;
 };
 
-// The tiles of each query.
+// Splits the tiles, which are sorted by query, into one span per query.
 std::vector<std::span<const TileBounds>> by_query(std::span<const TileBounds> tiles) {
   std::vector<std::span<const TileBounds>> parts;
   while (!tiles.empty()) {
@@ -273,7 +273,7 @@ bool Searcher::wants_copy() const {
   return in_memory_ == RowsInMemory::kAlways || (in_memory_ == RowsInMemory::kAuto && passes_ > 0);
 }
 
-// Memory for a copy; null when it would be more than a part of what there is.
+// Allocates a copy; null when it would take too large a part of the available memory.
 std::unique_ptr<RowCopy> Searcher::room_for_copy() {
   constexpr std::uint64_t kPart = 2;
   if (in_memory_ != RowsInMemory::kAuto ||
@@ -298,7 +298,8 @@ const RowCoder& Searcher::coder() {
   return *coder_;
 }
 
-// Whether another device has the rows now; where it need not, that it cannot is no error.
+// Whether another device holds the rows. Uploads them if needed; for an optional device, a failure
+// is not an error.
 bool Searcher::device_is_ready() {
   if (scanner_) {
     return true;
@@ -326,7 +327,7 @@ bool Searcher::device_is_ready() {
   return true;
 }
 
-// The search does without another device. `why` is empty where there is none.
+// Continues without another device. `why` is empty when there is no device.
 void Searcher::give_up_device(std::string_view why) {
   other_ = {};
   if (!why.empty() && listeners_.on_note) {

@@ -20,13 +20,13 @@
 
 namespace fovea::search {
 
-/// What a search tells of itself; see CollectionOptions.
+/// Callbacks of a search; see CollectionOptions.
 struct SearchListeners {
   std::function<void(std::string_view)> on_device;
   std::function<void(std::string_view)> on_note;
 };
 
-/// Searches in shards that stay as they are. Any thread may search; searches take turns.
+/// Searches in unchanging shards. Thread-safe; searches run one at a time.
 class Searcher {
  public:
   /// The references must outlive this.
@@ -79,7 +79,7 @@ class Searcher {
   OtherDevice other_;
   std::shared_ptr<RowScanner> scanner_;  // with all rows
   SearchListeners listeners_;
-  std::string place_;  // where it compared last, as it was told
+  std::string place_;  // the device of the last search, as reported
 };
 
 }  // namespace fovea::search

@@ -1,4 +1,4 @@
-// HTML written out piece by piece; every name goes through html_escape or percent_encode.
+// Writes the page's HTML. Every name passes through html_escape or percent_encode.
 #include "search/page.hpp"
 
 #include <algorithm>
@@ -21,11 +21,11 @@ namespace {
 
 using io::html_escape;
 
-// A section shows no more pictures than this; what follows them is a list.
+// The maximum number of pictures per section; further ones are listed by name.
 constexpr std::size_t kPicturesPerSection = 60;
 
-// "photos/a.jpg" as its folder "photos/" and its name "a.jpg". A member's folder is its archive:
-// "x.tar#a.jpg".
+// Splits "photos/a.jpg" into its folder "photos/" and its name "a.jpg", and "x.tar#a.jpg", a member
+// of an archive, into "x.tar#" and "a.jpg".
 std::pair<std::string_view, std::string_view> split(const Photo& photo) {
   const std::string_view source = photo.source;
   const std::size_t end = source.find_last_of(photo.is_member ? "/#" : "/");
@@ -35,7 +35,7 @@ std::pair<std::string_view, std::string_view> split(const Photo& photo) {
   return {source.substr(0, end + 1), source.substr(end + 1)};
 }
 
-// Four decimals, or six near 1, never rounded up to it.
+// Formats a score with four decimals, or with six near 1; scores below 1 never show as 1.
 std::string score_text(double score) {
   constexpr double kFine = 0.9999;
   constexpr double kLargestBelowOne = 0.999999;  // 1 is for equal embeddings alone
@@ -180,7 +180,7 @@ class Renderer {
                        html_escape(picture.label));
   }
 
-  // A browser cannot open a member of an archive, nor a file that is not there.
+  // Whether the photo can be linked: browsers cannot open members of archives or missing files.
   static bool has_link(const Photo& photo) { return photo.error.empty() && !photo.is_member; }
 
   void open_link(const Photo& photo) {

@@ -1,4 +1,4 @@
-// The page of pictures: turns a Page and its thumbnails into HTML.
+// Renders a Page of pictures and its thumbnails as HTML.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,8 @@
 
 namespace fovea::search {
 
-/// The files of which the page shows pictures, each once. The end of a long section is a list.
+/// Returns the files whose pictures the page shows, each once. Long sections end in a list of
+/// names.
 [[nodiscard]] std::vector<std::filesystem::path> pictures_of(const Page& page);
 
 /// The longest side of a thumbnail in pixels on a page of so many pictures: the more there are, the

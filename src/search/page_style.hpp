@@ -1,4 +1,4 @@
-// What the page of pictures adds to the style of all pages: a responsive grid.
+// CSS for the page of pictures: a responsive grid.
 #pragma once
 
 #include <string_view>

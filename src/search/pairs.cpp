@@ -1,5 +1,5 @@
-// Binary32 estimates decide almost every pair; those near a threshold are computed in binary64, so
-// that results depend neither on the instruction set nor on the threads.
+// Compares pairs by binary32 estimates. Those near a threshold are computed in binary64, so that
+// results depend neither on the instruction set nor on the threads.
 #include "search/pairs.hpp"
 
 #include <algorithm>
@@ -17,17 +17,16 @@ namespace fovea::search {
 namespace {
 
 constexpr std::int64_t kRowsPerBlock = 64;
-// How many blocks each block that is read is compared with: computing takes much longer than
-// reading.
+// The number of blocks that are kept in memory and compared with each block that is read.
 constexpr std::size_t kBlocksTogether = 8;
-// How many rows may become kept ones before all others are compared with them.
+// The maximum number of rows per round. All later rows are compared with those kept in a round.
 constexpr std::size_t kRowsPerRound = 512;
 
 std::size_t at(std::int64_t index) {
   return static_cast<std::size_t>(index);
 }
 
-// Rows in memory, which are not always neighbours in their files.
+// Rows in memory, which need not be consecutive in their files.
 struct Gathered {
   std::vector<std::int64_t> rows;
   AlignedBuffer<float> vectors;
@@ -37,7 +36,7 @@ struct Gathered {
   }
 };
 
-// One per thread.
+// The buffers of one thread.
 struct Workspace {
   explicit Workspace(const Shards& shards) : reader(shards) {}
 
@@ -82,7 +81,7 @@ class PairScan {
     }
   }
 
-  // Fills `out` with any rows.
+  // Fills `out` with the given rows.
   void gather(std::span<const std::int64_t> rows, RowReader& reader, Gathered& out) const {
     out.rows.assign(rows.begin(), rows.end());
     if (out.vectors.size() < rows.size() * dimension_) {
@@ -112,7 +111,7 @@ class PairScan {
     }
   }
 
-  // Whether an estimate leaves it open that the cosine reaches `limit`; true for NaN.
+  // Whether the cosine may reach `limit` by its estimate; true for NaN.
   [[nodiscard]] bool may_reach(float estimate, double limit) const {
     return !(static_cast<double>(estimate) + static_cast<double>(error_) < limit);
   }
@@ -242,7 +241,7 @@ class Grouping : PairScan {
  private:
   static constexpr std::int64_t kNone = -1;
 
-  // What is known of a row.
+  // The state of a row.
   struct Place {
     std::int64_t rank = kNone;  // in `order`; kNone for rows that take no part
     std::int64_t kept = kNone;  // the most similar kept row; itself when it is kept

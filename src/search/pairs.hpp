@@ -1,4 +1,4 @@
-// Which rows are near which others: blocked products over all pairs, exact where it matters.
+// Finds pairs and groups of similar rows by blocked products over all pairs.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct Lengths {
 /// Throws fovea::Error when a row holds NaN or infinity.
 [[nodiscard]] Lengths measure(const Shards& shards, ThreadPool& pool);
 
-/// The rows, in order, with another row within `threshold`. Every pair is compared, as long as one
-/// of the two is not known to have a partner.
+/// Returns the rows, in order, that have another row within `threshold`. Pairs are compared unless
+/// both rows are known to have partners.
 [[nodiscard]] std::vector<std::int64_t> rows_with_partners(const Shards& shards, ThreadPool& pool,
                                                            const Lengths& lengths, double threshold,
                                                            const SearchProgress& progress);
@@ -40,14 +40,14 @@ struct Group {
                                             const Lengths& lengths, double threshold,
                                             std::span<const std::int64_t> order);
 
-/// What the pairs within a group say.
+/// A summary of all pairs within a group.
 struct PairsWithin {
   double lowest = 1;       // the lowest cosine of two of the rows
   std::vector<bool> near;  // per row: another one is nearly equal
 };
 
-/// Compares every pair of the rows. Whether two are nearly equal is estimated, because the files
-/// decide whether they are equal.
+/// Compares every pair of the rows. Near equality is only estimated: exact equality is decided by
+/// comparing the files.
 [[nodiscard]] PairsWithin compare_within(const Shards& shards, ThreadPool& pool,
                                          const Lengths& lengths, std::span<const std::int64_t> rows,
                                          double nearly_equal);

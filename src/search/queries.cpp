@@ -1,4 +1,4 @@
-// Checks of queries, and their unit vectors.
+// Checks queries, and computes their unit vectors.
 #include "search/queries.hpp"
 
 #include <cmath>

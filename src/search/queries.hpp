@@ -1,4 +1,4 @@
-// Queries: the vectors of a search, checked, and in the forms in which they are compared.
+// Queries: the validated query vectors of a search, and their unit vectors.
 #pragma once
 
 #include <cstddef>

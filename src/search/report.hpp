@@ -1,4 +1,4 @@
-// Report: tells a SearchProgress how far the threads of a search are together.
+// Report: passes the total progress of a search's threads to a SearchProgress.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ class Report {
  public:
   Report(const SearchProgress& progress, std::int64_t total) : progress_(progress), total_(total) {}
 
-  /// Any thread; the calls of the function take turns.
+  /// Adds to the progress. Thread-safe; the callback is called by one thread at a time.
   void add(std::int64_t count) {
     if (progress_) {
       const std::lock_guard lock(mutex_);

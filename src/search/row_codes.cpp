@@ -1,4 +1,4 @@
-// Rounding to codes, and lengths of what that leaves out.
+// Rounds rows to codes, and computes the lengths of the rounding errors.
 #include "search/row_codes.hpp"
 
 #include <algorithm>
@@ -13,10 +13,10 @@ namespace fovea::search {
 namespace {
 
 constexpr std::int64_t kStrideBytes = 64;
-// Rows are read beyond the last one: a whole tile, and a vector of terms.
+// The number of rows that may be read past the last one: a tile, or a vector of terms.
 constexpr std::int64_t kRowsBeyond = 64;
 constexpr double kUnit = 0x1p-24;
-// Squared lengths between these lose nothing that matters to underflow, here and in the rest's.
+// The range of squared lengths in which underflow is negligible.
 constexpr float kSmallest = 1e-24F;
 constexpr float kLargest = 1e30F;
 constexpr float kMinPeak = 1e-30F;
@@ -26,7 +26,7 @@ float rounded_up(double value) {
   return std::nextafter(static_cast<float>(value), std::numeric_limits<float>::infinity());
 }
 
-// The direction of the mean of up to kSamples unit rows; zeros where there is none.
+// Returns the direction of the mean of up to kSamples unit rows; zeros when the mean is zero.
 std::vector<float> mean_direction(const Shards& shards, RowReader& reader) {
   const auto dimension = static_cast<std::size_t>(shards.dimension());
   std::vector<double> sum(dimension);

@@ -7,9 +7,9 @@
 //   q = t d + w            d: integers, t: a scale, w: the rest.
 // Then, by the Cauchy-Schwarz inequality,
 //   | q.x / |x|  -  ( p (q.m) + s t (c.d) ) / |x| |  <=  |r| / |x|  +  |w| s |c| / |x|.
-// The lengths |r|, |w| and |c| are computed from the codes themselves, not expected; c.d is a sum
-// of integers, so it is exact; all else is of single numbers, whose roundings have a bound. p m
-// takes out what most embeddings of a model have in common, which would make s larger.
+// The lengths |r|, |w| and |c| are computed from the codes; c.d is a sum of integers, so it is
+// exact; the roundings of all other operations are bounded. p m removes the common component of a
+// model's embeddings, which would make s larger.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@
 
 namespace fovea::search {
 
-/// BoundTerms that can be written.
+/// Owns the arrays of BoundTerms.
 class OwnedTerms {
  public:
   OwnedTerms() = default;
@@ -44,7 +44,7 @@ class OwnedTerms {
     first[2 * capacity_] = values.length;
     first[3 * capacity_] = values.error;
   }
-  /// The first `count` of others, from index `first` on.
+  /// Copies the first `count` terms of `others` to index `first` and following.
   void take(const OwnedTerms& others, std::int64_t count, std::int64_t first) {
     for (std::size_t kind = 0; kind < 4; ++kind) {
       std::copy_n(others.data() + kind * others.capacity_, count,
@@ -66,7 +66,7 @@ class OwnedTerms {
 /// Codes of rows: bytes [count, stride], each row filled up with kCodeOffset.
 class RowCoder {
  public:
-  /// Whether rows of so many numbers are worth being coded, and their sums fit into 32 bits.
+  /// Whether coding pays off for rows of this dimension, and their sums fit into 32 bits.
   [[nodiscard]] static bool can_code(std::int64_t dimension);
 
   /// `direction` [dimension]: m, of length 1 at most.
@@ -110,13 +110,13 @@ struct QueryCodes {
 /// Codes of rows, in memory, with room for what CodeScan reads beyond them.
 struct RowCopy {
   RowCopy(const RowCoder& coder, std::int64_t rows);
-  /// What one takes.
+  /// Returns the size of a copy in bytes.
   [[nodiscard]] static std::uint64_t bytes_of(const RowCoder& coder, std::int64_t rows);
 
   [[nodiscard]] std::uint8_t* codes_of(std::int64_t row) const {
     return reinterpret_cast<std::uint8_t*>(codes.data()) + row * stride;
   }
-  /// The first `count` rows of others, from row `first` on.
+  /// Copies the first `count` rows of `others` to row `first` and following.
   void take(const RowCopy& others, std::int64_t count, std::int64_t first);
 
   std::int64_t stride;

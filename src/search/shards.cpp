@@ -1,4 +1,4 @@
-// Opening an embed output: which files belong together, and whether they agree.
+// Opens embed outputs, and checks that their files belong together.
 #include "search/shards.hpp"
 
 #include <algorithm>
@@ -261,7 +261,7 @@ std::int64_t Shards::find_file(
 }
 
 OpenShards::OpenShards(const Shards& shards) {
-  // A quarter of those that the process may have: 256 by default.
+  // A quarter of the process's limit on open files: 256 by default.
   const std::size_t limit = static_cast<std::size_t>(std::max(0L, ::sysconf(_SC_OPEN_MAX))) / 4;
   files_.reserve(std::min(limit, shards.shards_.size()));
   for (const Shards::Shard& shard : shards.shards_) {

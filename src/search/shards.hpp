@@ -1,4 +1,4 @@
-// Shards: makes the files of an embed output one array of rows, which is read part by part.
+// Shards: presents the files of embed outputs as one array of rows.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ struct StoredRows {
   void copy_all(std::int64_t count, float* out) const;
 };
 
-/// What a manifest.json says of an output; nothing where there is none.
+/// The origin of an output, from its manifest.json; empty without one.
 struct Origin {
   std::filesystem::path path;  // of the output, as given
   std::string model;
@@ -48,15 +48,16 @@ struct Origin {
   std::string missing;  // "shard 3/8 is missing" of one that was merged so
 };
 
-/// fovea::Collection describes the files. None of them stays open, because there may be more than a
-/// process may open. A file that has changed since this was made is refused when it is read.
+/// The rows of all files; fovea::Collection describes these. Files are not kept open, because there
+/// may be more than the limit of a process. Reading a file throws when it has changed since the
+/// object was created.
 class Shards {
  public:
   explicit Shards(const std::vector<std::filesystem::path>& paths);
 
   [[nodiscard]] std::int64_t rows() const { return rows_; }
   [[nodiscard]] std::int64_t dimension() const { return dimension_; }
-  /// One per path.
+  /// Returns the outputs, one per path.
   [[nodiscard]] const std::vector<Origin>& outputs() const { return outputs_; }
   [[nodiscard]] std::size_t output_of(std::int64_t row) const { return shard_of(row).output; }
 
@@ -101,8 +102,7 @@ class Shards {
   std::vector<Origin> outputs_;
 };
 
-/// The files of shards, which stay open as long as this: all of them, or so many as a process can
-/// spare. Any thread may read from them.
+/// Keeps the files of shards open: all of them, or a part of the process's limit. Thread-safe.
 class OpenShards {
  public:
   /// Throws fovea::Error naming a file that has changed since `shards` was made.

@@ -1,4 +1,4 @@
-// Finds lines by their newlines, and names by their quoted text.
+// SourceIndex: finds lines by newlines, and names by their quoted text.
 #include "search/source_index.hpp"
 
 #include <algorithm>
@@ -18,20 +18,21 @@ namespace fovea::search {
 namespace {
 
 constexpr std::size_t kBytesAtOnce = std::size_t{1} << 20;
-// The name of an archive's member may be long, but no line that Fovea writes comes near this limit.
+// The limit on a line in bytes. Names of archive members may be long, but lines by Fovea are
+// shorter.
 constexpr std::size_t kMaxLineBytes = std::size_t{16} << 20;
 
-// What is read to find a line: some dozens of lines.
+// The number of bytes read per step of a search for a line: a few dozen lines.
 constexpr std::size_t kWindowBytes = std::size_t{8} << 10;
 
-// The callback keeps the tree shallow: brackets without end must not exhaust the stack.
+// Parses a line with a limit on nesting, so that many brackets cannot overflow the stack.
 nlohmann::json parse_line(std::string_view line) {
   constexpr int kMaxDepth = 8;
   return nlohmann::json::parse(
       line, [](int depth, auto, auto&) { return depth < kMaxDepth; }, false);
 }
 
-// The row that a line says it is of; -1 when it says none.
+// Returns the "row" of a line; -1 when it has none.
 std::int64_t row_of(std::string_view line) {
   const nlohmann::json object = parse_line(line);
   if (!object.is_object()) {
@@ -41,7 +42,7 @@ std::int64_t row_of(std::string_view line) {
   return found != object.end() && found->is_number_unsigned() ? found->get<std::int64_t>() : -1;
 }
 
-// A "width" or "height"; 0 when the line has none, as other programs' lines may.
+// Returns the "width" or "height" of a line; 0 when it has none, as in lines by other programs.
 int side(const nlohmann::json& object, const char* key) {
   const auto found = object.find(key);
   if (found == object.end() || !found->is_number_unsigned()) {
@@ -64,7 +65,7 @@ SourceIndex::SourceIndex(std::filesystem::path path, std::int64_t rows)
   }
 }
 
-// Whether a file that is long to read begins with row 0 and ends with the last row.
+// Whether a large file begins with row 0 and ends with the last row, so that it need not be read.
 bool SourceIndex::says_all_rows(const io::File& file) const {
   if (file.size() <= kBytesAtOnce) {
     return false;
@@ -117,11 +118,11 @@ const std::vector<std::uint64_t>& SourceIndex::ends() const {
   return ends_->offsets;
 }
 
-// The line that says it is of `row`, found by what the lines around it say; nothing when that does
-// not lead to it.
+// Finds the line of `row` by interpolation between the rows of other lines; nothing when that
+// fails.
 std::optional<std::string> SourceIndex::look_up(std::int64_t row) const {
   const io::File file(path_, version_);
-  // The row is of a line that begins in [low, high).
+  // The line of the row begins in [low, high).
   std::uint64_t low = 0;
   std::uint64_t high = file.size();
   std::int64_t low_row = 0;
@@ -200,7 +201,7 @@ IndexEntry SourceIndex::parse(std::string_view line, std::int64_t row) const {
 }
 
 IndexEntry SourceIndex::entry(std::int64_t row) const {
-  // Callers that ask for many lines wait once, for all of them.
+  // After this many lookups, all lines are indexed.
   constexpr int kMaxLookups = 256;
   if (says_rows_ && ends_->lookups.fetch_add(1, std::memory_order_relaxed) < kMaxLookups) {
     if (const std::optional<std::string> line = look_up(row)) {

@@ -25,11 +25,10 @@ struct IndexEntry {
   std::optional<io::FileStamp> file = {};  // that was embedded; nothing in older outputs
 };
 
-/// An index-NNNNN.jsonl file. Opening a large one reads its first and last line; a line that is
-/// asked for is looked for where it should be, by the rows that the lines there say. All lines are
-/// found when that does not lead to it, or when many are asked for. So millions of rows take little
-/// time. The file does not stay open; a read throws fovea::Error when the file has changed.
-/// Any thread may ask.
+/// An index-NNNNN.jsonl file. Opening a large one reads only its first and last line. Lines are
+/// found by interpolation search; all lines are indexed when that fails, or after many lookups. So
+/// indexes of millions of rows open fast. The file is not kept open; a read throws fovea::Error
+/// when it has changed. Thread-safe.
 class SourceIndex {
  public:
   /// `rows`: how many lines it should have.

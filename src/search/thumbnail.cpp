@@ -1,4 +1,4 @@
-// Decodes and resizes as the engine does, and encodes with TurboJPEG.
+// Makes thumbnails: decodes and resizes as for embeddings, and encodes with TurboJPEG.
 #include "search/thumbnail.hpp"
 
 #include <algorithm>

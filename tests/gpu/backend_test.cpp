@@ -125,13 +125,14 @@ TEST(CanRunTest, OperatorsWithoutKernelsGiveReasons) {
                                  .output = DType::kBF16};
   EXPECT_TRUE(can_run(patches, hopper()));
   patches.prefix = 1;
-  EXPECT_EQ(can_run(patches, hopper()).why, "GPUs take no tokens before the patches of an image");
+  EXPECT_EQ(can_run(patches, hopper()).why,
+            "GPUs do not support tokens before the patches of an image");
   EXPECT_THROW((void)gemm_problem(patches), Error);
   ops::ProjectProblem token{
       .sequences = 2, .tokens = 4, .hidden = 768, .out = 768, .input = DType::kBF16};
   EXPECT_TRUE(can_run(token, hopper()));
   token.projected = false;
-  EXPECT_EQ(can_run(token, hopper()).why, "GPUs give a token with its projection alone");
+  EXPECT_EQ(can_run(token, hopper()).why, "GPUs need a projection of the pooled token");
 }
 
 TEST(CanRunTest, PoolsOfEveryCheckpointRun) {

@@ -1,4 +1,4 @@
-// CudaDevice: Device over NVIDIA's driver API.
+// CudaDevice: implements Device by NVIDIA's driver API.
 #include "gpu/device/cuda_device.hpp"
 
 #include <algorithm>
@@ -429,7 +429,7 @@ class CudaDevice final : public Device {
   std::vector<driver::Module> modules_;
 };
 
-/// Starts the driver; its version.
+/// Starts the driver, and returns its version.
 int start_driver() {
   const driver::Result started = api().init(0);
   if (started == driver::kNoDevice) {

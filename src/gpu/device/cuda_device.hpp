@@ -1,4 +1,4 @@
-// A CUDA device that says something else of itself than the driver does.
+// Opens a CUDA device with a modified DeviceInfo.
 #pragma once
 
 #include <functional>
@@ -8,8 +8,8 @@
 
 namespace fovea::gpu {
 
-/// Opens a CUDA device as open_cuda_device does. `change`, where there is one, changes what its
-/// info() says: with fewer SMs than there are, plans and grids are those of a smaller GPU.
+/// Opens a CUDA device as open_cuda_device does. `change`, if set, modifies its info(): with fewer
+/// SMs, for example, plans and grids are those of a smaller GPU.
 [[nodiscard]] std::unique_ptr<Device> open_changed_cuda_device(
     int index, const std::function<void(DeviceInfo&)>& change);
 

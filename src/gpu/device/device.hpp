@@ -48,7 +48,7 @@ class OutOfMemory : public Error {
   using Error::Error;
 };
 
-/// There is no GPU here, or no driver for one: nothing is wrong with the machine.
+/// The machine has no GPU, or no driver for one, which is not a fault.
 class NoGpu : public Error {
  public:
   using Error::Error;
@@ -103,7 +103,7 @@ class Stream {
  public:
   virtual ~Stream() = default;
   virtual void synchronize() = 0;
-  /// What is put in from now on starts when the event's work has been done.
+  /// Makes later work in the stream wait for the event.
   virtual void wait_for(const Event& event) = 0;
 };
 
@@ -127,9 +127,8 @@ class Graph {
 /// Holds a device's context on the thread that made it, and ends on that thread.
 using ContextGuard = std::shared_ptr<void>;
 
-/// Any thread may call. Most calls make the device's context current on the calling thread and
-/// leave it so; `hold_context` is for those who work on the threads of a caller with CUDA code of
-/// its own.
+/// A GPU. Thread-safe. Most calls make the device's context current on the calling thread and leave
+/// it so; use `hold_context` on threads of callers that use CUDA themselves.
 class Device {
  public:
   Device() = default;
@@ -139,10 +138,10 @@ class Device {
 
   [[nodiscard]] virtual const DeviceInfo& info() const = 0;
 
-  /// The device's context is the calling thread's as long as the result lives; then that is again
-  /// the one that it was, even when the device has gone before. For vendor libraries too, which
-  /// work in the current context. Meanwhile the thread may allocate, load and wait although another
-  /// stream is being captured, which those who capture by default refuse.
+  /// Makes the device's context current on the calling thread while the result lives, and then
+  /// restores the previous context, even when the device was destroyed before. Also for vendor
+  /// libraries, which use the current context. Meanwhile the thread may allocate, load and
+  /// synchronise while another stream is captured, which the default capture mode forbids.
   [[nodiscard]] virtual ContextGuard hold_context() { return nullptr; }
 
   /// At least 256-byte aligned. Throws OutOfMemory when there is no room.
@@ -154,8 +153,8 @@ class Device {
   virtual void free_pinned(void* address) noexcept = 0;
 
   [[nodiscard]] virtual std::unique_ptr<Stream> make_stream() = 0;
-  /// A stream of somebody else's, by the driver's handle for it in the device's primary context;
-  /// null is the default stream. It stays theirs, and must live as long as the object is used.
+  /// Wraps a caller's stream, given by its driver handle in the device's primary context; null is
+  /// the default stream. The caller keeps ownership, and must keep the stream alive.
   [[nodiscard]] virtual std::unique_ptr<Stream> borrow_stream(void* native_handle) = 0;
   [[nodiscard]] virtual std::unique_ptr<Event> make_event() = 0;
   /// Seconds between two recorded and done events.
@@ -183,13 +182,13 @@ class Device {
   virtual void begin_capture(Stream& stream) = 0;
   [[nodiscard]] virtual std::unique_ptr<Graph> end_capture(Stream& stream) = 0;
 
-  /// Waits for everything; throws what a kernel did wrong.
+  /// Waits for all work on the device; throws errors of kernels.
   virtual void synchronize() = 0;
   /// The stream as the driver's own handle, for vendor libraries that work on it.
   [[nodiscard]] virtual void* native_handle(Stream& stream) = 0;
 };
 
-/// Memory at a place that `Free` gives back to the device, with its owner.
+/// Owns memory of a device, and releases it by `Free`.
 template <typename Place, auto Free>
 class OwnedMemory {
  public:

@@ -1,4 +1,4 @@
-// The part of the CUDA driver API that Fovea calls, declared by ourselves and bound at run time.
+// Declarations for the CUDA driver API as far as Fovea uses it, bound at run time.
 //
 // Names, values and layouts follow NVIDIA's cuda.h (CUDA 13.0), so that a program built without
 // CUDA starts anywhere; tests/gpu/driver_api_test.cpp compares them with cuda.h where it is at
@@ -20,7 +20,7 @@ constexpr Result kNoBinaryForGpu = 209;
 constexpr Result kJitCompilerNotFound = 221;
 constexpr Result kNotReady = 600;
 
-/// The CUDA that the kernels are built with: older drivers may refuse their machine code.
+/// The minimum CUDA version of the driver: that of the compiler that built the kernels.
 constexpr int kMinVersion = 13000;
 constexpr const char* kMinVersionText = "13.0 or later";
 

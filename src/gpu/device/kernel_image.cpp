@@ -1,4 +1,4 @@
-// Which of the embedded kernels runs on which device, and its code.
+// Finds the embedded kernel for a device, and unpacks its code.
 #include "gpu/device/kernel_image.hpp"
 
 #include <algorithm>

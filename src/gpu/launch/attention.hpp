@@ -27,7 +27,7 @@ enum class AttentionLevel : std::uint8_t {
   kWgmma,   // sm_90a: TMA and warpgroups
 };
 
-/// "mma".
+/// Returns the name of a level, such as "mma".
 [[nodiscard]] std::string_view to_string(AttentionLevel level);
 /// The names of all levels, from the plainest to the fastest.
 [[nodiscard]] std::span<const std::string_view> attention_level_names();
@@ -37,7 +37,7 @@ enum class AttentionLevel : std::uint8_t {
 /// fovea::Error when there is no such level.
 [[nodiscard]] std::optional<AttentionLevel> forced_attention_level();
 
-/// How a problem is run: by one of the kernels of a design, which is never null.
+/// The kernel for a problem, by its design; the pointer is never null.
 using AttentionPlan = std::variant<
     const AttentionVariant<attention::SinglePassTuning>*,  // sm_90a: one softmax a row
     const AttentionVariant<attention::OnlineTuning>*,      // sm_90a: keys stream through in blocks
@@ -45,13 +45,13 @@ using AttentionPlan = std::variant<
     const AttentionVariant<attention::MmaSmallTuning>*,    // mma.sync in small tiles: level wmma
     const AttentionVariant<attention::ScalarTuning>*>;     // multiply-adds
 
-/// The kernel that runs it, for operands of kBF16 or kF16.
+/// Returns the kernel of a plan for operands of kBF16 or kF16.
 [[nodiscard]] KernelId kernel_of(const AttentionPlan& plan, DType type);
-/// "single_pass_d64_k200": as the kernel is called.
+/// Returns the name of the kernel, such as "single_pass_d64_k200".
 [[nodiscard]] std::string to_string(const AttentionPlan& plan);
 [[nodiscard]] AttentionLevel level_of(const AttentionPlan& plan);
 
-/// The CTAs of its launches.
+/// Returns the resources of a plan's CTAs.
 [[nodiscard]] CtaSize cta_size(const AttentionPlan& plan);
 
 /// Whether a kernel can be made with the plan's tuning, and runs on the device: what its design
@@ -61,7 +61,7 @@ using AttentionPlan = std::variant<
 /// Whether a kernel of this program runs the problem on this device: bf16 or f16 operands, head
 /// dimensions of 8 to 128 in steps of 8, strides that are multiples of 8.
 [[nodiscard]] Support can_run(const ops::AttentionProblem& problem, const DeviceInfo& device);
-/// The same of the kernels of one level.
+/// Whether a kernel of this level runs the problem.
 [[nodiscard]] Support can_run(const ops::AttentionProblem& problem, const DeviceInfo& device,
                               AttentionLevel level);
 /// The plans there are, best first. None when can_run says why not.

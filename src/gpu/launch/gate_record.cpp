@@ -1,4 +1,4 @@
-// Reads records of profile gates, and chooses by them.
+// Reads records of profile gates, and chooses kernels by them.
 #include "gpu/launch/gate_record.hpp"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ std::string missed_of(const Json& level) {
   return missed.empty() ? "its gates" : fmt::format("{}", fmt::join(missed, "; "));
 }
 
-/// The level, which is chosen of attention, or the kernel, of everything else.
+/// Returns the level for attention, or the kernel for other operators.
 std::string name_of(const Json& level) {
   const auto kernel = level.at("kernel").get<std::string>();
   const auto name = level.at("level").get<std::string>();
@@ -114,7 +114,7 @@ std::vector<GateEntry> read_gate_record(std::string_view json, std::string_view 
     const Json record = Json::parse(json);
     const Json& kind = record.at("kind");  // the second is of `fovea kernel profile --gate --json`
     if ((kind != "gates" && kind != "fovea.kernel.gates") || record.at("version") != 1) {
-      fail("{}: a record of gates has kind \"gates\" and version 1", source);
+      fail("{}: unsupported kind or version; expected kind \"gates\" and version 1", source);
     }
     std::vector<GateEntry> entries;
     if (record.at("machine").at("gpu").at("name") != gpu_name) {
@@ -129,9 +129,8 @@ std::vector<GateEntry> read_gate_record(std::string_view json, std::string_view 
     }
     return entries;
   } catch (const Json::exception& error) {
-    fail(
-        "{}: it is no record of gates: {}; make one by `fovea kernel profile --gate --record FILE`",
-        source, error.what());
+    fail("{}: not a record of gates: {}; make one by `fovea kernel profile --gate --record FILE`",
+         source, error.what());
   }
 }
 

@@ -1,5 +1,5 @@
-// The record of profile gates: what `fovea kernel profile --gate --record` measured on a model of
-// GPU, and what that means for the choice of kernels.
+// The record of profile gates: results of `fovea kernel profile --gate --record` on a model of GPU,
+// and the choice of kernels by them.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace fovea::gpu {
 
-/// One kernel on one case of a card.
+/// The result of one kernel on one case of a benchmark card.
 struct GateEntry {
   std::string card{};
   std::string case_name{};
@@ -33,7 +33,7 @@ class GateRecord {
   /// record as having reached all of its own, on each case where the first missed one and in no
   /// more time there: a gate says what a kernel wastes, not that others are faster.
   [[nodiscard]] std::size_t choose(std::span<const std::string_view> names) const;
-  /// True the first time: who chooses tells the user once per process.
+  /// Returns true the first time, so that the user is notified once per process.
   [[nodiscard]] bool is_news() const { return !told_.exchange(true); }
 
  private:

@@ -76,7 +76,8 @@ int grid_of(const GemmProblem& problem, const GemmPlan& plan, const DeviceInfo& 
   return static_cast<int>(std::min(tile_count(problem, plan), slots));
 }
 
-/// Copies and stores take 16 bytes at once; a scale or a norm of a row is read alone.
+/// Checks an operand's address. Copies and stores take 16 bytes at once; row scales and row norms
+/// are read one by one.
 void check_operand(const GemmProblem& problem, std::string_view name, DevicePtr address,
                    std::size_t alignment = 16) {
   if (address == 0) {
@@ -120,7 +121,7 @@ void check_operands(const GemmProblem& problem, const GemmOperands& operands) {
   }
 }
 
-/// Whether any kernel could run it, whatever the device.
+/// Whether the problem is valid for any kernel, regardless of the device.
 Support valid(const GemmProblem& problem) {
   if (problem.m < 1 || problem.n < 1 || problem.k < 1) {
     return {
@@ -134,7 +135,7 @@ Support valid(const GemmProblem& problem) {
     return {fmt::format("N and K must be multiples of 16, not {} and {}", problem.n, problem.k)};
   }
   if (problem.a == DType::kMXFP8 && problem.row_scale) {
-    return {"rows whose blocks have scales have none of their own"};
+    return {"row scales and block scales exclude each other"};
   }
   if (problem.a == DType::kU8 || problem.a == DType::kI8) {
     // Sums of products of the largest values must fit 32 bits.
@@ -153,14 +154,14 @@ Support valid(const GemmProblem& problem) {
   return {};
 }
 
-/// Whether kernels do what the operator does beside the product.
+/// Whether kernels support the operator's other parts besides the product.
 Support has_kernels(const ops::LinearProblem& problem) {
   return problem.epilogue == ops::Epilogue::kGeluErf
              ? Support{"GPUs compute GELU by tanh, not by erf"}
              : Support{};
 }
 Support has_kernels(const ops::PatchEmbedProblem& problem) {
-  return problem.prefix > 0 ? Support{"GPUs take no tokens before the patches of an image"}
+  return problem.prefix > 0 ? Support{"GPUs do not support tokens before the patches of an image"}
                             : Support{};
 }
 
@@ -351,7 +352,7 @@ GemmChoice tuned_gemm(const GemmProblem& problem, const DeviceInfo& device, Kern
     }
   };
   if (!computes(tuning, problem)) {
-    refuse({"the kernel computes something else"});
+    refuse({"the kernel does not compute this problem"});
   }
   const GemmDesignTraits& design = traits_of(plan.design);
   refuse(design.can_be_made(plan));

@@ -1,4 +1,4 @@
-// What the planner of GEMM knows of each design: a table for each architecture.
+// The properties of each GEMM design for the planner: one table per architecture.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,7 @@ struct GemmDesignTraits {
 [[nodiscard]] const GemmDesignTraits& traits_of(GemmDesign design);
 
 [[nodiscard]] std::int64_t k_bytes(const GemmProblem& problem);
-/// K in steps of gemm::kBlockBytes.
+/// Returns K in blocks of gemm::kBlockBytes.
 [[nodiscard]] std::int64_t k_blocks(const GemmProblem& problem);
 /// Whether a panel of the plan holds the problem's K.
 [[nodiscard]] Support fits_panel(const GemmProblem& problem, const GemmPlan& plan);

@@ -1,5 +1,5 @@
-// GEMM on Blackwell's data-centre GPUs: what the design of pairs of CTAs can do, and the clocks
-// that it should take.
+// GEMM on Blackwell's data-centre GPUs: the abilities of the design with pairs of CTAs, and its
+// expected clocks.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -45,7 +45,7 @@ Support pair_can_be_made(const GemmPlan& plan) {
                     gemm::pair_a_blocks(plan), plan.stages, plan.columns)};
   }
   if (plan.k_blocks > 0 && plan.raster != 0) {
-    return {"where a panel of A stays, tiles come row after row"};
+    return {"a stationary panel of A needs tiles in row order"};
   }
   return {};
 }

@@ -1,4 +1,4 @@
-// GEMM on Hopper: what its three designs can do, and the clocks that they should take.
+// GEMM on Hopper: the abilities of its three designs, and their expected clocks.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -59,7 +59,7 @@ bool has_its_vector(const GemmProblem& problem, const GemmPlan& plan) {
   return plan.vector == vector_of(problem, plan);
 }
 
-/// What a plan should take, in clocks of an SM; fitted to the figures in
+/// Returns the expected time of a plan in SM clocks, by a model fitted to the measurements in
 /// docs/experiments.md. The tensor cores take 2 clocks for 64 rows, one column and a block of K.
 double clocks_on_sm90(const GemmProblem& problem, const GemmPlan& plan, const DeviceInfo& device) {
   constexpr double kFill = 48;  // bytes a clock from L2 to each SM, all asking
@@ -110,7 +110,7 @@ Support can_be_made_for_sm90(const GemmPlan& plan) {
   if (plan.design == GemmDesign::kPingPong &&
       (plan.consumers != 2 || plan.output != epilogue::Output::kBF16 ||
        plan.epilogue == epilogue::Kind::kPosition)) {
-    return {"ping-pong takes two warpgroups, outputs of bf16 and no position table"};
+    return {"ping-pong needs two warpgroups, bf16 outputs and no position table"};
   }
   if (plan.design == GemmDesign::kBStationary && plan.input == tile::Input::kBF16) {
     return {"stationary panels are of one-byte types"};
@@ -193,7 +193,7 @@ std::string describe_on_sm90(const GemmPlan& plan) {
                      plan.consumers, plan.stages, plan.vector);
 }
 
-/// What they have in common.
+/// The common properties of Hopper's designs.
 constexpr GemmDesignTraits kOfSm90{.threads = threads_on_sm90,
                                    .ctas_per_sm = ctas_on_sm90,
                                    .can_be_made = can_be_made_for_sm90,

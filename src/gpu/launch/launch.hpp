@@ -16,20 +16,20 @@ namespace fovea::gpu {
 
 struct KernelImage;
 
-/// What a launcher decided: which kernel, on which grid, with which parameters.
+/// A kernel launch: the kernel, its grid and its parameters.
 struct Launch {
   KernelId kernel{};
   LaunchConfig config{};
   std::vector<std::byte> params{};  // the kernel's one Params struct
 };
 
-/// What a CTA of a launch takes, beside the static shared memory of its kernel.
+/// The resources of a CTA, apart from the kernel's static shared memory.
 struct CtaSize {
   int threads = 0;
   std::size_t dynamic_shared_bytes = 0;
 };
 
-/// The bytes of a kernel's Params.
+/// Returns a kernel's Params as bytes.
 template <typename Params>
 [[nodiscard]] std::vector<std::byte> to_bytes(const Params& params) {
   static_assert(std::is_trivially_copyable_v<Params>);
@@ -38,8 +38,8 @@ template <typename Params>
   return bytes;
 }
 
-/// Blocks for this much work, `each` of it a block, and no more than the device holds at once: they
-/// take more then. The grid may start before the one ahead of it has ended.
+/// Returns a grid for `work` items, `each` per block, limited to the blocks that the device holds
+/// at once, which then loop. The grid may start before the previous one has ended.
 [[nodiscard]] LaunchConfig resident_grid(std::int64_t work, std::int64_t each,
                                          std::uint32_t threads, std::int64_t blocks_per_sm,
                                          const DeviceInfo& device);

@@ -51,7 +51,7 @@ constexpr Shape kShapes[] = {{.chunks = 3,
                               .blocks_per_sm = 4,
                               .row_norm_blocks_per_sm = 4}};
 
-/// The smallest that fits; null when the row is too wide for every kernel.
+/// Returns the smallest kernel that fits; null when the row is too wide for all kernels.
 const Shape* shape_for(std::int64_t width) {
   for (const Shape& shape : kShapes) {
     if (width <= shape.chunks * kChunk) {

@@ -1,4 +1,4 @@
-// Notes: what users are told of operators that do not run as they might expect.
+// Notes: messages for users on operators that run in an unexpected way.
 #pragma once
 
 #include <set>
@@ -10,14 +10,14 @@
 
 namespace fovea::gpu {
 
-/// Collects them, each once.
+/// Collects messages, each once.
 class Notes {
  public:
   void add(const std::string& text);  // empty: nothing
-  /// A product that cuBLASLt computes, and why, where this program has kernels for others: each
-  /// kind once, whatever its number of rows. On GPUs for which it has none at all that is no news.
+  /// Adds a message that cuBLASLt computes a product, and why: once per kind of product, regardless
+  /// of its rows. Not on GPUs for which this program has no kernels for products at all.
   void add(const GemmProblem& problem, const std::string& why, const DeviceInfo& device);
-  /// What was added since; empty when nothing was.
+  /// Returns and clears the messages added since the last call.
   [[nodiscard]] std::string take() { return std::exchange(text_, {}); }
 
  private:

@@ -1,4 +1,4 @@
-// Grids of the two kernels around the patch embedding.
+// Computes the grids of the kernels around the patch embedding.
 #include "gpu/launch/pixels.hpp"
 
 #include "core/error.hpp"

@@ -1,4 +1,4 @@
-// Around the patch embedding on a GPU: pixels as bf16, and the position table under every image.
+// Launches around the patch embedding: pixels to bf16, and the position table for every image.
 #pragma once
 
 #include <cstdint>

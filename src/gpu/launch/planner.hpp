@@ -1,4 +1,4 @@
-// Planner: which of a device's kernels runs a problem, worked out once for each.
+// Planner: chooses the kernel for each problem on a device, and caches the choices.
 #pragma once
 
 #include <list>
@@ -14,13 +14,13 @@
 
 namespace fovea::gpu {
 
-/// Values by their keys; beyond the capacity the one that was not asked for longest goes.
+/// A cache of values by key. When it is full, the least recently used value is removed.
 template <typename Key, typename Value>
 class LeastRecent {
  public:
   explicit LeastRecent(std::size_t capacity) : capacity_(capacity) {}
 
-  /// What is kept for the key, or else what `make` returns.
+  /// Returns the cached value for the key, or adds the result of `make`.
   template <typename Make>
   [[nodiscard]] Value& get(const Key& key, const Make& make) {
     if (const auto found = places_.find(key); found != places_.end()) {
@@ -48,7 +48,7 @@ class LeastRecent {
   std::map<Key, typename Entries::iterator> places_;
 };
 
-/// Thread-safe.
+/// Chooses and caches kernels for problems. Thread-safe.
 class Planner {
  public:
   /// `device` and `record` must outlive it.

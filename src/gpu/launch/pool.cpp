@@ -1,5 +1,5 @@
-// The pooling head's launches, attention of the folded probe and four small linear layers; and
-// those of the text tower's head.
+// Launches of the pooling head (attention of the folded probe, and four small linear layers) and of
+// the text tower's head.
 #include "gpu/launch/pool.hpp"
 
 #include <algorithm>
@@ -16,7 +16,8 @@ namespace {
 
 using ops::PoolProblem;
 
-/// Up to here each tile of 16 rows reads the weights for itself, with all warps along the depth.
+/// The number of rows up to which each tile of 16 rows reads the weights itself, with all warps
+/// along the depth.
 constexpr std::int64_t kSkinnyRows = 256;
 /// scores with three blocks of columns a warp holds this much of hidden; with six, the most.
 constexpr std::int64_t kNarrowHidden = 768;
@@ -55,7 +56,7 @@ std::uint32_t blocks(std::int64_t work, std::int64_t each) {
   return static_cast<std::uint32_t>(divide_up(work, each));
 }
 
-/// Rows of a follow each other without gaps; what becomes of the result is left open.
+/// Returns parameters for contiguous rows of `a`; the caller sets the output.
 pool::LinearParams linear_params(const PoolLinear& layer, DevicePtr a, std::int64_t rows,
                                  std::int32_t depth, std::int32_t columns) {
   return {.a = pointer<const std::uint16_t>(a),
@@ -228,7 +229,7 @@ Support can_run(const ops::ProjectProblem& problem, const DeviceInfo& /*device*/
     return support;
   }
   if (!problem.projected) {
-    return {"GPUs give a token with its projection alone"};
+    return {"GPUs need a projection of the pooled token"};
   }
   if (problem.input != DType::kBF16) {
     return {fmt::format("unsupported input type {}; expected bf16", to_string(problem.input))};

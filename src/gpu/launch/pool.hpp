@@ -45,10 +45,10 @@ struct PackedPoolKeys {
 /// keys: (heads, hidden).
 [[nodiscard]] PackedPoolKeys pack_pool_keys(std::span<const float> keys, std::int64_t hidden);
 
-/// What pool_launches passes through `workspace`; more images need more.
+/// Returns the size of the workspace for pool_launches; it grows with the number of images.
 [[nodiscard]] std::size_t pool_workspace_bytes(const ops::PoolProblem& problem);
 
-/// What runs the head, in order. Throws fovea::Error with can_run's reason.
+/// Returns the launches of the head, in order. Throws fovea::Error with can_run's reason.
 [[nodiscard]] std::vector<Launch> pool_launches(Device& device, const ops::PoolProblem& problem,
                                                 const PoolOperands& operands);
 
@@ -63,11 +63,12 @@ struct ProjectOperands {
 
 [[nodiscard]] Support can_run(const ops::ProjectProblem& problem, const DeviceInfo& device);
 
-/// What project_launches passes through `workspace`; more sequences need more.
+/// Returns the size of the workspace for project_launches; it grows with the number of sequences.
 [[nodiscard]] std::size_t project_workspace_bytes(const ops::ProjectProblem& problem);
 
-/// What runs the text tower's head, in order: the norm of all tokens, and the projection, by the
-/// pooling head's kernels, of the one that is read. Throws fovea::Error with can_run's reason.
+/// Returns the launches of the text tower's head, in order: the norm of all tokens, and the
+/// projection of the pooled token by the pooling head's kernels. Throws fovea::Error with can_run's
+/// reason.
 [[nodiscard]] std::vector<Launch> project_launches(Device& device,
                                                    const ops::ProjectProblem& problem,
                                                    const ProjectOperands& operands);

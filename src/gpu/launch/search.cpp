@@ -1,4 +1,4 @@
-// Grids of exact search's kernels, and which of them scans.
+// Chooses the scan kernel of exact search, and computes the grids of its kernels.
 #include "gpu/launch/search.hpp"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ constexpr ScanPlan kScanPlans[] = {{.kernel = KernelId::search_scan_8_fine,
                                     .panels = 4,
                                     .ctas_per_sm = 1}};
 
-/// Blocks of a query, a multiple of those that are on their way.
+/// Returns the number of blocks per query, rounded up to a multiple of those in flight.
 std::int64_t blocks_of(std::int64_t stride) {
   return divide_up(stride, kBlockBytes * row_search::kAhead) * row_search::kAhead;
 }

@@ -1,4 +1,4 @@
-// Exact search on a GPU: the rows' codes there, and launches of its three steps.
+// Exact search on a GPU: the codes of rows in its memory, and the launches of the three steps.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ struct SearchProblem {
 [[nodiscard]] std::string to_string(const SearchProblem& problem);
 [[nodiscard]] Support can_run(const SearchProblem& problem, const DeviceInfo& device);
 
-/// Which kernel scans for so many queries: few have codes of 16 bits.
+/// The kernel for a number of queries: few queries have 16-bit codes.
 struct ScanPlan {
   KernelId kernel{};
   bool fine = false;

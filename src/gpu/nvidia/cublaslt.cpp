@@ -1,4 +1,4 @@
-// cuBLASLt's C interface, as much of it as is used, and plans on it.
+// Declares the functions of cuBLASLt that are used, and runs plans with them.
 #include "gpu/nvidia/cublaslt.hpp"
 
 #include <algorithm>
@@ -211,7 +211,7 @@ class LtPlan final : public MatmulPlan {
     b_ = layout(cuda_type(problem_.type), problem_.k, problem_.n);
     a_ = layout(cuda_type(problem_.type), problem_.k, problem_.m);
     const int output = whole() ? kCudaS32 : cuda_type(problem_.output);
-    // What is added to an e4m3 output is bf16.
+    // C, the addend, is bf16 for e4m3 outputs.
     c_ = layout(problem_.output == DType::kE4M3 ? cuda_type(DType::kBF16) : output, problem_.n,
                 problem_.m);
     d_ = layout(output, problem_.n, problem_.m);

@@ -27,15 +27,15 @@ std::vector<fs::path> folders(const fs::path& parent, std::string_view beginning
   return found;
 }
 
-/// Where Python's packages may be: the active environment's, then the system's.
+/// Returns the folders of Python's packages: the active environment's, then the system's.
 std::vector<fs::path> site_packages() {
-  // Absolute folders only: libraries of the working directory, which may be anybody's, are not run.
+  // Absolute folders only, since loading untrusted libraries from the working directory is unsafe.
   std::vector<fs::path> roots;
   if (const char* const environment = std::getenv("VIRTUAL_ENV");
       environment != nullptr && fs::path(environment).is_absolute()) {
     roots.emplace_back(environment);
   }
-  // The interpreter that the shell would run says which environment is in use.
+  // The active environment is that of the interpreter found in PATH.
   if (const char* const path = std::getenv("PATH"); path != nullptr) {
     std::string_view rest = path;
     while (!rest.empty()) {
@@ -120,7 +120,7 @@ Library Library::open(std::string_view what, const char* variable,
     }
   }
   if (only_named) {
-    fail("{} is to be the library of {}, and {} cannot be opened{}", variable, what, named,
+    fail("{} names the library for {}, but {} cannot be opened{}", variable, what, named,
          unopened.empty() ? "" : " (" + unopened + ")");
   }
   if (!unopened.empty()) {

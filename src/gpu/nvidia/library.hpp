@@ -1,4 +1,4 @@
-// Vendor libraries opened at run time: where they may be, and their functions.
+// Finds and opens vendor libraries at run time.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace fovea::gpu {
 
-/// Where a library is looked for first, when several are installed.
+/// The location that is searched first, when several libraries are installed.
 enum class LookFirst : std::uint8_t { kSystem, kPython };
 
 /// A shared library; stays open until the program ends, since vendors' libraries keep threads.

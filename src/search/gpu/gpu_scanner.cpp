@@ -1,5 +1,6 @@
-// Three steps: the best bounds of every tile of rows for every query, by all rows; the tiles that
-// may have one of the best rows, by those; and the bounds of the rows of these tiles.
+// Searches on the GPU in three steps: computes the best bounds in every tile of rows for every
+// query; picks the tiles that may contain one of the best rows; and computes the bounds of their
+// rows.
 #include "search/gpu/gpu_scanner.hpp"
 
 #include <algorithm>
@@ -32,7 +33,7 @@ std::size_t bytes_of(std::int64_t count) {
   return static_cast<std::size_t>(count) * sizeof(T);
 }
 
-/// Rows that one thread has coded, on their way to the device.
+/// A buffer for coded rows that are copied to the device.
 class Staging {
  public:
   static constexpr std::int64_t kRows = 1024;
@@ -88,7 +89,7 @@ class Staging {
   bool is_on_its_way_ = false;
 };
 
-/// What one thread has: rows are coded into one while those of the other are copied.
+/// The two staging buffers of a thread: rows are coded into one while the other is copied.
 struct Worker {
   Worker(gpu::Device& device, std::int64_t stride)
       : stream(device.make_stream()), staging{{device, stride}, {device, stride}} {}
@@ -129,7 +130,7 @@ class GpuScanner final : public RowScanner {
   GpuScanner(std::unique_ptr<gpu::Device> device, const GpuScanLimits& limits,
              std::vector<const gpu::KernelImage*> instead)
       : device_(std::move(device)), kernels_(*device_, std::move(instead)), limits_(limits) {}
-  // What is freed now must not become the thread's context, and some of it is.
+  // Holds the context while members are freed, and restores the thread's own afterwards.
   ~GpuScanner() override { held_ = device_->hold_context(); }
 
   [[nodiscard]] std::string description() const override {
@@ -237,7 +238,7 @@ class GpuScanner final : public RowScanner {
     terms_ = {};
   }
 
-  /// Memory of this size at least, which stays until more is asked for.
+  /// Returns a buffer of at least this size; it is reused until a larger one is needed.
   static gpu::DevicePtr grown(gpu::Device& device, gpu::DeviceBuffer& buffer, std::size_t bytes) {
     if (buffer.bytes() < bytes) {
       buffer = {};

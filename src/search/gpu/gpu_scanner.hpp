@@ -1,4 +1,4 @@
-// The codes of all rows in a GPU's memory, and the search in them.
+// Searches in the codes of all rows, held in a GPU's memory.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace fovea::search {
 
-/// How much of a search is on its way at once.
+/// Limits on the amount of work per step of a search.
 struct GpuScanLimits {
   std::int64_t queries = 256;    // that are scanned together
   std::int64_t tiles = 2048;     // of a query, that are listed together
