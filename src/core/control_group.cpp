@@ -62,8 +62,7 @@ std::vector<fs::path> control_groups(const fs::path& root, std::string_view cont
       add(mounts, group);
     } else if (fmt::format(",{},", controllers).find(fmt::format(",{},", controller)) !=
                std::string::npos) {
-      add(mounts / controller,
-          group);  // often a link to a mount for several
+      add(mounts / controller, group);  // often a link to the mount
       add(mounts / controllers, group);
     }
   }

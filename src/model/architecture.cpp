@@ -1,4 +1,4 @@
-// The tensors of towers, and what they cost.
+// Tensors, parameters and operations of towers.
 #include "model/architecture.hpp"
 
 #include "model/config.hpp"
@@ -14,7 +14,7 @@ std::int64_t elements_of(const std::vector<TensorSpec>& tensors) {
   return count;
 }
 
-/// Multiply-accumulates of all layers for one image.
+/// Number of multiply-accumulates of all layers for one image.
 double layer_products(const TowerSpec& tower) {
   const auto n = static_cast<double>(tower.tokens);
   const auto h = static_cast<double>(tower.hidden);
@@ -24,7 +24,7 @@ double layer_products(const TowerSpec& tower) {
   return static_cast<double>(tower.layers) * (projections + attention);
 }
 
-/// The dimensions of a weight of the pooling head; none of other parts.
+/// The dimensions of a weight of the pooling head; empty for other parts.
 Dims pool_dims(const VisionConfig& config, Part part) {
   const std::int64_t h = config.hidden;
   switch (part) {
@@ -95,7 +95,8 @@ double flop_per_image(const VisionConfig& config) {
   const auto m = static_cast<double>(config.mlp);
   const double patch_embedding = static_cast<double>(config.tokens() - config.prefix_tokens) *
                                  static_cast<double>(config.patch_elements()) * h;
-  // One query: Q and output projection once, K and V for every token, then the MLP once.
+  // The pooling head has one query: Q and output projection once, K and V for every token, the MLP
+  // once.
   const double head =
       config.pooling == Pooling::kAttention ? 2 * h * h + 2 * n * h * h + 2 * n * h + 2 * h * m : 0;
   return 2 * (patch_embedding + layer_products(config.tower()) + head);

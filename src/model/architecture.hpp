@@ -11,7 +11,7 @@ namespace fovea::model {
 
 /// Every tensor of the vision tower, in the order of the forward pass.
 [[nodiscard]] std::vector<TensorSpec> vision_tensors(const VisionConfig& config);
-/// Every tensor of the text tower, and those of the logits.
+/// Every tensor of the text tower, and those of the image-text logits.
 [[nodiscard]] std::vector<TensorSpec> text_tensors(const TextConfig& config);
 
 /// The number of elements in all of vision_tensors.
@@ -20,8 +20,8 @@ namespace fovea::model {
 [[nodiscard]] std::int64_t parameter_count(const TextConfig& config);
 
 /// Floating-point operations per image: twice the multiply-accumulates of the matrix products,
-/// convolution and attention of the network as transformers computes it (no folds; norms,
-/// softmax, activations and additions are not counted). Of a NaFlex model's largest images.
+/// convolution and attention of the network as transformers computes it (without folding; norms,
+/// softmax, activations and additions are not counted). For a NaFlex model: of its largest images.
 [[nodiscard]] double flop_per_image(const VisionConfig& config);
 
 }  // namespace fovea::model

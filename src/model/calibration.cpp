@@ -1,4 +1,4 @@
-// Reads and writes the file that calibration leaves of a model.
+// Reads and writes calibration files.
 #include "model/calibration.hpp"
 
 #include <algorithm>
@@ -54,7 +54,8 @@ std::string calibrated_name(const TowerSpec& tower, ops::Place place, std::int64
   if (place != ops::Place::kQkv) {
     return tower.stem(place == ops::Place::kFc1 ? Part::kFc1 : Part::kFc2, layer);
   }
-  std::string query = tower.stem(Part::kQuery, layer);  // beside which there is none of all three
+  // There is no stem for query, key and value as one: replaces the last component of the query's.
+  std::string query = tower.stem(Part::kQuery, layer);
   query.resize(query.rfind('.') + 1);
   return query.append(to_string(place));
 }
@@ -130,7 +131,8 @@ CalibratedLayer Calibration::layer(ops::Place place, std::int64_t index, std::in
                         .scale = floats(name + ".scale", rows),
                         .bias = floats(name + ".bias", rows),
                         .input_scale = input_scale(place, index)};
-  // 8-bit kernels turn values that are not finite into numbers, which would go unnoticed.
+  // 8-bit kernels turn values that are not finite into finite numbers, so errors would go
+  // unnoticed.
   const auto finite = [](float value) { return std::isfinite(value); };
   if (!std::ranges::all_of(found.scale, finite) || !std::ranges::all_of(found.bias, finite)) {
     refuse("layer {} has an invalid scale or bias", name);

@@ -1,4 +1,4 @@
-// Calibration: 8-bit weights and activation scales that `fovea calibrate` left of a model.
+// Calibration: the 8-bit weights and activation scales of a model, made by `fovea calibrate`.
 //
 // The file is a safetensors file, calibration-int8.safetensors or calibration-fp8.safetensors, and
 // calibration-int8-text.safetensors or the like for the text tower. For each layer NAME of the
@@ -10,10 +10,10 @@
 //   NAME.input_scale  F32 [1]: an 8-bit input (plus ops::kGeluI8Offset, if it is i8) times this is
 //                     the value; 0: inputs have a scale per row
 //   NAME.divisor      F32 [in], of qkv and fc1: what the norm before the layer divides its results
-//                     by, column by column; NAME.weight has been multiplied by it
-// "bf16_layers", I64 [1], says how many of the first layers are computed in bf16: they are not in
-// the file. Without it there are none. A program from before there were any needs those layers and
-// refuses the file.
+//                     by, column by column; NAME.weight has been multiplied by it "bf16_layers",
+//                     I64 [1], is the number of first layers that are computed in bf16 and are not
+//                     in the file; 0 if absent. Older versions of Fovea, which do not know this
+//                     tensor, refuse such a file because layers are missing.
 #pragma once
 
 #include <cstdint>
@@ -37,44 +37,45 @@
 
 namespace fovea::model {
 
-/// The places in an encoder layer whose weights calibration rounds, in their order.
+/// The places in an encoder layer whose weights calibration rounds, in the order of the forward
+/// pass.
 inline constexpr ops::Place kCalibratedPlaces[] = {ops::Place::kQkv, ops::Place::kFc1,
                                                    ops::Place::kFc2};
 
-/// The place whose inputs have one scale for all rows, with which the layer before it writes them;
-/// norms give the inputs of the others a scale per row.
+/// The place whose inputs have one scale for all rows, since the linear layer before it writes
+/// them. The inputs of the other places come from norms and have a scale per row.
 inline constexpr ops::Place kPlaceOfStaticInputs = ops::Place::kFc2;
 
-/// The type to which the weights of a place and their inputs are rounded.
-/// `precision`: one that is calibrated.
+/// The type to which the weights of a place and their inputs are rounded. `precision` must be a
+/// calibrated one.
 [[nodiscard]] DType calibrated_type(ops::Place place, Precision precision);
 
 /// The name of a layer in the file: "vision_model.encoder.layers.3.mlp.fc1".
 [[nodiscard]] std::string calibrated_name(const TowerSpec& tower, ops::Place place,
                                           std::int64_t layer);
 
-/// The prefix of the names of calibrations, which may be beside the weights but are not weights.
+/// The prefix of calibration files, to tell them from weights in the same folder.
 inline constexpr std::string_view kCalibrationPrefix = "calibration-";
 
-/// The name of the file for a precision that is calibrated.
+/// The name of the file for a calibrated precision.
 [[nodiscard]] std::string calibration_name(Precision precision, Tower tower = Tower::kVision);
 
-/// The calibration that a precision uses, where it is or would be: in the folder that the
-/// checkpoint was given, else that of FOVEA_CALIBRATION, and there alone. Without one, in the first
-/// of these that holds it:
+/// Returns the path of the calibration for a precision, which may not exist: in the calibration
+/// folder given to the checkpoint, else in that of FOVEA_CALIBRATION. If neither is set, in the
+/// first of these folders that has it:
 ///   the folder of the weights
-///   the user's own: XDG_CACHE_HOME/fovea/calibrations/<fingerprint of the tower>
-/// The user's own is before that of weights whose folder cannot be written, or is of the Hugging
-/// Face cache, which holds what came from the hub alone.
+///   the user's own: XDG_CACHE_HOME/fovea/calibrations/<fingerprint of the tower> The user's folder
+///   comes first if the folder of the weights is not writable or is in the Hugging Face cache,
+///   which should contain only files from the hub.
 [[nodiscard]] std::filesystem::path find_calibration(const Checkpoint& checkpoint,
                                                      Precision precision);
 
-/// Where a new one is written: into the first of these folders, so that it is the one that is used.
-/// Makes the folder.
+/// Returns the path for a new calibration: in the first of these folders, so that it takes
+/// precedence. Creates the folder.
 [[nodiscard]] std::filesystem::path calibration_to_write(const Checkpoint& checkpoint,
                                                          Precision precision);
 
-/// One layer.
+/// The 8-bit weights of one layer.
 struct CalibratedLayer {
   AlignedBuffer<std::uint8_t> rounded;
   std::vector<float> scale;
@@ -84,29 +85,29 @@ struct CalibratedLayer {
 
 class Calibration {
  public:
-  /// Opens the file that find_calibration names. Throws fovea::Error that names the command to run
-  /// when there is none, or when it was made for other weights. Reading stops when the checkpoint's
-  /// does.
+  /// Opens the file found by find_calibration. Throws fovea::Error with the command to run when
+  /// there is no file, or when it was made for other weights. Reading stops on the checkpoint's
+  /// stop flag.
   Calibration(const Checkpoint& checkpoint, Precision precision);
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  /// How many of the first layers are computed in bf16; the file holds all others.
+  /// Number of first layers that are computed in bf16; the file contains all others.
   [[nodiscard]] std::int64_t bf16_layers() const { return bf16_layers_; }
 
-  /// Throws fovea::Error when the file lacks the layer, or holds it in another shape or with
-  /// invalid scales or biases.
+  /// Reads a layer. Throws fovea::Error when it is missing or has another shape, or when its scales
+  /// or biases are invalid.
   [[nodiscard]] CalibratedLayer layer(ops::Place place, std::int64_t index, std::int64_t out,
                                       std::int64_t in) const;
 
-  /// Only CalibratedLayer::input_scale of the layer. Throws as layer() does.
+  /// Reads only CalibratedLayer::input_scale. Throws as layer() does.
   [[nodiscard]] float input_scale(ops::Place place, std::int64_t index) const;
 
-  /// The divisors of the results [in] of the norm before a layer. Throws as layer() does.
+  /// Reads the divisors [in] for the outputs of the norm before a layer. Throws as layer() does.
   [[nodiscard]] std::vector<float> divisor(ops::Place place, std::int64_t index,
                                            std::int64_t in) const;
 
  private:
-  /// Throws fovea::Error that names the file and says what to do.
+  /// Throws fovea::Error with the file, the reason and the remedy.
   template <typename... Args>
   [[noreturn]] void refuse(fmt::format_string<Args...> words, Args&&... args) const {
     fail("{}: {}; calibrate the model again", shown_,
@@ -116,7 +117,8 @@ class Calibration {
   [[nodiscard]] AlignedBuffer<T> read(const std::string& name, std::string_view dtype,
                                       const std::vector<std::uint64_t>& shape) const;
   [[nodiscard]] std::vector<float> floats(const std::string& name, std::uint64_t count) const;
-  /// Throws fovea::Error when there are not so many layers, or when the file holds one of them.
+  /// Checks bf16_layers. Throws fovea::Error when the model has fewer layers, or when the file
+  /// contains one of these.
   [[nodiscard]] std::int64_t read_bf16_layers(std::int64_t layers) const;
 
   std::filesystem::path path_;
@@ -138,12 +140,11 @@ struct LayerToStore {
   std::span<const float> scale{};
   std::span<const float> bias{};
   float input_scale = 0;
-  std::span<const float> divisor{};  // empty unless there is a norm before the layer
+  std::span<const float> divisor{};  // empty when no norm precedes the layer
 };
 
-/// Writes the file where calibration_to_write says, whole or not at all, and returns its path.
-/// `images`: the number of photos used. `bf16_layers`: how many of the first layers are not among
-/// `layers`.
+/// Writes the file to calibration_to_write() atomically and returns its path. `images`: the number
+/// of photos used. `bf16_layers`: how many of the first layers are not among `layers`.
 std::filesystem::path write_calibration(const Checkpoint& checkpoint, Precision precision,
                                         std::span<const LayerToStore> layers, std::int64_t images,
                                         std::int64_t bf16_layers = 0);

@@ -20,10 +20,10 @@ fs::path from_environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// "" for a user without a home.
+/// Returns "" when the user has no home folder.
 fs::path own_folder(const Checkpoint& checkpoint) {
   fs::path cache = from_environment("XDG_CACHE_HOME");
-  if (!cache.is_absolute()) {  // as its specification says
+  if (!cache.is_absolute()) {  // as the XDG specification requires
     const fs::path home = from_environment("HOME");
     if (home.empty()) {
       return "";
@@ -33,7 +33,7 @@ fs::path own_folder(const Checkpoint& checkpoint) {
   return cache / "fovea/calibrations" / fmt::format("{:016x}", checkpoint.fingerprint());
 }
 
-/// models--org--name/snapshots/<commit>.
+/// Whether the folder is in the Hugging Face cache: models--org--name/snapshots/<commit>.
 bool is_of_hub_cache(const fs::path& folder) {
   std::error_code error;
   const fs::path snapshots = fs::weakly_canonical(folder, error).parent_path();
@@ -41,7 +41,7 @@ bool is_of_hub_cache(const fs::path& folder) {
          snapshots.parent_path().filename().native().starts_with("models--");
 }
 
-/// The first is for new ones.
+/// Returns the folders to search; new calibrations go into the first.
 std::vector<fs::path> places(const Checkpoint& checkpoint) {
   const fs::path named = checkpoint.calibrations().empty() ? from_environment("FOVEA_CALIBRATION")
                                                            : checkpoint.calibrations();

@@ -1,4 +1,4 @@
-// Finds, checks and converts the weights of a model folder.
+// Finds, checks and converts the weights in a model folder.
 #include "model/checkpoint.hpp"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ bool same_shape(const Shape& expected, std::span<const std::uint64_t> found) {
                             [](std::int64_t a, std::uint64_t b) { return std::cmp_equal(a, b); });
 }
 
-// The first few of a list, for a message.
+// Joins the first few entries of a list, for a message.
 std::string first_few(const std::vector<std::string>& list, std::string_view separator) {
   constexpr std::size_t kShown = 5;
   std::string text;
@@ -154,7 +154,8 @@ bool WeightFiles::belongs(std::string_view name, bool bare) const {
   if (name.starts_with(prefix) && !bare) {
     return true;
   }
-  // Names without the prefix: those of logits, and where all lack it, whatever begins as they do.
+  // Recognises names without the prefix: those of the logits and, where all tensors lack it, those
+  // with the same first component as a tensor of the tower.
   return std::ranges::any_of(tower_.names->parts, [&](const PartName& part) {
     if (!part.stem.starts_with(prefix)) {
       return name == part.stem;

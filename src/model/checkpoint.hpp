@@ -32,11 +32,11 @@ class WeightFiles {
     const StoredTensor* stored = nullptr;
     DType dtype = DType::kF32;
   };
-  /// Usable tensors of the tower, by their names with its prefix.
+  /// Usable tensors of the tower, by their names including the tower's prefix.
   [[nodiscard]] const std::map<std::string, Tensor, std::less<>>& tensors() const {
     return tensors_;
   }
-  /// Names of tensors that the tower needs and no file holds.
+  /// Names of tensors that the tower needs but no file contains.
   [[nodiscard]] const std::vector<std::string>& missing() const { return missing_; }
   /// Reasons such as "NAME has shape [2], expected [3]", one per tensor.
   [[nodiscard]] const std::vector<std::string>& unusable() const { return unusable_; }
@@ -52,7 +52,7 @@ class WeightFiles {
   Inventory open_single(const std::filesystem::path& path, StopFlag stop);
   Inventory open_shards(const std::filesystem::path& index, StopFlag stop);
   void match(const Inventory& stored, const std::vector<TensorSpec>& wanted);
-  /// Whether a tensor is of the tower; `bare`: names lack the tower's prefix.
+  /// Whether a tensor belongs to the tower; `bare`: names lack the tower's prefix.
   [[nodiscard]] bool belongs(std::string_view name, bool bare) const;
 
   TowerSpec tower_;
@@ -71,8 +71,8 @@ class WeightFiles {
 /// ends reads of the weights: opening and load() then throw Interrupted.
 class Checkpoint {
  public:
-  /// `calibrations`: the folder of its calibrations, when somebody named one
-  /// (model/calibration.hpp). `among`: the families that it may be of.
+  /// `calibrations`: the folder of the model's calibrations, if specified by the user
+  /// (model/calibration.hpp). `among`: the supported families.
   explicit Checkpoint(const std::filesystem::path& folder, StopFlag stop = {},
                       Tower tower = Tower::kVision, std::filesystem::path calibrations = {},
                       Families among = families());
@@ -80,9 +80,9 @@ class Checkpoint {
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
   [[nodiscard]] const ModelConfig& config() const { return config_; }
   [[nodiscard]] const std::filesystem::path& calibrations() const { return calibrations_; }
-  /// The default when the tower is not the text tower.
+  /// Default values if this is not the text tower.
   [[nodiscard]] const TextConfig& text() const { return text_; }
-  /// What the tower's layers need to know.
+  /// The sizes and tensor names of the tower.
   [[nodiscard]] TowerSpec tower() const {
     return tower_ == Tower::kVision ? config_.vision.tower() : text_.tower();
   }
@@ -95,8 +95,8 @@ class Checkpoint {
   /// One row of a matrix, likewise: float32 [columns]. The others are not read.
   void load_row(std::string_view name, std::int64_t row, std::span<float> values) const;
 
-  /// Tells checkpoints apart: a hash over names, types, shapes, and the first and last 4 KiB of
-  /// every tensor of the tower. Quick, not cryptographic.
+  /// A fingerprint of the checkpoint: a hash over names, types, shapes, and the first and last 4
+  /// KiB of every tensor of the tower. Fast, not cryptographic.
   [[nodiscard]] std::uint64_t fingerprint() const;
 
  private:

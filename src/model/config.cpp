@@ -1,4 +1,4 @@
-// Chooses the family of a model folder's JSON files, which reads them.
+// Finds the family of a model by its JSON files and lets the family parse them.
 #include "model/config.hpp"
 
 #include <cmath>
@@ -59,7 +59,8 @@ Preprocessing read_preprocessing(const std::filesystem::path& folder, const Visi
       io::escape(path.native()));
 }
 
-/// A tower as the first family reads it that has one of its model_type; none without such a family.
+/// Parses a tower with the first family that accepts its model_type; returns nothing when there is
+/// none.
 template <typename Config>
 std::optional<Config> read_tower(const Fields& fields, Families among,
                                  std::optional<Config> (*Family::*reader)(const Fields&)) {

@@ -16,15 +16,15 @@ namespace fovea::model {
 struct Family;
 extern const Family siglip;  // families/siglip.cpp
 
-/// How the embedding of an image comes from the tokens of the last layer.
+/// How the embedding of an image is computed from the tokens of the last layer.
 enum class Pooling : std::uint8_t {
   kNone,       // there is no embedding
   kAttention,  // by the multi-head attention pooling head of SigLIP (ops/pool.hpp)
   kToken,      // the first token, normalised
 };
 
-/// A tower of images: what config.json says of it, and how its family is built. The initial values
-/// are transformers' defaults of SigLIP, which sparse config.json files omit (transformers@d5ab4d5
+/// A vision tower: the values from config.json and the properties of its family. The initial values
+/// are transformers' defaults for SigLIP, which sparse config.json files omit (transformers@d5ab4d5
 /// models/siglip/configuration_siglip.py).
 struct VisionConfig {
   std::int64_t hidden = 768;                            // hidden_size, h
@@ -36,19 +36,19 @@ struct VisionConfig {
   double layer_norm_eps = 1e-6;                         // layer_norm_eps
   ops::Epilogue activation = ops::Epilogue::kGeluTanh;  // between the layers of an MLP
   Pooling pooling = Pooling::kAttention;
-  std::int64_t prefix_tokens = 0;  // before those of the patches, such as a class token
-  /// A NaFlex model, whose images have sizes of their own; image_size is then 0.
+  std::int64_t prefix_tokens = 0;  // tokens before the patches, such as a class token
+  /// Whether this is a NaFlex model, whose images have different sizes; image_size is then 0.
   bool naflex = false;
-  std::int64_t num_patches = 256;  // of such a model: rows of its position table
-  std::int64_t max_patches = 256;  // of such a model's images: Preprocessing::max_patches
+  std::int64_t num_patches = 256;  // NaFlex: rows of the position table
+  std::int64_t max_patches = 256;  // NaFlex: Preprocessing::max_patches
   const Family* family = &siglip;
 
   [[nodiscard]] std::int64_t head_dim() const { return hidden / heads; }
   /// The side of the position table's square, in patches.
   [[nodiscard]] std::int64_t grid() const;
-  /// Patches of an image; of a NaFlex model those of the position table.
+  /// Patches per image; for a NaFlex model, positions of the table.
   [[nodiscard]] std::int64_t patches() const { return grid() * grid(); }
-  /// Tokens per image, N; of a NaFlex model the most.
+  /// Tokens per image, N; for a NaFlex model, the maximum.
   [[nodiscard]] std::int64_t tokens() const {
     return prefix_tokens + (naflex ? max_patches : patches());
   }
@@ -60,14 +60,14 @@ struct VisionConfig {
   friend bool operator==(const VisionConfig&, const VisionConfig&) = default;
 };
 
-/// A tower of texts, with transformers' defaults of SigLIP, as above.
+/// A text tower, with transformers' defaults for SigLIP, as above.
 struct TextConfig {
   std::int64_t hidden = 768;        // hidden_size, h
   std::int64_t mlp = 3072;          // intermediate_size
   std::int64_t layers = 12;         // num_hidden_layers
   std::int64_t heads = 12;          // num_attention_heads
   std::int64_t vocabulary = 32000;  // vocab_size
-  std::int64_t tokens = 64;         // max_position_embeddings: every text is padded to as many
+  std::int64_t tokens = 64;         // max_position_embeddings: every text is padded to this length
   std::int64_t projection = 768;    // projection_size, or hidden_size without it
   double layer_norm_eps = 1e-6;     // layer_norm_eps
   ops::Epilogue activation = ops::Epilogue::kGeluTanh;
@@ -80,12 +80,12 @@ struct TextConfig {
 
 /// The families of models that a program reads.
 using Families = std::span<const Family* const>;
-/// All that files of families/ define.
+/// All families defined in families/.
 [[nodiscard]] Families families();
 
-/// Parses the vision tower's part of config.json, by the family whose model_type it has. Throws
-/// fovea::Error naming the architecture when it is of none, or the field that is not supported.
-/// `file` is the name that messages begin with.
+/// Parses the vision tower's part of config.json with the family that supports its model_type.
+/// Throws fovea::Error that names the model_type when no family does, or the field that is not
+/// supported. Messages begin with `file`.
 [[nodiscard]] VisionConfig parse_config(std::string_view json,
                                         std::string_view file = "config.json",
                                         Families among = families());
@@ -96,10 +96,10 @@ using Families = std::span<const Family* const>;
                                            std::string_view file = "config.json",
                                            Families among = families());
 
-/// Parses preprocessor_config.json as the tower's family reads it: of SigLIP, absent fields take
-/// the defaults of SiglipImageProcessor (bicubic, 224 x 224, mean and std 0.5) or, of a NaFlex
-/// model, of Siglip2ImageProcessor (bilinear, 256 patches of 16 x 16 pixels). Throws fovea::Error
-/// for another model's processor.
+/// Parses preprocessor_config.json with the tower's family. For SigLIP, absent fields take the
+/// defaults of SiglipImageProcessor (bicubic, 224 x 224, mean and std 0.5) or, for a NaFlex model,
+/// of Siglip2ImageProcessor (bilinear, 256 patches of 16 x 16 pixels). Throws fovea::Error for
+/// another model's processor.
 [[nodiscard]] Preprocessing parse_preprocessor_config(
     std::string_view json, std::string_view file = "preprocessor_config.json",
     const VisionConfig& vision = {});

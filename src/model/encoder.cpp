@@ -24,8 +24,8 @@ void patch_embed(const VisionConfig& vision, const ops::PreparedPtr& weights,
                           slice.shapes});
 }
 
-/// One result for each image of the slice: of the pooling head, which reads the stream's layer
-/// norm, or the first token, normalised.
+/// Computes the embedding of each image in the slice: with the pooling head on the normalised
+/// stream, or from the first token, normalised.
 void pool_images(const VisionConfig& vision, const VisionWeights& weights, ops::Executor& executor,
                  const ops::Slice& slice, Forward& forward, const TensorView& output) {
   const TensorView& x = forward.x().values;
@@ -42,7 +42,7 @@ void pool_images(const VisionConfig& vision, const VisionWeights& weights, ops::
   executor.run(ops::PoolCall{problem, *weights.pool, x, output, slice.shapes});
 }
 
-/// One result of the pooling head for each token: as if each were an image of its own.
+/// Computes the pooling head for each token separately, as if it were the only token of an image.
 void pool_tokens(const VisionConfig& vision, const VisionWeights& weights, ops::Executor& executor,
                  Forward& forward, const TensorView& output) {
   if (!weights.pool_has_norm) {
@@ -56,7 +56,7 @@ void pool_tokens(const VisionConfig& vision, const VisionWeights& weights, ops::
   executor.run(ops::PoolCall{problem, *weights.pool, x, output});
 }
 
-/// A batch's patches; where the images of a NaFlex model differ, those of `grids`.
+/// Makes a batch of patches; `grids` are the sizes of a NaFlex model's images.
 std::int64_t patches_of(const VisionConfig& vision, std::span<const PatchGrid> grids) {
   if (!vision.naflex) {
     return std::ssize(grids) * vision.patches();
@@ -156,7 +156,7 @@ void Encoder::features(const Features& what, std::span<const std::uint8_t> patch
     const TensorView& x = forward.x().values;
     const std::int64_t slice_rows = what.of_tokens() ? x.shape[0] : slice.images;
     const TensorView target{slice.output, output.type, {slice_rows, vision.hidden}};
-    // What is computed as f32, on its way to f16.
+    // An f32 buffer for results that are then converted to f16.
     const TensorView wide{
         floats ? target.data : forward.floats().data, DType::kF32, {slice_rows, vision.hidden}};
     switch (what.kind) {

@@ -16,24 +16,24 @@ namespace fovea::model {
 class VisionWeights;
 class Forward;
 
-/// What the tower gives of an image, beside its embedding.
+/// Features of an image that the tower provides besides its embedding.
 struct Features {
   enum class Kind : std::uint8_t {
     kHidden,   // tokens after the first `layers` layers, as transformers' hidden_states[layers]
     kLast,     // tokens after all layers and the last norm: last_hidden_state
     kPooled,   // the pooling head's result: pooler_output
-    kPatches,  // what the pooling head would give if it attended to one token alone, of each token
+    kPatches,  // for each token, the pooling head's result when it attends to that token alone
   };
   Kind kind = Kind::kLast;
-  std::int64_t layers = 0;  // of kHidden
+  std::int64_t layers = 0;  // for kHidden
 
   [[nodiscard]] bool of_tokens() const { return kind != Kind::kPooled; }
 };
 
-/// Throws fovea::Error when a model does not give these features.
+/// Throws fovea::Error when a model does not provide these features.
 void require(const VisionConfig& vision, const Features& what);
 
-/// Holds a backend and the weights that it has prepared.
+/// The vision tower with a backend and the weights that it has prepared.
 class Encoder {
  public:
   Encoder(const Checkpoint& checkpoint, std::unique_ptr<ops::Backend> backend);
@@ -43,15 +43,15 @@ class Encoder {
   [[nodiscard]] const ops::Backend& backend() const { return *backend_; }
   /// See TowerWeights.
   [[nodiscard]] std::string calibration_words() const;
-  /// The backend's, and calibration_words(): "cuda (NVIDIA H200, sm_90), int8; the first 4 of 12
-  /// layers are in bf16".
+  /// Returns the backend's description and calibration_words(): "cuda (NVIDIA H200, sm_90), int8;
+  /// the first 4 of 12 layers are in bf16".
   [[nodiscard]] std::string description() const;
   /// See Backend.
   [[nodiscard]] std::string take_note() { return backend_->take_note(); }
   [[nodiscard]] HostBuffer allocate_input(std::size_t bytes) {
     return backend_->allocate_input(bytes);
   }
-  /// Forgets the times in backend().profile().
+  /// Resets the times in backend().profile().
   void reset_profile() { backend_->reset_profile(); }
 
   /// `patches`: uint8 [images, patches(), p, p, 3] (image::patchify).
@@ -61,9 +61,9 @@ class Encoder {
               std::span<float> embeddings, StopFlag stop = {},
               std::function<void(std::int64_t images)> on_computed = {});
 
-  /// The same for images of a NaFlex model, which have sizes of their own: `patches` are uint8
-  /// [patches of all images, p, p, 3], one image after the other, and `grids` their sizes. Of other
-  /// models only the number of grids counts.
+  /// The same for images of a NaFlex model, which have different sizes: `patches` are uint8
+  /// [patches of all images, p, p, 3], concatenated, and `grids` are the sizes in patches. For
+  /// other models, only the number of grids matters.
   void encode(std::span<const std::uint8_t> patches, std::span<const PatchGrid> grids,
               std::span<float> embeddings, StopFlag stop = {},
               std::function<void(std::int64_t images)> on_computed = {});
@@ -72,14 +72,14 @@ class Encoder {
   [[nodiscard]] std::shared_ptr<ops::OutputMemory> allocate_output(std::size_t bytes) {
     return backend_->allocate_output(bytes);
   }
-  /// Where features go, and as what.
+  /// Destination and type of features.
   struct FeatureOutput {
-    DType type = DType::kF32;      // or kF16, in which what it does not hold is infinite
-    std::span<std::byte> bytes{};  // [images, tokens, hidden], or [images, hidden] of kPooled
-    bool stays = false;            // `bytes` are a part of what allocate_output gave
+    DType type = DType::kF32;      // or kF16, where values beyond its range become infinite
+    std::span<std::byte> bytes{};  // [images, tokens, hidden], or [images, hidden] for kPooled
+    bool stays = false;            // whether `bytes` is memory from allocate_output
   };
-  /// Computes features as encode() does embeddings. Images of a NaFlex model come one by one,
-  /// except for kPooled: they have different numbers of tokens.
+  /// Computes features as encode() does embeddings. Except for kPooled, images of a NaFlex model
+  /// must be passed one at a time, because they have different numbers of tokens.
   void features(const Features& what, std::span<const std::uint8_t> patches,
                 std::span<const PatchGrid> grids, const FeatureOutput& output, StopFlag stop = {},
                 std::function<void(std::int64_t images)> on_computed = {});
@@ -87,7 +87,7 @@ class Encoder {
  private:
   using Finish = std::function<void(ops::Executor&, const ops::Slice&, Forward&)>;
 
-  /// Fills in what every batch has, and runs it: `layers` layers, and what `finish` does.
+  /// Fills in the common fields of a batch, and runs `layers` layers and then `finish`.
   void run(ops::Batch batch, std::int64_t layers, const Finish& finish);
 
   ModelConfig config_;

@@ -1,5 +1,5 @@
-// Family: all that is particular to models of one kind, whose networks the rest of the model
-// interprets. Each is a file of families/.
+// Family: everything specific to one kind of models. The rest of src/model runs their networks from
+// this description. Families are defined in families/.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ namespace fovea::model {
 
 /// A published architecture of a family, by name.
 struct Preset {
-  std::string_view name;  // of SigLIP 2: as on the hub without "google/siglip2-"
+  std::string_view name;  // for SigLIP 2: as on the hub, without "google/siglip2-"
   VisionConfig vision;
   TextConfig text;
 };
@@ -25,23 +25,24 @@ struct Preset {
 struct Family {
   std::string_view description;  // "SigLIP and SigLIP 2 (model_type \"siglip\")"
   TensorNames vision_names{};
-  TensorNames text_names{};  // without parts when there is no text tower
+  TensorNames text_names{};  // empty when there is no text tower
 
-  /// The tower of images or texts that config.json describes; none when its model_type is another
-  /// family's. Throw fovea::Error when something in it is not supported.
+  /// Parse the vision or text tower in config.json; return nothing when its model_type belongs to
+  /// another family. They throw fovea::Error when something is not supported.
   std::optional<VisionConfig> (*vision)(const Fields& config) = nullptr;
   std::optional<TextConfig> (*text)(const Fields& config) = nullptr;  // null without text towers
-  /// preprocessor_config.json.
+  /// Parses preprocessor_config.json.
   Preprocessing (*preprocessing)(const Fields& fields) = nullptr;
 
-  /// What `fovea init` makes: architectures, and their files. Null when there are none.
+  /// Architectures and config files for `fovea init`. Null when the family has no presets.
   std::span<const Preset> presets{};
   nlohmann::ordered_json (*config_json)(const VisionConfig& vision,
                                         const TextConfig& text) = nullptr;
   nlohmann::ordered_json (*preprocessor_json)(const VisionConfig& vision) = nullptr;
 };
 
-/// The presets of all families: of SigLIP "tiny" and "tiny-naflex" first, then the published ones.
+/// The presets of all families; those of SigLIP begin with "tiny" and "tiny-naflex", followed by
+/// the published ones.
 [[nodiscard]] std::span<const Preset> presets();
 
 /// Throws fovea::Error listing the names when `name` is unknown.

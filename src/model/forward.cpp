@@ -14,7 +14,7 @@ using ops::PreparedPtr;
 
 namespace {
 
-/// Bytes of a tensor, up to the next aligned one.
+/// Bytes of a tensor, rounded up to the alignment.
 std::size_t padded_bytes(std::int64_t rows, std::int64_t width, DType type) {
   const std::size_t bytes = ops::matrix_bytes(type, rows, width);
   return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
@@ -129,8 +129,8 @@ void Forward::norm_linear(Place place, std::int64_t layer, const PreparedPtr& no
 
 void Forward::attention(const ScaledTensor& qkv, const ScaledTensor& output) {
   const double scale = 1.0 / std::sqrt(static_cast<double>(tower_.head_dim()));
-  // The greatest length is the tower's, not the slice's: kernels are chosen by it, and an image's
-  // result must not depend on the others.
+  // Uses the tower's maximum length instead of the slice's: kernels are chosen by it, and an
+  // image's result must not depend on the other images.
   ops::AttentionProblem problem = ops::packed_attention(slice_.images, tower_.tokens, tower_.heads,
                                                         tower_.head_dim(), scale, qkv.values.dtype);
   problem.varlen = slice_.shapes.differ();

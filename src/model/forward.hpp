@@ -1,4 +1,4 @@
-// Forward: takes the sequences of a slice through a tower's layers, operator by operator.
+// Forward: runs a tower's layers on the sequences of a slice, operator by operator.
 #pragma once
 
 #include <cstddef>
@@ -11,19 +11,19 @@
 
 namespace fovea::model {
 
-/// A tensor whose rows may have scales of their own.
+/// A tensor with an optional scale for each row.
 struct ScaledTensor {
   TensorView values;
-  TensorView scales{};  // f32 [rows]; without memory when there are none
+  TensorView scales{};  // f32 [rows]; null data when there are none
 
   [[nodiscard]] bool scaled() const { return scales.data != nullptr; }
 };
 
-/// Runs one slice of images or texts through the layers. The first and the last operators of a
-/// network are its tower's own: they write and read x().
+/// Runs the layers on one slice of images or texts. The towers themselves run the operators before
+/// and after the layers, which write and read x().
 class Forward {
  public:
-  /// Bytes that the activations of one image or text, the largest one, take.
+  /// Bytes of activations for one image or text of maximum size.
   [[nodiscard]] static std::size_t workspace_bytes(const TowerSpec& tower, DType stream,
                                                    std::span<const LayerWeights> layers);
 
@@ -33,23 +33,22 @@ class Forward {
   /// The residual stream [rows, hidden].
   [[nodiscard]] const ScaledTensor& x() const { return x_; }
 
-  /// Memory for f32 [rows, hidden], which the layers use as well: of no layer that runs later.
+  /// Memory for f32 [rows, hidden], which the layers overwrite: valid until the next layer runs.
   [[nodiscard]] TensorView floats() const;
 
-  /// The first `count` layers, one after the other, on x().
+  /// Runs the first `count` layers on x().
   void run_layers(std::size_t count);
 
   void layer_norm(const ops::PreparedPtr& weights, const ScaledTensor& output);
 
  private:
-  /// Where the activations of a slice lie in its workspace, in bytes from its start: first the
-  /// residual stream [rows, hidden], and then what each layer uses anew, in the types of that
-  /// layer.
+  /// Offsets of the activations of a slice in its workspace, in bytes: first the residual stream
+  /// [rows, hidden], then memory that each layer reuses, in the layer's types.
   struct Layout {
-    std::size_t normed = 0;  // [rows, hidden], and `attended`: they are never alive together
-    std::size_t scales = 0;  // of the rows of normed
-    std::size_t inner = 0;   // [rows, mlp], and `qkv` [rows, 3 * hidden], for the same reason
-    std::size_t bytes = 0;   // for one image; n times as many hold n, since padding does not grow
+    std::size_t normed = 0;  // [rows, hidden], shared with `attended`
+    std::size_t scales = 0;  // row scales of `normed`
+    std::size_t inner = 0;   // [rows, mlp], shared with `qkv` [rows, 3 * hidden]
+    std::size_t bytes = 0;   // for one image; n times this suffices for n images
 
     Layout(const TowerSpec& tower, std::int64_t rows, DType stream,
            std::span<const LayerWeights> layers);
@@ -63,12 +62,12 @@ class Forward {
   };
 
   [[nodiscard]] Activations activations(const ops::TensorTypes& types) const;
-  /// `norm`: the layer's weights include a norm of its input.
+  /// Runs a linear layer. `norm`: whether its weights include a norm of its input.
   void linear(ops::Place place, std::int64_t layer, const ops::PreparedPtr& weights,
               const ScaledTensor& input, const ScaledTensor& output, ops::Epilogue epilogue,
               bool norm = false);
-  /// Runs a linear layer that reads the stream's layer norm, which goes to `normed`. Without
-  /// `norm`, the layer includes it.
+  /// Runs a linear layer on the layer norm of the stream, which is written to `normed`. If `norm`
+  /// is null, the linear layer includes the norm.
   void norm_linear(ops::Place place, std::int64_t layer, const ops::PreparedPtr& norm,
                    const ops::PreparedPtr& weights, const ScaledTensor& normed,
                    const ScaledTensor& output, ops::Epilogue epilogue = ops::Epilogue::kNone);

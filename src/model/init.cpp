@@ -29,7 +29,7 @@ namespace {
 using nlohmann::ordered_json;
 using Recipe = std::function<SyntheticTensor(const TensorSpec&)>;
 
-constexpr std::size_t kChunk = std::size_t{1} << 18;  // elements that a thread makes at a time
+constexpr std::size_t kChunk = std::size_t{1} << 18;  // elements that a thread generates at a time
 static_assert(kChunk % SyntheticTensor::kCentredRun == 0);
 
 DType stored_dtype(WeightType type) {
@@ -42,8 +42,8 @@ std::size_t bytes_of(const TensorSpec& tensor, DType dtype) {
   return static_cast<std::size_t>(tensor.shape.elements()) * size_of(dtype);
 }
 
-/// Tensors in their stored order, split so that the data of no file exceeds `max_bytes` (a larger
-/// tensor has its own file).
+/// Splits the tensors, in their stored order, so that no file has more than `max_bytes` of data (a
+/// larger tensor gets its own file).
 std::vector<std::vector<TensorSpec>> split(std::vector<TensorSpec> tensors, DType dtype,
                                            std::uint64_t max_bytes) {
   std::ranges::sort(tensors, {}, &TensorSpec::name);  // as the safetensors library stores them
@@ -103,8 +103,8 @@ bool is_weight_file(const std::string& name) {
          (name.starts_with("model-") && name.ends_with(".safetensors"));
 }
 
-/// Makes the folder, or checks that it may be filled. config.json is removed first and written
-/// last, so that a folder with one is whole.
+/// Creates the folder, or checks that it may be overwritten. config.json is removed first and
+/// written last, so that a folder that contains it is complete.
 void prepare_folder(const InitOptions& options, const std::optional<NewTokenizer>& tokenizer) {
   const std::string shown = io::escape(options.folder.native());
   if (options.folder.empty()) {

@@ -16,7 +16,7 @@ namespace fovea::model {
 struct NewTokenizer {
   std::int64_t vocabulary = 0;  // rows of the tower's token table
   std::span<const std::string_view> files{};
-  std::function<void(const std::filesystem::path& folder)> write{};  // those files
+  std::function<void(const std::filesystem::path& folder)> write{};  // writes the tokenizer's files
 };
 
 /// See fovea::init_checkpoint. Without a tokenizer there is no text tower.

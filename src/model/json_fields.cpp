@@ -1,4 +1,4 @@
-// Reads and refuses fields of config.json and preprocessor_config.json.
+// Reads and checks fields of config.json and preprocessor_config.json.
 #include "model/json_fields.hpp"
 
 #include <array>
@@ -160,7 +160,7 @@ std::optional<Fields> vision_fields(const Fields& config, std::string_view model
   }
   std::optional<Fields> vision = config.object("vision_config");
   if (!vision) {
-    // transformers takes the defaults then; a file with a text tower alone looks the same.
+    // transformers uses the defaults then, but the file may also be that of a single text tower.
     fail("{}: has no vision_config, but the vision tower is needed", config.file());
   }
   if (vision->string("model_type", tower) != tower) {
@@ -175,7 +175,8 @@ Preprocessing read_pixels(const Fields& fields, Resample usual) {
       fields.refuse(step, "this step is always taken; without it the embeddings would differ");
     }
   }
-  // null keeps the image as it is; Fovea always converts to RGB, as transformers' loader does.
+  // transformers does not convert with null; Fovea always converts to RGB, as transformers' image
+  // loader does.
   if (!fields.boolean("do_convert_rgb", true)) {
     fields.refuse("do_convert_rgb", "images are always converted to RGB");
   }

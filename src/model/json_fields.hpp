@@ -1,5 +1,5 @@
-// Fields of Hugging Face's JSON files as families read them: defaults filled, everything else
-// checked or refused, with the file and the field in the message.
+// Access to fields of Hugging Face's JSON files: fills in defaults and checks values; messages name
+// the file and the field.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ inline constexpr std::int64_t kMaxPatches = 1 << 16;
 inline constexpr std::int64_t kMaxVocabulary = 1 << 24;
 inline constexpr std::int64_t kMaxTokens = 1 << 13;
 
-/// The fields of one JSON object, which outlives this.
+/// The fields of one JSON object, which must outlive this.
 class Fields {
  public:
   using json = nlohmann::json;
@@ -36,7 +36,8 @@ class Fields {
   Fields(const json& object, std::string_view file, std::string prefix)
       : object_(object), file_(file), prefix_(std::move(prefix)) {}
 
-  /// The field's value; null when absent or null, which Hugging Face's files use alike.
+  /// The field's value; nullptr when it is absent or null, which mean the same in Hugging Face's
+  /// files.
   [[nodiscard]] const json* find(const char* name) const;
 
   [[nodiscard]] std::int64_t integer(const char* name, std::int64_t fallback,
@@ -47,14 +48,14 @@ class Fields {
   [[nodiscard]] double number(const char* name, double fallback) const;
   [[nodiscard]] bool boolean(const char* name, bool fallback) const;
   [[nodiscard]] std::string string(const char* name, std::string fallback) const;
-  /// The fields of an object within; none when absent.
+  /// The fields of a nested object; nothing when it is absent.
   [[nodiscard]] std::optional<Fields> object(const char* name) const;
 
   [[noreturn]] void refuse(const char* name, std::string_view reason) const {
     refuse(name, *find(name), reason);
   }
   [[noreturn]] void refuse(const char* name, const json& value, std::string_view reason) const;
-  /// "FILE: vision_config.hidden_size 770 ...": `words` begin with a field's name.
+  /// Throws "FILE: vision_config.hidden_size 770 ..."; `words` begin with a field's name.
   template <typename... Args>
   [[noreturn]] void refuse_value(fmt::format_string<Args...> words, Args&&... args) const {
     fail("{}: {}{}", file_, prefix_, fmt::format(words, std::forward<Args>(args)...));
@@ -74,24 +75,23 @@ class Fields {
   std::string prefix_;
 };
 
-/// Reads what all towers of transformers have, over the defaults that are there, into a
-/// VisionConfig or a TextConfig. `activation`: the hidden_act that the family computes, and its
-/// default.
+/// Reads the fields common to all towers of transformers into a VisionConfig or a TextConfig;
+/// absent fields keep their values. `activation`: the only supported hidden_act, and its default.
 template <typename Config>
 void read_layers(const Fields& fields, std::string_view activation, Config& config);
-/// Reads the size of images and of their patches, and checks that they fit.
+/// Reads the sizes of images and patches, and checks that they are compatible.
 void read_grid(const Fields& fields, VisionConfig& config);
 
-/// The fields of a tower in config.json, for a family whose model_type is `model` and, in a file of
-/// the tower alone, `tower`. None when model_type is another. Throws fovea::Error when the model
-/// has no such tower, or that of another family.
+/// Returns the fields of a tower in config.json for a family whose model_type is `model` or, in a
+/// file with only this tower, `tower`. Returns nothing for another model_type. Throws fovea::Error
+/// when the model has no such tower, or one of another family.
 [[nodiscard]] std::optional<Fields> vision_fields(const Fields& config, std::string_view model,
                                                   const std::string& tower);
 
-/// The numbers of preprocessor_config.json that turn bytes into what the tower reads, and the
-/// filter that resizes; a step that is left out is refused.
+/// Reads the scale, mean, std and resampling filter from preprocessor_config.json; throws when a
+/// step is disabled.
 [[nodiscard]] Preprocessing read_pixels(const Fields& fields, Resample usual);
-/// Reads `size`, into which images are squashed.
+/// Reads `size`, to which images are resized without keeping their aspect ratio.
 void read_size(const Fields& fields, Preprocessing& result);
 
 }  // namespace fovea::model

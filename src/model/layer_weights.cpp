@@ -1,4 +1,5 @@
-// Loads the weights of a tower's layers from the checkpoint, and from the calibration in 8 bits.
+// Loads the weights of a tower's layers from the checkpoint, or for 8-bit precisions from the
+// calibration.
 #include "model/layer_weights.hpp"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ using ops::Stored;
 /// Prepares one layer of a tower for the types of its tensors.
 class LayerPreparer {
  public:
-  /// `calibration`: null when the precision has none, or leaves this layer out.
+  /// `calibration`: null when the precision is not calibrated, or this layer is in bf16.
   LayerPreparer(const Checkpoint& checkpoint, ops::Backend& backend, std::int64_t index,
                 const Calibration* calibration)
       : checkpoint_(checkpoint),
@@ -37,7 +38,7 @@ class LayerPreparer {
 
   [[nodiscard]] const ops::TensorTypes& types() const { return types_; }
 
-  /// Null when the linear layer after it includes it.
+  /// Prepares a norm; null when the linear layer after it includes it.
   [[nodiscard]] PreparedPtr norm(Part part) const {
     if (norms_folded_) {
       return nullptr;
@@ -76,11 +77,11 @@ class LayerPreparer {
   }
 
  private:
-  /// The activations between the two layers of an MLP, without their scale.
+  /// How the activations between the two layers of an MLP are stored, without their scale.
   [[nodiscard]] Stored inner_type() const {
     return {.type = types_.inner, .offset = types_.inner == DType::kI8 ? ops::kGeluI8Offset : 0};
   }
-  /// Whether the backend normalises what a linear layer of the stream reads.
+  /// Whether the backend's linear layers can include the norm of their input.
   [[nodiscard]] bool folds_norm(std::int64_t out, ops::Epilogue epilogue, DType output) const {
     return bool(backend_.can_run(ops::LinearProblem{.rows = tower_.tokens,
                                                     .in = tower_.hidden,
@@ -115,7 +116,7 @@ class LayerPreparer {
     weights.bias = layer.bias;
     weights.rounded = layer.rounded.span();
     weights.rounded_scale = layer.scale;
-    if (layer.input_scale > 0) {  // otherwise each row has its own scale
+    if (layer.input_scale > 0) {  // 0: each row has its own scale
       weights.input.scale = layer.input_scale;
     }
     return backend_.prepare(weights);

@@ -1,5 +1,5 @@
-// The transformer layers of a tower, which are the same for images and texts: their weights, with
-// norms folded in where the backend takes them, prepared by a backend.
+// The weights of a tower's transformer layers, for images or texts, prepared by a backend, which
+// may fold norms into linear layers.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 
 namespace fovea::model {
 
-/// A size of the configuration, which has no negative ones, as an index.
+/// Converts a size of the configuration, which is never negative, to an index.
 [[nodiscard]] constexpr std::size_t count(std::int64_t n) {
   return static_cast<std::size_t>(n);
 }
@@ -33,19 +33,19 @@ struct LayerParameters {
 /// The weight and the bias of a part, held while a backend prepares them.
 [[nodiscard]] LayerParameters load_parameters(const Checkpoint& checkpoint, Part part,
                                               std::int64_t layer = 0);
-/// Views of them.
+/// Views of the weight and the bias.
 [[nodiscard]] ops::LinearWeights linear_weights(const LayerParameters& parameters);
 [[nodiscard]] ops::LayerNormWeights norm_weights(const LayerParameters& parameters);
 
-/// The linear layer at one of kCalibratedPlaces in layer `index`: kQkv is query, key and value as
-/// one.
+/// Loads the linear layer at one of kCalibratedPlaces in layer `index`; for kQkv, query, key and
+/// value are concatenated.
 [[nodiscard]] LayerParameters load_layer(const Checkpoint& checkpoint, ops::Place place,
                                          std::int64_t index);
 
-/// Norms are null where the backend normalises as the next linear layer reads (its can_run
-/// decides): they are then part of that layer's weights.
+/// Norms are null where the backend's can_run accepts a linear layer with a built-in norm: they are
+/// then part of that layer's weights.
 struct LayerWeights {
-  ops::TensorTypes types;  // of its activations
+  ops::TensorTypes types;  // types of the layer's activations
   ops::PreparedPtr norm1;
   ops::PreparedPtr qkv;
   ops::PreparedPtr out;
@@ -63,23 +63,23 @@ void require_support(const ops::Backend& backend, const Problem& problem) {
   }
 }
 
-/// All layers of the checkpoint's tower.
+/// The weights of all layers of the checkpoint's tower.
 class TowerWeights {
  public:
-  /// Loads and prepares every tensor of the layers, and what `others` do, several at a time; only
-  /// these are held as float32. In 8 bits the weights are those of the calibration.
+  /// Loads and prepares every tensor of the layers, and runs the tasks `others`, in parallel; only
+  /// tensors in work are held as float32. 8-bit weights come from the calibration.
   TowerWeights(const Checkpoint& checkpoint, ops::Backend& backend,
                std::vector<std::function<void()>> others);
 
   [[nodiscard]] const std::vector<LayerWeights>& layers() const { return layers_; }
-  /// What a user may not expect of the calibration, "; " between two: "the first 4 of 12 layers
-  /// are in bf16", "calibrated by PATH" when that is not beside the weights.
+  /// Returns notes for users on the calibration, separated by "; ": "the first 4 of 12 layers are
+  /// in bf16", and "calibrated by PATH" when the file is not beside the weights.
   [[nodiscard]] std::string calibration_words(const ops::Backend& backend) const;
 
  private:
   std::vector<LayerWeights> layers_;
   std::int64_t bf16_layers_ = 0;
-  std::filesystem::path calibration_;  // when it is not beside the weights
+  std::filesystem::path calibration_;  // empty when it is beside the weights
 };
 
 }  // namespace fovea::model

@@ -22,9 +22,10 @@ using nlohmann::json;
 constexpr std::uint64_t kLengthBytes = kSafetensorsLengthBytes;
 // safetensors/src/tensor.rs: MAX_HEADER_SIZE.
 constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
-// Guards against headers made of one long list; no real tensor comes near.
+// Limits memory for malicious headers; real tensors have far fewer dimensions.
 constexpr std::size_t kMaxRank = 256;
-// Fields that the format does not define are skipped, as in the reference, but only so many.
+// Fields that the format does not define are skipped, as in the reference implementation, up to
+// this limit.
 constexpr int kMaxSkippedDepth = 32;
 
 struct StoredType {
@@ -51,7 +52,7 @@ struct HeaderTensor {
   std::vector<std::uint64_t> offsets;
   bool has_shape = false;
   bool has_offsets = false;
-  std::uint64_t position = 0;  // of its entry, in the file
+  std::uint64_t position = 0;  // of its header entry, as a byte offset in the file
 };
 
 /// Receives the header's tokens: { name: {"dtype", "shape", "data_offsets"}, "__metadata__": {} }.
@@ -247,7 +248,7 @@ class HeaderHandler : public nlohmann::json_sax<json> {
     kEnd,
   };
 
-  // Bytes into the file, as far as the parser has read.
+  // Offset in the file up to which the parser has read.
   [[nodiscard]] std::uint64_t position() const {
     return kLengthBytes + static_cast<std::uint64_t>(*next_ - begin_);
   }
@@ -322,7 +323,7 @@ class HeaderHandler : public nlohmann::json_sax<json> {
   int skip_depth_ = 0;
   bool has_metadata_ = false;
   std::set<std::string> metadata_keys_;
-  std::set<std::string> unknown_keys_;  // of the present tensor
+  std::set<std::string> unknown_keys_;  // of the current tensor
   std::map<std::string, HeaderTensor, std::less<>> tensors_;
   std::pair<const std::string, HeaderTensor>* tensor_ = nullptr;
 };
@@ -396,7 +397,7 @@ void check_layout(const std::map<std::string, HeaderTensor, std::less<>>& tensor
 }  // namespace
 
 std::string_view stored_name(DType type) {
-  // Numbers of blocks with scales have no name.
+  // Types with block scales have no name in the format.
   constexpr std::string_view kNames[] = {"U8", "I8", "F8_E4M3", "", "F16", "BF16", "F32", "F64"};
   static_assert(std::size(kNames) == std::size(kDTypes));
   return kNames[static_cast<std::size_t>(type)];
@@ -440,8 +441,8 @@ StoredTensors parse_safetensors(std::string_view header, std::uint64_t file_byte
                                 std::string_view file, StopFlag stop) {
   const char* begin = header.data();
   const char* end = begin + header.size();
-  // nlohmann's lexer takes a zero byte for the end of the text and skips a byte order mark; its
-  // UTF-8 check covers strings, and outside of them nothing but ASCII is JSON.
+  // nlohmann's lexer treats a zero byte as the end of the text and skips a byte order mark, so both
+  // are rejected here. It checks UTF-8 within strings; elsewhere JSON is ASCII.
   if (const char* zero = std::find(begin, end, '\0'); zero != end) {
     fail("{}: header, at byte {}: not JSON: zero byte", file,
          kLengthBytes + static_cast<std::uint64_t>(zero - begin));

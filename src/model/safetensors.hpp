@@ -17,29 +17,29 @@
 
 namespace fovea::model {
 
-/// The name of a type in files: "BF16".
+/// Returns the name of a type in the format: "BF16".
 [[nodiscard]] std::string_view stored_name(DType type);
 
-/// One tensor of a file.
+/// One tensor in a file.
 struct StoredTensor {
   std::string_view dtype;            // as in the file: "F32", "BF16", "I64", ...
   std::vector<std::uint64_t> shape;  // rank 0: one element
   std::uint64_t offset = 0;          // in the file; need not be aligned
   std::uint64_t bytes = 0;
 
-  /// Fovea's element type, if it has one that converts to float32.
+  /// Returns Fovea's element type, or nothing if it has no such type that converts to float32.
   [[nodiscard]] std::optional<DType> float_dtype() const;
-  /// "[2, 3]".
+  /// Returns the shape as text: "[2, 3]".
   [[nodiscard]] std::string shape_text() const;
 };
 
 using StoredTensors = std::map<std::string, StoredTensor, std::less<>>;
 
-/// Bytes before a file's header, which give its length.
+/// Size of the header length at the beginning of a file, in bytes.
 inline constexpr std::size_t kSafetensorsLengthBytes = 8;
 
-/// The length of the header that `start`, the first bytes of a file of `file_bytes`, announces.
-/// Throws fovea::Error with `file` when no header of that length can follow.
+/// Returns the header length given in `start`, the first bytes of a file of `file_bytes`. Throws
+/// fovea::Error with `file` when no header of that length can follow.
 [[nodiscard]] std::size_t safetensors_header_bytes(std::span<const std::byte> start,
                                                    std::uint64_t file_bytes, std::string_view file);
 
@@ -58,8 +58,8 @@ struct TensorEntry {
   std::size_t bytes = 0;
 };
 
-/// The bytes before the data of a file whose tensors follow in this order without gaps: the length
-/// and the JSON, padded so that the data starts at a multiple of 8.
+/// Returns the header of a file whose tensors follow in this order without gaps: its length and
+/// JSON, padded so that the data starts at a multiple of 8.
 [[nodiscard]] std::string safetensors_header(std::span<const TensorEntry> tensors);
 
 /// An open, checked safetensors file.

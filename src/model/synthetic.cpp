@@ -1,5 +1,4 @@
-// Random weights with the statistics of trained towers. Why each number is what it is:
-// docs/presets.md.
+// Random weights with the statistics of trained towers. docs/presets.md explains the constants.
 #include "model/synthetic.hpp"
 
 #include <algorithm>
@@ -21,7 +20,7 @@ namespace {
 constexpr double kFirstResidual = 0.043;
 constexpr double kLastResidual = 0.4;
 constexpr double kMaxGrowth = 1.6;  // per layer, for models of few layers
-// Share of the position embedding in the first residual (its variance).
+// Share of the position embedding in the variance of the first residual.
 constexpr double kPositionShare = 0.25;
 // Outlier channels: how many hidden channels share one, and how far they stand out.
 constexpr std::int64_t kChannelsAnOutlier = 256;
@@ -33,12 +32,12 @@ constexpr double kOutlierNoise = 3.0;
 constexpr double kGamma = 2.0;           // typical LayerNorm weight
 constexpr double kQueryDeviation = 1.3;  // of q and k; logits have about its square
 constexpr double kKeyDeviation = 1.3;
-constexpr double kHeadKeyDeviation = 0.9;  // the pooling head weighs more tokens
-constexpr double kGeluDeviation = 1.3;     // of GELU's input
+constexpr double kHeadKeyDeviation = 0.9;  // lower, since the pooling head attends to more tokens
+constexpr double kGeluDeviation = 1.3;     // standard deviation of GELU's input
 constexpr double kGeluBias = -0.2;
 constexpr double kGeluOutput = 0.6;  // deviation of GELU's output at that input
-// The deviation of attention's output when values have deviation 1: tokens become alike with depth,
-// and averaging over them then reduces it less.
+// The deviation of attention's output when values have deviation 1. Tokens become more similar with
+// depth, so that averaging over them reduces it less.
 constexpr double kFirstAttentionOutput = 0.62;
 constexpr double kLastAttentionOutput = 0.85;
 constexpr double kSmallBias = 0.1;
@@ -115,7 +114,7 @@ SyntheticWeights::SyntheticWeights(const TowerSpec& tower, std::uint64_t seed)
   const std::uint64_t places = key("outliers");
   double energy = static_cast<double>(tower.hidden - count);
   for (std::int64_t index = 0; index < count; ++index) {
-    // One in each stretch of channels, so that they are distinct.
+    // One outlier in each interval of channels, so that they are distinct.
     const std::int64_t stretch = tower.hidden / count;
     const auto within = static_cast<std::int64_t>(
         uniform(places, static_cast<std::uint64_t>(index)) * static_cast<double>(stretch));

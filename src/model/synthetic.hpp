@@ -12,7 +12,7 @@
 
 namespace fovea::model {
 
-/// One tensor whose values can be computed from any index on, in any order, by any thread.
+/// One tensor whose values can be computed in any order, from any index, by any thread.
 class SyntheticTensor {
  public:
   /// A tensor of known values.
@@ -44,7 +44,7 @@ class SyntheticWeights {
   SyntheticWeights(const VisionConfig& config, std::uint64_t seed);
   SyntheticWeights(const TextConfig& config, std::uint64_t seed);
 
-  /// The values of one of vision_tensors(config) or text_tensors(config).
+  /// Returns the values of a tensor from vision_tensors(config) or text_tensors(config).
   [[nodiscard]] SyntheticTensor make(const TensorSpec& tensor) const;
 
  private:
@@ -53,13 +53,13 @@ class SyntheticWeights {
   struct Channels {
     std::vector<float> gamma;
     std::vector<float> beta;
-    double output_rms = 1.0;  // of the norm's results, over channels
+    double output_rms = 1.0;  // root mean square of the norm's outputs over channels
   };
 
   [[nodiscard]] std::uint64_t key(std::string_view name) const;
   [[nodiscard]] double residual_rms(std::int64_t layer) const;
   [[nodiscard]] double branch_rms(std::int64_t layer) const;
-  /// A norm: those of the stream damp its outlier channels.
+  /// Weights of a norm: the norms of the stream damp its outlier channels.
   [[nodiscard]] Channels norm(Part part, std::int64_t layer = 0) const;
   [[nodiscard]] std::vector<float> noise_table(std::string_view name, std::size_t count,
                                                double mean, double deviation) const;
@@ -78,7 +78,7 @@ class SyntheticWeights {
 
   struct Outlier {
     std::size_t channel;
-    double gain;  // signed: its value over that of a typical channel
+    double gain;  // signed ratio of its value to that of a typical channel
   };
   /// Gives the outlier channels of a first residual [hidden] their values.
   void set_outliers(std::span<float> first_residual) const;

@@ -19,7 +19,7 @@
 namespace fovea::model {
 namespace {
 
-/// Texts whose first residual stream is in memory at once, so that a long list takes no more.
+/// Number of texts per batch, which bounds the memory for their residual streams.
 constexpr std::int64_t kTextsAtOnce = 1024;
 
 /// Stores token + position in the type of the stream, which is float64 in the reference alone.
@@ -93,7 +93,7 @@ void TextEncoder::encode(std::span<const std::int32_t> ids, std::int64_t texts,
   const std::size_t row_bytes = hidden * size_of(stream);
   HostBuffer input =
       backend_->allocate_input(count(std::min(texts, kTextsAtOnce) * text.tokens) * row_bytes);
-  std::unordered_map<std::int32_t, std::vector<float>> rows;  // of this call's tokens
+  std::unordered_map<std::int32_t, std::vector<float>> rows;  // for the tokens of this call
   for (std::int64_t first = 0; first < texts; first += kTextsAtOnce) {
     const std::int64_t part = std::min(kTextsAtOnce, texts - first);
     const auto tokens = ids.subspan(count(first * text.tokens), count(part * text.tokens));

@@ -14,8 +14,8 @@ namespace fovea::model {
 
 struct TextWeights;
 
-/// Holds a backend and the weights that it has prepared. The table of tokens stays in its file,
-/// which is open as long as this lives: rows are read when a text has their token.
+/// The text tower with a backend and the weights that it has prepared. The token table stays in its
+/// file, which remains open: a row is read when a text contains its token.
 class TextEncoder {
  public:
   /// Takes a checkpoint that was opened for its text tower. Throws fovea::Error when its embeddings
@@ -26,7 +26,7 @@ class TextEncoder {
 
   [[nodiscard]] const TextConfig& config() const { return checkpoint_->text(); }
   [[nodiscard]] const ops::Backend& backend() const { return *backend_; }
-  /// The same as of Encoder.
+  /// See Encoder.
   [[nodiscard]] std::string description() const;
   [[nodiscard]] std::string take_note() { return backend_->take_note(); }
 

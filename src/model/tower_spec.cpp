@@ -36,7 +36,7 @@ bool has_bias(Ending ending) {
   return ending == Ending::kWeightAndBias || ending == Ending::kInProjection;
 }
 
-/// The dimensions of a weight that every tower has; none of others.
+/// The dimensions of a weight that every tower has; empty for other parts.
 Dims common_dims(const TowerSpec& tower, Part part) {
   switch (part) {
     case Part::kNorm1:

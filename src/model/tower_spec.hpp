@@ -1,4 +1,5 @@
-// TowerSpec: the sizes of a tower, what its layers compute, and what files call its tensors.
+// TowerSpec: the sizes of a tower, the properties of its layers, and the names of its tensors in
+// files.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,8 @@ namespace fovea::model {
 
 enum class Tower : std::uint8_t { kVision, kText };
 
-/// What tensors are to a tower, whatever files call them: the weight and the bias of a layer or a
-/// norm, or a tensor alone.
+/// The parts of a tower, whatever their names in files: a layer or norm with weight and bias, or a
+/// single tensor.
 enum class Part : std::uint8_t {
   // Before the layers.
   kPatchEmbed,
@@ -32,7 +33,7 @@ enum class Part : std::uint8_t {
   kNorm2,
   kFc1,
   kFc2,
-  // Behind them.
+  // After the layers.
   kFinalNorm,
   kProbe,  // this and the next five: Pooling::kAttention
   kPoolAttention,
@@ -46,7 +47,7 @@ enum class Part : std::uint8_t {
   kLogitBias,
 };
 
-/// Which tensors a part has, by what follows its stem.
+/// The tensors of a part, by the suffixes of its stem.
 enum class Ending : std::uint8_t {
   kWeightAndBias,  // ".weight" and ".bias"
   kWeight,         // ".weight"
@@ -54,7 +55,7 @@ enum class Ending : std::uint8_t {
   kNone,           // one tensor, of the stem's name
 };
 
-/// How files name a part: "{}" in the stem stands for the layer.
+/// The name of a part in files: "{}" in the stem stands for the layer number.
 struct PartName {
   Part part;
   std::string_view stem;
@@ -64,13 +65,13 @@ struct PartName {
 
 /// The tensors of a family's tower, in the order of the forward pass.
 struct TensorNames {
-  std::string_view prefix;  // of all names but those of logits: "vision_model."
+  std::string_view prefix;  // prefix of all names except those of the logits: "vision_model."
   std::span<const PartName> parts;
 };
 
 struct TowerSpec {
   Tower tower = Tower::kVision;
-  std::int64_t tokens = 0;  // of an image or a text
+  std::int64_t tokens = 0;  // per image or text
   std::int64_t hidden = 0;
   std::int64_t mlp = 0;
   std::int64_t layers = 0;
@@ -80,14 +81,14 @@ struct TowerSpec {
   const TensorNames* names = nullptr;
 
   [[nodiscard]] std::int64_t head_dim() const { return hidden / heads; }
-  /// What the names of a part's tensors begin with: "vision_model.encoder.layers.3.mlp.fc1".
+  /// The common prefix of the names of a part's tensors: "vision_model.encoder.layers.3.mlp.fc1".
   [[nodiscard]] std::string stem(Part part, std::int64_t layer = 0) const;
-  /// The names of a part's tensors; there is no bias where it has none.
+  /// The names of a part's tensors; that of the bias is empty when there is none.
   [[nodiscard]] std::string weight_name(Part part, std::int64_t layer = 0) const;
   [[nodiscard]] std::string bias_name(Part part, std::int64_t layer = 0) const;
 };
 
-/// A tensor as files have it.
+/// A tensor in a file.
 struct TensorSpec {
   std::string name;  // with the hub's prefix: "vision_model.head.probe"
   Shape shape;
@@ -99,8 +100,8 @@ struct TensorSpec {
 
 using Dims = std::vector<std::int64_t>;
 
-/// The tensors of a tower in the order of its names. `own`: the dimensions of a weight that not all
-/// towers have; none of a part that this one lacks.
+/// Returns the tensors of a tower in the order of its names. `own` returns the dimensions of
+/// weights that not all towers have, or nothing if this tower lacks the part.
 [[nodiscard]] std::vector<TensorSpec> tensors_of(const TowerSpec& tower,
                                                  const std::function<Dims(Part)>& own);
 

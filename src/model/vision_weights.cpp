@@ -10,7 +10,8 @@ namespace {
 using ops::LayerNormWeights;
 using ops::PreparedPtr;
 
-/// The convolution's weight [hidden, 3, p, p] in the order of patches, [hidden, p, p, 3].
+/// Transposes the convolution's weight [hidden, 3, p, p] to the order of patches, [hidden, p, p,
+/// 3].
 AlignedBuffer<float> channels_last(const AlignedBuffer<float>& weight, std::int64_t hidden,
                                    std::int64_t patch) {
   AlignedBuffer<float> out(weight.size());
@@ -25,7 +26,7 @@ AlignedBuffer<float> channels_last(const AlignedBuffer<float>& weight, std::int6
   return out;
 }
 
-/// The tokens before the patches, with their positions, which are the first of the table.
+/// The prefix tokens with their positions, which come first in the table.
 AlignedBuffer<float> prefix_tokens(const Checkpoint& checkpoint, std::span<const float> position) {
   if (checkpoint.config().vision.prefix_tokens == 0) {
     return {};
@@ -42,7 +43,8 @@ PreparedPtr prepare_patch_embed(const Checkpoint& checkpoint, ops::Backend& back
   require_support(backend, patch_embed_problem(vision, backend.types().stream, 1, vision.tokens()));
   const Preprocessing& preprocessing = checkpoint.config().preprocessing;
   const LayerParameters conv = load_parameters(checkpoint, Part::kPatchEmbed);
-  // A NaFlex model's is a linear layer, whose inputs are in the order of patches already.
+  // The patch embedding of a NaFlex model is a linear layer, whose inputs are already in the order
+  // of patches.
   const auto reordered = vision.naflex ? AlignedBuffer<float>()
                                        : channels_last(conv.weight, vision.hidden, vision.patch);
   const TowerSpec tower = checkpoint.tower();
@@ -89,7 +91,7 @@ AlignedBuffer<float> fold_probe(std::span<const float> probe, std::span<const fl
   return key;
 }
 
-/// Whether the backend's pooling head normalises the tokens that it reads.
+/// Whether the backend's pooling head can include the norm of its tokens.
 bool folds_post_norm(const VisionConfig& vision, const ops::Backend& backend) {
   ops::PoolProblem problem = pool_problem(vision, backend.types().stream, 1, 1);
   problem.norm = true;

@@ -9,9 +9,9 @@
 
 namespace fovea::model {
 
-/// The operators around the layers, for `images` images of `total` tokens together where they
-/// differ: what makes tokens of patches, the pooling head, which does not normalise what it reads
-/// unless its caller says so, and what takes the first token of each image.
+/// The problems of the operators before and after the layers: the patch embedding, the pooling head
+/// (without built-in norm unless the caller sets it), and the projection of the first token.
+/// `total`: tokens of all images where their sizes differ.
 [[nodiscard]] ops::PatchEmbedProblem patch_embed_problem(const VisionConfig& vision, DType stream,
                                                          std::int64_t images, std::int64_t total);
 [[nodiscard]] ops::PoolProblem pool_problem(const VisionConfig& vision, DType stream,
@@ -23,10 +23,10 @@ class VisionWeights {
  public:
   ops::PreparedPtr patch_embed;
   ops::PreparedPtr post_norm;
-  ops::PreparedPtr pool;       // of PoolWeights or ProjectWeights; null without pooling
-  bool pool_has_norm = false;  // the pooling head has post_norm in it, too
+  ops::PreparedPtr pool;       // from PoolWeights or ProjectWeights; null without pooling
+  bool pool_has_norm = false;  // the pooling head includes post_norm
 
-  /// Loads and prepares every tensor, several at a time; only these are held as float32.
+  /// Loads and prepares every tensor, several in parallel; only these are held as float32.
   VisionWeights(const Checkpoint& checkpoint, ops::Backend& backend);
 
   [[nodiscard]] const TowerWeights& tower() const { return tower_; }

@@ -1,5 +1,5 @@
-// SigLIP and SigLIP 2 of fixed resolution, and SigLIP 2 NaFlex: what their files say, how they are
-// named, and the published architectures.
+// SigLIP and SigLIP 2 of fixed resolution, and SigLIP 2 NaFlex: config files, tensor names and
+// published architectures.
 #include <array>
 #include <optional>
 #include <string>
@@ -128,14 +128,14 @@ Preprocessing preprocessing_of(const Fields& fields, bool naflex) {
   return result;
 }
 
-/// Adds a field unless it has transformers' default value, as files on the hub do.
+/// Adds a field unless it has transformers' default value; files on the hub omit defaults as well.
 void add_field(ordered_json& fields, const char* name, std::int64_t value, std::int64_t usual) {
   if (value != usual) {
     fields[name] = value;
   }
 }
 
-/// What both towers have.
+/// Adds the fields common to both towers.
 template <typename Config>
 ordered_json layer_fields(const Config& config) {
   const Config usual;
@@ -194,11 +194,11 @@ constexpr VisionConfig kBase{.hidden = 768, .mlp = 3072, .layers = 12, .heads = 
 constexpr VisionConfig kLarge{.hidden = 1024, .mlp = 4096, .layers = 24, .heads = 16};
 constexpr VisionConfig kSo400m{.hidden = 1152, .mlp = 4304, .layers = 27, .heads = 16};
 constexpr VisionConfig kGiant{.hidden = 1536, .mlp = 6144, .layers = 40, .heads = 16};
-// A small model that still has several heads of a real head dimension, and an MLP and a grid that
-// are not square powers of each other.
+// A small model with several heads of a usual head dimension; the sizes of MLP and grid differ from
+// the other dimensions.
 constexpr VisionConfig kTiny{.hidden = 128, .mlp = 384, .layers = 3, .heads = 4};
 
-// The published text towers read 64 tokens of Gemma's vocabulary.
+// The published text towers have 64 tokens and Gemma's vocabulary.
 constexpr std::int64_t kGemmaVocabulary = 256000;
 constexpr TextConfig text(const VisionConfig& like, std::int64_t projection) {
   return {.hidden = like.hidden,
@@ -218,7 +218,7 @@ constexpr TextConfig kTinyText{.hidden = 96,
                                .projection = 128};
 
 constexpr Preset with_text(std::string_view name, const VisionConfig& vision) {
-  // The giant's text tower is that of so400m.
+  // The text tower of the giant model is that of so400m.
   const TextConfig beside = vision.hidden == kTiny.hidden    ? kTinyText
                             : vision.hidden == kGiant.hidden ? text(kSo400m, kGiant.hidden)
                                                              : text(vision, vision.hidden);
