@@ -1,4 +1,4 @@
-// Tables of letters: what characters become in lower case, and what decides over a final sigma.
+// Case tables: lower-case mappings of characters, and properties that determine a final sigma.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace fovea::text {
 
-/// Every `step`-th character from `first` to `last` becomes the one `distance` further. U+0130 is
-/// in none: it becomes two characters.
+/// A range of lower-case mappings: every `step`-th character from `first` to `last` maps to itself
+/// plus `distance`. U+0130 is in no range, because it maps to two characters.
 struct LowerRange {
   std::uint32_t first;
   std::uint32_t last;
@@ -15,8 +15,8 @@ struct LowerRange {
   std::int32_t distance;
 };
 
-/// Characters with the property Case_Ignorable (which may have the other one, too), and the rest of
-/// those with the property Cased: The Unicode Standard, section 3.13, Final_Sigma.
+/// Characters with the property Case_Ignorable (some of which are Cased as well), and the other
+/// characters with the property Cased: The Unicode Standard, section 3.13, Final_Sigma.
 struct SigmaRange {
   enum class Kind : std::uint8_t { kCased, kIgnorable };
   std::uint32_t first;
@@ -24,7 +24,7 @@ struct SigmaRange {
   Kind kind;
 };
 
-// Ranges in rising order, without overlap.
+// Ranges in ascending order, without overlap.
 [[nodiscard]] std::span<const LowerRange> lower_ranges();
 [[nodiscard]] std::span<const SigmaRange> sigma_ranges();
 

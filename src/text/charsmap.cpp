@@ -1,4 +1,4 @@
-// Walks the tree of replacement rules as SentencePiece would, within bounds.
+// Checks SentencePiece's trie of replacement rules by walking it within bounds.
 #include <algorithm>
 #include <bit>
 #include <cstddef>
@@ -14,13 +14,13 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-// SentencePiece keeps the matches of one position in an array of this size
+// Maximum number of matches at one position: SentencePiece stores them in an array of this size
 // (google/sentencepiece@0292e58 src/normalizer.h).
 constexpr int kMaxMatches = 32;
 constexpr int kMaxDepth = 256;  // bytes of the longest text that is replaced
 
-/// A node of the tree: a double array of Darts-clone
-/// (google/sentencepiece@0292e58 third_party/darts_clone/darts.h).
+/// A node of the trie, which is a double array of Darts-clone (google/sentencepiece@0292e58
+/// third_party/darts_clone/darts.h).
 class Unit {
  public:
   explicit Unit(std::uint32_t bits) : bits_(bits) {}
@@ -57,9 +57,10 @@ class Walk {
 
  private:
   static constexpr int kUnknown = -1;
-  static constexpr int kOpen = -2;  // being looked at
+  static constexpr int kOpen = -2;  // on the current path
 
-  /// The most rules on one way down from a node whose children are around `position`.
+  /// Returns the maximum number of rules on a path down from a node whose children are around
+  /// `position`.
   int matches_below(std::uint32_t position, int depth) {
     if ((position | 0xffU) >= count_) {
       refuse("a node leads outside");
@@ -77,8 +78,8 @@ class Walk {
     return deepest;
   }
 
-  /// The same with the rule that ends at `node`. Ends of rules that are alike are shared, so a node
-  /// may be met again.
+  /// The same, including the rule that ends at `node`. Equal suffixes of rules are shared, so a
+  /// node may be visited again.
   int matches_from(std::uint32_t node, int depth) {
     if (most_matches_[node] == kOpen) {
       refuse("a node leads back to itself");
@@ -119,13 +120,13 @@ void check_charsmap(std::string_view charsmap, std::string_view file) {
     return;
   }
   const auto cut_short = [&] { fail("{}: the rules that replace characters are cut short", file); };
-  std::uint32_t bytes = 0;  // of the tree
+  std::uint32_t bytes = 0;  // size of the trie
   if (charsmap.size() <= sizeof(bytes)) {
     cut_short();
   }
   std::memcpy(&bytes, charsmap.data(), sizeof(bytes));
   charsmap.remove_prefix(sizeof(bytes));
-  // Each rule gives the place of a replacement, which ends with a zero.
+  // Each rule refers to the offset of a NUL-terminated replacement.
   if (bytes >= charsmap.size() || bytes % sizeof(std::uint32_t) != 0 || charsmap.back() != '\0') {
     cut_short();
   }

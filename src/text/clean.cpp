@@ -1,4 +1,4 @@
-// Lower case, punctuation and white space.
+// Lower-cases text, and removes punctuation and superfluous white space.
 #include "text/clean.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ constexpr char32_t kFinalSigma = 0x3c2;
 constexpr char32_t kCapitalIWithDot = 0x130;
 constexpr char32_t kCombiningDot = 0x307;
 
-/// The character of a well-formed sequence.
+/// Decodes a well-formed sequence to its code point.
 char32_t decode(std::string_view sequence) {
   const auto lead = static_cast<unsigned char>(sequence.front());
   if (sequence.size() == 1) {
@@ -41,7 +41,7 @@ void append(std::string& text, char32_t code) {
   }
 }
 
-/// Calls `use(sequence, begin)` for each character.
+/// Calls `use(sequence, begin)` for each character of a text.
 template <typename Use>
 void for_each_character(std::string_view text, Use use) {
   for (std::size_t begin = 0; begin < text.size();) {
@@ -51,7 +51,7 @@ void for_each_character(std::string_view text, Use use) {
   }
 }
 
-/// The range that `code` is in, or null. Their order is that of their last characters.
+/// Returns the range that contains `code`, or null. The ranges are sorted by their last characters.
 template <typename Range>
 const Range* find_range(std::span<const Range> ranges, char32_t code) {
   const auto found = std::ranges::lower_bound(ranges, code, {}, &Range::last);
@@ -73,8 +73,8 @@ void append_lower(std::string& out, std::string_view sequence) {
   append(out, static_cast<char32_t>(static_cast<std::int64_t>(code) + range->distance));
 }
 
-/// Whether a sigma between the two parts of a text ends a word: the nearest character before it
-/// that is not to be ignored is a letter with cases, and the one after it is not.
+/// Whether a sigma between the two parts of a text ends a word: skipping Case_Ignorable characters,
+/// the one before it is Cased and the one after it is not.
 bool ends_word(std::string_view before, std::string_view after) {
   const auto kind = [](std::string_view sequence) {
     return find_range(sigma_ranges(), decode(sequence));

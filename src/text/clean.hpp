@@ -1,4 +1,4 @@
-// What is done to a text before it is cut into tokens. All texts here are well-formed UTF-8.
+// Cleaning of texts before tokenisation. All texts here are well-formed UTF-8.
 #pragma once
 
 #include <string>
@@ -6,21 +6,24 @@
 
 namespace fovea::text {
 
-/// Each character in lower case, whatever its neighbours: `Lowercase` of Hugging Face's tokenizers.
+/// Lower-cases each character regardless of its neighbours, as `Lowercase` of Hugging Face's
+/// tokenizers.
 [[nodiscard]] std::string lower(std::string_view text);
 
-/// The same, but a sigma that ends a word becomes a final one: Python's str.lower(). (Of Unicode 17
-/// and, where a sigma is concerned, 14; another Python may know other letters.)
+/// The same, but a sigma at the end of a word becomes a final sigma, as in Python's str.lower().
+/// (Mappings are of Unicode 17, the properties for sigma of Unicode 14; other versions of Python
+/// may differ.)
 [[nodiscard]] std::string lower_words(std::string_view text);
 
-/// Removes the characters of Python's string.punctuation, which are all that ASCII has.
+/// Removes the characters of Python's string.punctuation: all ASCII punctuation.
 [[nodiscard]] std::string without_punctuation(std::string_view text);
 
-/// Each run of white space as one space, and none at either end. White space is what Python's
-/// str.isspace() says.
+/// Replaces each run of white space by one space and trims both ends. White space is as defined by
+/// Python's str.isspace().
 [[nodiscard]] std::string collapse_spaces(std::string_view text);
 
-/// `canonicalize_text` of transformers' SiglipTokenizer: the three above in that order.
+/// Applies the three functions above in this order, as `canonicalize_text` of transformers'
+/// SiglipTokenizer.
 [[nodiscard]] std::string canonicalize(std::string_view text);
 
 }  // namespace fovea::text

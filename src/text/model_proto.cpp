@@ -1,5 +1,6 @@
-// Protobuf's wire format, as far as a ModelProto has it: fields are numbered, and numbers, floats
-// or runs of bytes. Numbers of fields: google/sentencepiece@0292e58 src/sentencepiece_model.proto.
+// Reads and writes protobuf's wire format, as far as a ModelProto uses it: numbered fields that are
+// integers, floats or byte strings. Field numbers: google/sentencepiece@0292e58
+// src/sentencepiece_model.proto.
 #include "text/model_proto.hpp"
 
 #include <bit>
@@ -16,11 +17,11 @@ enum class Wire : std::uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32
 struct Field {
   std::uint64_t number = 0;
   Wire wire = Wire::kVarint;
-  std::uint64_t value = 0;   // of kVarint, kFixed32 and kFixed64
-  std::string_view bytes{};  // of kBytes
+  std::uint64_t value = 0;   // for kVarint, kFixed32 and kFixed64
+  std::string_view bytes{};  // for kBytes
 };
 
-/// Takes a message apart, which is a part of `whole`.
+/// Reads the fields of a message, which is a part of `whole`.
 class MessageReader {
  public:
   MessageReader(std::string_view message, std::string_view whole, std::string_view file)
@@ -51,7 +52,7 @@ class MessageReader {
     return field;
   }
 
-  /// The same for a message within this one.
+  /// Reads a nested message.
   [[nodiscard]] MessageReader inside(const Field& field) const {
     expect(field, Wire::kBytes, "a number where a message belongs");
     return {field.bytes, whole_, file_};
@@ -93,7 +94,8 @@ class MessageReader {
     return taken;
   }
 
-  /// A number of which each byte has seven bits, the lowest first, and whether another follows.
+  /// Reads a varint: seven bits per byte, the lowest first; the top bit tells whether another byte
+  /// follows.
   std::uint64_t varint() {
     std::uint64_t value = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
@@ -234,7 +236,7 @@ std::string write_model_proto(const Vocabulary& vocabulary) {
   put_number(message, 4, vocabulary.pieces.size());
   put_number(message, 24, vocabulary.space_as_suffix ? 1 : 0);
   put_number(message, 35, vocabulary.byte_fallback ? 1 : 0);
-  // Where the special pieces are, for programs that ask the file for them. -1 stands for none.
+  // Ids of the special pieces, for programs that read them from the file; -1 stands for none.
   const auto put_id = [&](unsigned number, std::int32_t id) {
     put_number(message, number, static_cast<std::uint64_t>(static_cast<std::int64_t>(id)));
   };

@@ -8,13 +8,13 @@
 
 namespace fovea::text {
 
-/// Reads the fields that Vocabulary has and skips the others. Throws fovea::Error, which begins
-/// with `file`, when `bytes` are not a ModelProto, its algorithm is not supported, or
+/// Reads the fields that correspond to Vocabulary and skips the others. Throws fovea::Error, which
+/// begins with `file`, when `bytes` are not a ModelProto, its algorithm is not supported, or
 /// check_vocabulary() refuses it.
 [[nodiscard]] Vocabulary read_model_proto(std::string_view bytes, std::string_view file);
 
-/// The ModelProto of a vocabulary that check_vocabulary() accepts, for SentencePiece: the same
-/// bytes for the same vocabulary.
+/// Serialises a vocabulary accepted by check_vocabulary() as a ModelProto for SentencePiece. Equal
+/// vocabularies give equal bytes.
 [[nodiscard]] std::string write_model_proto(const Vocabulary& vocabulary);
 
 }  // namespace fovea::text

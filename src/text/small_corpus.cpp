@@ -1,4 +1,4 @@
-// What the small tokenizer is trained on: sentences about photos, in fifteen scripts.
+// The training corpus of the small tokenizer: sentences about photos, in fifteen scripts.
 #include "text/small_tokenizer.hpp"
 
 namespace fovea::text {

@@ -1,4 +1,4 @@
-// Trains the small tokenizer, and writes it as SentencePiece and as transformers take it.
+// Trains the small tokenizer, and writes it in the formats of SentencePiece and transformers.
 #include "text/small_tokenizer.hpp"
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 namespace fovea::text {
 namespace {
 
-/// The characters of ASCII that one sees, which are pieces even where the corpus lacks them.
+/// The printable characters of ASCII, which are always pieces, even if the corpus lacks them.
 std::string visible_ascii() {
   std::string all;
   for (char character = '!'; character <= '~'; ++character) {
@@ -65,8 +65,8 @@ Vocabulary train(std::int64_t wanted) {
   return vocabulary;
 }
 
-/// All pairs of pieces that make a piece, in the order of the pieces that they make, as
-/// transformers lists them of a SentencePiece model (transformers@d5ab4d5
+/// Returns all pairs of pieces that merge into a piece, in the order of the merged pieces, as
+/// transformers derives them from a SentencePiece model (transformers@d5ab4d5
 /// tokenization_utils_base.py, generate_merges).
 std::string merges_json(const Vocabulary& vocabulary) {
   std::set<std::string_view> normal;
@@ -168,8 +168,8 @@ std::string tokenizer_json(const Vocabulary& vocabulary) {
                      merges_json(vocabulary));
 }
 
-// The side of padding and the inputs' names matter: transformers' defaults are the left side, and
-// an attention mask.
+// padding_side and model_input_names are needed: transformers defaults to the left side and to an
+// attention mask.
 constexpr std::string_view kTokenizerConfig = R"({
   "bos_token": "<bos>",
   "clean_up_tokenization_spaces": false,

@@ -1,4 +1,4 @@
-// Finds a model's vocabulary and hands it to SentencePiece.
+// Loads a model's vocabulary and passes it to SentencePiece.
 #include "text/tokenizer.hpp"
 
 #include <algorithm>
@@ -26,10 +26,10 @@ namespace {
 constexpr std::string_view kSpacePiece = "\xe2\x96\x81";  // SentencePiece's sign for a space
 
 struct Source {
-  std::string file;  // as messages name it
+  std::string file;  // the file, for messages
   Vocabulary vocabulary;
 
-  /// SigLIP, not SigLIP 2.
+  /// Whether the vocabulary is that of SigLIP rather than SigLIP 2.
   [[nodiscard]] bool is_first() const {
     return vocabulary.algorithm == Vocabulary::Algorithm::kUnigram;
   }
@@ -65,7 +65,7 @@ Source read_source(const std::filesystem::path& folder) {
       io::escape(folder.native()));
 }
 
-/// A special token as tokenizer_config.json has it: its text, or an object with its "content".
+/// Reads a special token from tokenizer_config.json: a string, or an object with "content".
 std::string special_token(const nlohmann::json& config, const char* key, const char* usual,
                           const std::string& file) {
   const auto found = config.find(key);
@@ -83,7 +83,7 @@ std::string special_token(const nlohmann::json& config, const char* key, const c
 }  // namespace
 
 struct Tokenizer::Impl {
-  /// `config` is what `config_file`, tokenizer_config.json, says.
+  /// `config` is the content of `config_file`, tokenizer_config.json.
   Impl(Source source, const nlohmann::json& config, const std::string& config_file)
       : vocabulary(
             static_cast<std::int64_t>(source.vocabulary.pieces.size() - source.vocabulary.spare)),
@@ -134,10 +134,10 @@ struct Tokenizer::Impl {
     return ids;
   }
 
-  /// Follows SiglipTokenizer for SigLIP (transformers@d5ab4d5 models/siglip/
-  /// tokenization_siglip.py): a space is put before the text, also where cleaning then leaves
-  /// another one behind it, and SentencePiece, which would drop spaces at the front, gets the name
-  /// of the unknown token before them, the tokens of which are taken off again.
+  /// Follows SiglipTokenizer for SigLIP (transformers@d5ab4d5
+  /// models/siglip/tokenization_siglip.py): prepends a space, even if the cleaned text begins with
+  /// one. Since SentencePiece would drop leading spaces, the name of the unknown token is put
+  /// before them, and its tokens are removed from the result.
   [[nodiscard]] std::vector<int> cut_first(std::string_view text, TextClean clean) const {
     std::string spaced(kSpacePiece);
     while (!text.empty()) {
@@ -196,7 +196,7 @@ struct Tokenizer::Impl {
   std::int32_t eos = 0;
   std::int32_t pad = 0;
   bool is_first = false;
-  std::string guard;  // of SigLIP: what cut_first() puts before a text
+  std::string guard;  // for SigLIP: what cut_first() prepends to a text
   std::size_t guard_tokens = 0;
 };
 

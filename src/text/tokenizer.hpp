@@ -1,4 +1,4 @@
-// Tokenizer: texts to the ids that a text tower takes.
+// Tokenizer: converts texts to the token ids of a text tower.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,10 @@ namespace fovea::text {
 
 struct Vocabulary;
 
-/// The longest text that is taken; a text tower sees the first 64 tokens or so of it.
+/// Maximum length of a text; a text tower sees only about its first 64 tokens.
 inline constexpr std::size_t kMaxTextBytes = std::size_t{1} << 20;
 
-/// Cuts texts into tokens with SentencePiece. All of its functions may be called by several threads
-/// at once.
+/// Tokenises texts with SentencePiece. Thread-safe.
 class Tokenizer {
  public:
   /// Reads the first of these that is in the folder: tokenizer.model (of Gemma: SigLIP 2),
@@ -29,33 +28,34 @@ class Tokenizer {
   /// believe its tokenizer_class: the published folders of SigLIP 2 name GemmaTokenizer, which does
   /// not lower-case. Throws fovea::Error naming the file that is missing, damaged or not supported.
   explicit Tokenizer(const std::filesystem::path& model_folder);
-  /// The same on a vocabulary that check_vocabulary() accepts, with the default special tokens: of
-  /// SigLIP 2 when it is of BPE, else of SigLIP. Messages begin with `file`.
+  /// Uses a vocabulary accepted by check_vocabulary(), with the default special tokens: those of
+  /// SigLIP 2 for BPE, otherwise of SigLIP. Messages begin with `file`.
   Tokenizer(Vocabulary vocabulary, const std::string& file);
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
   ~Tokenizer();
 
-  /// Exactly `length` ids: tokens(), eos(), and pad() on the right. Longer texts are cut off after
-  /// length - 1 tokens. Throws as tokens() does, and when `length` is less than 1.
+  /// Returns exactly `length` ids: tokens(), eos(), and pad() on the right. Longer texts are
+  /// truncated after length - 1 tokens. Throws as tokens() does, and when `length` is less than 1.
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view utf8, std::int64_t length,
                                                  TextClean clean = TextClean::kAuto) const;
 
-  /// The tokens of the text alone. Names of special tokens in it ("<eos>") are text like any other.
-  /// Throws fovea::Error when it is not UTF-8 or has more than kMaxTextBytes.
+  /// Returns the tokens of the text without special tokens. Names of special tokens in it ("<eos>")
+  /// are treated as ordinary text. Throws fovea::Error when it is not UTF-8 or has more than
+  /// kMaxTextBytes.
   [[nodiscard]] std::vector<std::int32_t> tokens(std::string_view utf8,
                                                  TextClean clean = TextClean::kAuto) const;
 
-  /// The piece of text with this id, which must be of this vocabulary. UTF-8, "▁" for a space.
+  /// Returns the piece with this id, which must be in the vocabulary. UTF-8, with "▁" for a space.
   [[nodiscard]] const std::string& piece(std::int32_t id) const;
 
-  /// The number of pieces. The token table of a model has at least as many rows.
+  /// The number of pieces. A model's token table must have at least as many rows.
   [[nodiscard]] std::int64_t vocabulary() const;
 
   [[nodiscard]] std::int32_t eos() const;
   [[nodiscard]] std::int32_t pad() const;
 
-  /// What kAuto stands for.
+  /// The cleaning that kAuto stands for.
   [[nodiscard]] TextClean trained_clean() const;
 
  private:

@@ -1,4 +1,4 @@
-// Reads tokenizer.json through nlohmann's events.
+// Reads tokenizer.json with nlohmann's SAX interface.
 #include "text/tokenizer_document.hpp"
 
 #include <utility>
@@ -14,7 +14,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kMaxMerges = std::size_t{1} << 22;  // Gemma has 580,000
-constexpr std::size_t kMaxValues = std::size_t{1} << 18;  // of the rest
+constexpr std::size_t kMaxValues = std::size_t{1} << 18;  // in the rest of the document
 constexpr std::size_t kMaxDepth = 32;
 
 class Handler : public nlohmann::json_sax<json> {
@@ -40,7 +40,8 @@ class Handler : public nlohmann::json_sax<json> {
 
   bool string(string_t& value) override {
     if (place_ == Place::kMerges) {
-      // Older versions write both pieces with a space between them, which is in no piece.
+      // Older versions write a merge as one string: two pieces separated by a space, which no piece
+      // contains.
       const std::size_t space = value.find(' ');
       if (space == std::string::npos || value.find(' ', space + 1) != std::string::npos) {
         return refuse("a merge is not two pieces with a space between them");
@@ -141,7 +142,7 @@ class Handler : public nlohmann::json_sax<json> {
     fail("{}: not a usable tokenizer.json: {}", file_, why);
   }
 
-  /// Whether the value that begins now is this one of "model".
+  /// Whether the value that begins now has this key in "model".
   [[nodiscard]] bool is_in_model(std::string_view name) const {
     return open_.size() == 2 && open_.back() == model_ && key_ == name;
   }
@@ -206,13 +207,13 @@ class Handler : public nlohmann::json_sax<json> {
   TokenizerDocument document_;
   Place place_ = Place::kRest;
   std::vector<json*> open_;      // objects and lists that the parser is in
-  const json* model_ = nullptr;  // "model"
+  const json* model_ = nullptr;  // the object "model", once begun
   std::string key_;
   std::size_t values_ = 0;
-  bool has_id_ = true;    // of the last entry of the vocabulary
-  int parts_ = 0;         // of the merge that the parser is in
-  std::string pair_;      // texts of its pieces
-  std::size_t left_ = 0;  // bytes of the first one
+  bool has_id_ = true;    // whether the last entry of the vocabulary has its id
+  int parts_ = 0;         // pieces seen of the current merge
+  std::string pair_;      // concatenated pieces of the current merge
+  std::size_t left_ = 0;  // bytes of its first piece
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The parts of tokenizer.json: its two long lists, and all else as JSON.
+// The parts of tokenizer.json: the vocabulary, the merges, and the rest as JSON.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ struct TokenizerDocument {
     std::string text;
     std::uint64_t id = 0;
   };
-  /// Two pieces that become one.
+  /// Two pieces that are merged into one.
   struct Merge {
-    std::string text;        // of both
-    std::uint32_t left = 0;  // bytes of the first
+    std::string text;        // both pieces concatenated
+    std::uint32_t left = 0;  // bytes of the first piece
   };
   std::vector<Entry> vocabulary;  // "vocab" of "model"
-  std::vector<Merge> merges;      // "merges" of "model", the first one first
-  nlohmann::json rest;            // the document without these
+  std::vector<Merge> merges;      // "merges" of "model", in their order
+  nlohmann::json rest;            // the document without these lists
 };
 
 /// Reads a tokenizer.json as a stream, because it may have a million strings. Throws fovea::Error,

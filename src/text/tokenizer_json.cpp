@@ -1,4 +1,4 @@
-// Gemma's tokenizer as Hugging Face stores it, turned back into SentencePiece's vocabulary.
+// Converts Gemma's tokenizer, as stored by Hugging Face, back to SentencePiece's vocabulary.
 #include "text/tokenizer_json.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-/// The type of a part of the document, such as its normalizer: "none" of one that is missing.
+/// Returns the type of a part of the document, such as its normalizer; "none" when it is missing.
 std::string type_of(const json& parent, const char* key) {
   const auto part = parent.find(key);
   if (part == parent.end() || part->is_null()) {
@@ -63,7 +63,7 @@ class Reader {
                                                               ? type_of(document_.rest, "model")
                                                               : "none"));
     }
-    const std::vector<json> empty{nullptr, "", false, 0.0};  // what stands for none
+    const std::vector<json> empty{nullptr, "", false, 0.0};  // values that mean absent
     const auto expect = [&](const char* key, const json& wanted) {
       const json found = model().value(key, json());
       const bool is_empty = std::ranges::find(empty, found) != empty.end();
@@ -79,7 +79,8 @@ class Reader {
     expect("ignore_merges", nullptr);
   }
 
-  /// Spaces become "▁". Lower-casing, which Siglip2Tokenizer adds, is done before anyway.
+  /// Accepts a normalizer that replaces spaces by "▁". The lower-casing that Siglip2Tokenizer adds
+  /// is done earlier in any case.
   void check_normalizer() const {
     const json normalizer = document_.rest.value("normalizer", json());
     std::vector<json> steps{normalizer};
@@ -98,7 +99,7 @@ class Reader {
     }
   }
 
-  /// No space is left for it to split at.
+  /// Accepts a split at spaces, which has no effect because the normalizer replaces all spaces.
   void check_pre_tokenizer() const {
     const std::string type = type_of(document_.rest, "pre_tokenizer");
     if (type == "none") {
@@ -171,8 +172,8 @@ class Reader {
     }
   }
 
-  /// GemmaConverter puts a tab in the place of its byte. SentencePiece wants all bytes, so such a
-  /// byte gets a piece at the end, which it then never needs.
+  /// GemmaConverter replaces the byte piece of the tab by a tab. SentencePiece requires all byte
+  /// pieces, so a missing one is appended, although it is never used.
   void add_bytes() {
     std::vector<bool> has_byte(256);
     std::vector<bool> has_character(128);
@@ -211,19 +212,19 @@ class Reader {
     }
   }
 
-  /// Whether both parts of a text are pieces. (What is found in a text before anything is merged,
-  /// and its parts, are never merged.)
+  /// Whether both parts of a text are normal pieces. (User-defined pieces are found before merging
+  /// and never merged.)
   [[nodiscard]] bool is_pair(std::string_view text, std::size_t left) const {
     return normal_.contains(text.substr(0, left)) && normal_.contains(text.substr(left));
   }
 
-  /// SentencePiece merges any two neighbours that make a piece, the one with the largest score
-  /// first; tokenizers merge the pairs of a list in its order. They do the same when the list has
-  /// all pairs, those of a piece one after another.
+  /// SentencePiece merges any two neighbours that form a piece, the highest score first; tokenizers
+  /// merge the pairs of a list in its order. The results are equal when the list contains all
+  /// pairs, with those of the same piece in sequence.
   void add_merges() {
     is_made_.assign(vocabulary_.pieces.size(), false);
     std::string_view current;
-    std::vector<std::size_t> missing;  // where pairs of `current` meet that are still to come
+    std::vector<std::size_t> missing;  // split positions of pairs of `current` not yet seen
     float rank = 0.0F;
     const auto finish = [&] {
       if (!missing.empty()) {
@@ -264,7 +265,8 @@ class Reader {
         io::printable(text, io::kLongestName)));
   }
 
-  /// What no merge makes is never found, but where SentencePiece could make it, it would.
+  /// Pieces that no merge produces are never found by tokenizers, but SentencePiece would form them
+  /// where it can.
   void hide_unreachable() {
     for (std::size_t id = 0; id < vocabulary_.pieces.size(); ++id) {
       Piece& piece = vocabulary_.pieces[id];
@@ -278,8 +280,8 @@ class Reader {
   TokenizerDocument document_;
   std::string_view file_;
   Vocabulary vocabulary_;
-  std::unordered_map<std::string_view, std::size_t> normal_;  // ids of pieces of kNormal
-  std::vector<bool> is_made_;                                 // by merges
+  std::unordered_map<std::string_view, std::size_t> normal_;  // ids of the pieces of type kNormal
+  std::vector<bool> is_made_;                                 // whether a merge produces the piece
 };
 
 }  // namespace

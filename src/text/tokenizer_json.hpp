@@ -1,4 +1,4 @@
-// tokenizer.json, where Hugging Face's tokenizers keep a whole tokenizer.
+// Reads tokenizer.json, in which Hugging Face's tokenizers store a whole tokenizer.
 #pragma once
 
 #include <string_view>
@@ -14,8 +14,8 @@ namespace fovea::text {
 /// other added tokens kUserDefined.
 ///
 /// Throws fovea::Error, which begins with `file`, when it is not JSON, when it is another kind of
-/// tokenizer (the message names the part), and when its merges are not all those that SentencePiece
-/// would do, as in the files of Hugging Face's own trainer.
+/// tokenizer (the message names the part), or when it lacks merges that SentencePiece would
+/// perform, as in files of Hugging Face's own trainer.
 [[nodiscard]] Vocabulary read_tokenizer_json(std::string_view text, std::string_view file);
 
 }  // namespace fovea::text

@@ -1,4 +1,5 @@
-// Counts pairs of neighbours in words; each merge changes the counts of the words that have it.
+// Trains byte-pair encoding: counts pairs of neighbours in words; each merge updates the counts of
+// the words that contain it.
 #include <cstdint>
 #include <map>
 #include <set>
@@ -10,7 +11,7 @@
 namespace fovea::text {
 namespace {
 
-/// Texts of symbols by number: characters first, then what was merged.
+/// Texts of the symbols by number: first the characters, then the merged pieces.
 using Symbols = std::vector<std::string>;
 
 struct Word {
@@ -103,7 +104,7 @@ class Trainer {
     }
   }
 
-  /// Puts the newest symbol in the place of the pair.
+  /// Replaces the pair by the newest symbol.
   void merge(Word& word, const Pair& pair) {
     const auto is_pair = [&](std::size_t index) {
       return word.symbols[index] == pair.first && index + 1 < word.symbols.size() &&
@@ -138,7 +139,7 @@ class Trainer {
 TrainedPieces train_bpe(std::string_view text, std::size_t merges) {
   Trainer trainer(text);
   TrainedPieces pieces{.merged = {}, .characters = trainer.symbols()};
-  std::set<std::string> known;  // another pair may make the same piece
+  std::set<std::string> known;  // another pair may form the same piece
   while (pieces.merged.size() < merges) {
     std::string piece = trainer.merge_best();
     if (piece.empty()) {

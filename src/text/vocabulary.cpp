@@ -1,4 +1,4 @@
-// What a vocabulary must keep.
+// Checks vocabularies.
 #include "text/vocabulary.hpp"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ void check_nesting(const Vocabulary& vocabulary, std::string_view file) {
     }
   }
   std::ranges::sort(found_first);
-  std::vector<std::string_view> beginnings;  // of the piece, and itself
+  std::vector<std::string_view> beginnings;  // prefixes of the piece, and itself
   for (const std::string_view text : found_first) {
     while (!beginnings.empty() && !text.starts_with(beginnings.back())) {
       beginnings.pop_back();
