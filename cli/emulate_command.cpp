@@ -244,7 +244,7 @@ void add_options(CLI::App& command, EmulateArguments& arguments) {
   add_whole(command, "--seed", {0, Whole::kNoLimit}, arguments.seed,
             "The same seed runs the same schedule");
   add_choice(command, "--policy", policy_words(), arguments.policy,
-             "Who runs when; any lets the seed choose one of the others");
+             "Scheduling policy; any lets the seed choose one of the others");
   add_flag(command, "--all", arguments.all,
            "Run all schedules, also after one that finds something");
   add_flag(command, "--any-path", arguments.any_path,
@@ -253,19 +253,19 @@ void add_options(CLI::App& command, EmulateArguments& arguments) {
   add_whole(command, "--resident-blocks", {1, 1 << 20}, arguments.resident_blocks,
             "Blocks of a grid that run at a time; a cluster runs whole");
   add_whole(command, "--most-operations", {0}, arguments.most_operations,
-            "End a schedule after as many operations of warps, with a finding (0: never)");
+            "End a schedule with a finding after this many warp operations (0: never)");
   add_flag(command, "--any-swizzle-start", arguments.any_swizzle_start,
-           "Let boxes with a swizzle begin within its pattern, as hardware does");
+           "Allow boxes with a swizzle to begin within its pattern, as hardware does");
   add_flag(command, "--late-stores", arguments.late_stores,
-           "Let blocks end while bulk stores still read their shared memory");
+           "Allow blocks to end while bulk stores still read their shared memory");
   add_flag(command, "--no-tensor-fences", arguments.no_tensor_fences,
            "Let threads be told without tcgen05.fence what has ended in tensor memory");
   add_flag(command, "--prompt-warps", arguments.prompt_warps,
            "Keep back no warp that can run, so that none misses phases of an mbarrier");
   add_flag(command, "--prompt-commits", arguments.prompt_commits,
-           "Let tcgen05.commit arrive in all blocks before what is behind it");
+           "Allow tcgen05.commit to arrive in all blocks before later operations");
   add_flag(command, "--unwritten-stores", arguments.unwritten_stores,
-           "Let values that nothing wrote be stored to global memory");
+           "Allow uninitialised values to be stored to global memory");
   add_size(command, "--most-memory", arguments.most_memory,
            "Refuse kernels and launch files that take more memory");
   add_threads(command, arguments.threads);

@@ -59,9 +59,9 @@ int run_heat(HeatArguments& arguments) {
 
 void add_heat(CLI::App& app, Run& run) {
   const auto arguments = std::make_shared<HeatArguments>();
-  CLI::App* command = app.add_subcommand("heat", "Show where in a photo words are");
+  CLI::App* command = app.add_subcommand("heat", "Show which parts of a photo match a text");
   const auto take_model = add_model(*command, arguments->model, arguments->inputs);
-  add_texts(*command, "INPUT", arguments->inputs, "The words, such as \"a dog\", and the photo");
+  add_texts(*command, "INPUT", arguments->inputs, "The text, such as \"a dog\", and the photo");
   add_max_pixels(*command, arguments->max_pixels);
   add_text_clean(*command, arguments->clean);
   without_variable(add_output_text(*command, "-o,--output", "FILE", arguments->output,
@@ -88,7 +88,8 @@ void add_heat(CLI::App& app, Run& run) {
                                  CLI::ExitCodes::ValidationError);
     }
     if (arguments->output.empty() && !arguments->json.is_wanted()) {
-      throw CLI::ValidationError("--output", "names no picture to write, and there is no --json");
+      throw CLI::ValidationError("--output",
+                                 "must name a picture to write, unless --json is given");
     }
     run = [arguments] { return run_heat(*arguments); };
   });

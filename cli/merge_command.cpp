@@ -49,8 +49,8 @@ void add_merge(CLI::App& app, Run& run) {
   add_flag(*command, "--keep-first", options->keep_first,
            "Take a photo that several outputs have from the first of them");
   without_variable(add_flag(*command, "--partial", options->partial,
-                            "Join what is there when shards are missing; the last line, "
-                            "manifest.json, check and search say which ones"));
+                            "Join the present shards when others are missing, which the last line, "
+                            "manifest.json, check and search name"));
   const auto shard_rows = std::make_shared<std::optional<std::uint64_t>>();
   add_optional_whole(*command, "--shard-rows", {1}, *shard_rows,
                      "Rows per embeddings file (default: that of the first OUT)")

@@ -63,8 +63,7 @@ constexpr const char* kHelp = "Model: a folder, or the name of a pulled model";
 
 std::function<void()> add_model(CLI::App& command, std::string& model) {
   const auto position = std::make_shared<std::string>();
-  add_text(command, "MODEL", "", *position, "The model, where -m does not name it")
-      ->group(kInputGroup);
+  add_text(command, "MODEL", "", *position, "Model, unless -m names it")->group(kInputGroup);
   CLI::Option* option = add_model_option(command, model, kHelp);
   return [&command, &model, position, option] {
     if (!position->empty() && is_typed(command, *option)) {

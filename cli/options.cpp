@@ -233,7 +233,7 @@ CLI::Option* add_output(CLI::App& command, std::string& output, OutputKind kind,
 
 CLI::Option* add_trace(CLI::App& command, std::string& file) {
   return add_output_text(command, "--trace", "FILE", file, OutputKind::kTrace,
-                         "Write what ran in which order to this file; of one schedule alone")
+                         "Write the order of execution to this file, for a single schedule")
       ->group(kReportGroup);
 }
 
@@ -259,7 +259,7 @@ CLI::Option* add_batch_sizes(CLI::App& command, std::vector<std::int64_t>& image
 CLI::Option* add_precision(CLI::App& command, Precision& precision) {
   CLI::Option* const option = command.add_option_function<std::string>(
       "--precision", [&precision](const std::string& name) { precision = parse_precision(name); },
-      "What to compute in; auto takes bf16 where the device has it");
+      "Precision to compute in; auto uses bf16 where the device supports it");
   return check_word(option, precision_names())
       ->default_str(std::string(to_string(precision)))
       ->group(kComputeGroup);

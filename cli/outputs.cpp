@@ -33,7 +33,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kOverwrite = "--overwrite";
 constexpr const char* kImageStays =
-    "{}: is an image, and no output replaces one; choose another output";
+    "{}: is an image, which no output replaces; choose another output";
 constexpr const char* kSharedPlace = "{}: is also the output of {}; give each a file of its own";
 
 /// The kind of output that the option names, or null. Where an option has two kinds, the later one

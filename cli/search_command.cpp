@@ -191,7 +191,7 @@ void add_search(CLI::App& app, Run& run) {
       ->group(kReportGroup);
   CLI::Option* page = add_report_options(*command, *options);
   without_variable(add_flag(*command, "--heat", options->heat,
-                            "Draw over the pictures of the page where in them the words are"))
+                            "Draw heat maps of the text over the pictures of the page"))
       ->needs(page)
       ->group(kReportGroup);
   explain(*command,

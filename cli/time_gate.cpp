@@ -82,7 +82,7 @@ lab::EarlierFigures earlier_figures_of(const std::string& against, const std::st
     if (!against.empty()) {
       throw Error(why + ", so there is nothing to compare times with");
     }
-    say("times are compared with no earlier ones: " + why);
+    say("times are not compared with earlier ones: " + why);
   }
   return earlier;
 }

@@ -58,7 +58,7 @@ void add_tokenize(CLI::App& app, Run& run) {
   add_texts(*command, "TEXT", arguments->inputs, "Texts, or lists of them: @FILE, -");
   add_text_clean(*command, arguments->clean);
   add_whole(*command, "--length", {0, 65536}, options.length,
-            "Tokens to make of a text (0: as many as the model takes)");
+            "Number of tokens per text (0: as many as the model takes)");
   arguments->json.add_to(*command);
   explain(*command, {kModelRule, kTextLists},
           {"fovea tokenize \"A red bicycle\" -m models/tiny",

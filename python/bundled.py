@@ -65,9 +65,9 @@ def check_updates(packages: list[Package], may_be_outdated: bool) -> None:
     """Reports outdated libraries. Ends the build unless they are allowed."""
     updates = security_updates(packages)
     if updates is None:
-        words = "cannot say whether security updates of them are pending, because there is no apt with a list of a security archive (apt-get update)"
+        words = "cannot tell whether security updates are pending: apt has no list of a security archive (run apt-get update)"
         if not may_be_outdated:
-            raise SystemExit(f"bundled libraries: {words}; --allow-outdated builds the wheel all the same")
+            raise SystemExit(f"bundled libraries: {words}; --allow-outdated builds the wheel anyway")
         print(f"bundled libraries: {words}")
         return
     if not updates:

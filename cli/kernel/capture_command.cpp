@@ -60,25 +60,24 @@ int run_capture(const CaptureOptions& options) {
 }  // namespace
 
 void add_capture(CLI::App& kernel, Run& run) {
-  const auto [command, options] =
-      add_card_command(kernel, run, "capture",
-                       "Keep what a GPU computes of the cards' small cases, to compare the "
-                       "emulator with it",
-                       run_capture);
+  const auto [command, options] = add_card_command(
+      kernel, run, "capture",
+      "Save the outputs of a GPU for the cards' small cases, to compare the emulator with them",
+      run_capture);
   add_gpu(command, options.gpu);
   add_emulator(command, options.emulator)->excludes("--gpu");
   add_schedules(command, options.check.schedules);
   add_case(command, options.check.only_case);
   add_seed(command, options.check.seed);
   add_whole(command, "--words", {0, 1 << 30}, options.words,
-            "How many words of four bytes of each output are kept beside its hash, from all over "
-            "it (0: 53 of approximate ones, 5 of others)")
+            "Number of 4-byte words to keep of each output beside its hash, spread over it (0: 53 "
+            "for approximate outputs, 5 for others)")
       ->group(kOutputGroup);
   without_variable(
       add_output(command, options.output, OutputKind::kCaptures, "FILE", "File to write"));
   explain(command,
           {"The cases, inputs, plans and grids are those of `fovea kernel check --device emu`, "
-           "which takes the file by --captures. Outputs that are wrong are told and not kept."},
+           "which takes the file by --captures. Wrong outputs are reported and not saved."},
           {"fovea kernel capture -o h100.captures"});
 }
 

@@ -337,7 +337,8 @@ int run_compare(const CompareOptions& options) {
                          !launch.changes.empty() || !launch.case_name.empty();
     if (chooses) {
       throw Error(
-          "two files hold what was run: they are compared without --program, --level, --plan, "
+          "options that choose a launch do not apply to two files: leave out --program, --level, "
+          "--plan, "
           "--sources, --parameters, --case and --problem");
     }
     return compare_files(options);
@@ -351,7 +352,7 @@ int run_compare(const CompareOptions& options) {
   }
   if (!options.has_sides()) {
     throw Error(
-        "say in what B differs from A: --with-program, --with-level, --with-plan, --with-sources "
+        "B must differ from A: give --with-program, --with-level, --with-plan, --with-sources "
         "or --with-parameters");
   }
   return compare_sides(options);
@@ -380,7 +381,7 @@ void add_compare(CLI::App& kernel, Run& run) {
   add_sides(command, options);
   add_seed(command, options.launch.seed);
   add_real(command, "--margin", "PERCENT", {0, 100}, options.threshold_percent,
-           "The difference that counts (0: 1% of samples, 3% of files; never less than 5% of "
+           "Smallest difference that counts (0: 1% for samples, 3% for files; at least 5% for "
            "profiles, which time one launch)");
   add_whole(command, "--most-pairs", {16, 100000}, options.most_pairs,
             "Pairs of samples after which an ambiguous comparison ends");
@@ -388,7 +389,7 @@ void add_compare(CLI::App& kernel, Run& run) {
   add_flag(command, "--profile", options.profile,
            "Also run ncu on both sides, and name the figures that moved");
   add_output_text(command, "--csv", "FILE", options.csv, OutputKind::kTable,
-                  "Write what was compared to FILE, a row each");
+                  "Write the compared figures to FILE, one per row");
   add_flag(
       command, "--gate", options.gate,
       "Exit with 1 when B is SLOWER; of two bench reports when a time of B fails the gate that "

@@ -111,10 +111,10 @@ int run_resources(const CardOptions& options) {
 /// Returns the single kernel for --cfg and --cubin, or throws when several are selected.
 const gpu::KernelImage& only(const std::vector<gpu::KernelImage>& images) {
   if (images.size() != 1) {
-    throw Error(fmt::format(
-        "--cfg and --cubin take one kernel, and these are {}, such as {} for sm_{}: name one with "
-        "--kernel, and with --arch where it has code for several",
-        images.size(), images.front().name, images.front().arch));
+    throw Error(
+        fmt::format("--cfg and --cubin take one kernel, but {} are selected, such as {} for sm_{}: "
+                    "name one with --kernel, and with --arch where it has code for several",
+                    images.size(), images.front().name, images.front().arch));
   }
   return images.front();
 }
@@ -144,7 +144,7 @@ void print_regions(const lab::ImageReport& report) {
 
 int run_sass(const SassOptions& options) {
   if (!options.sources.empty() && !(options.cubin.empty() && options.cfg.empty())) {
-    throw Error("--cubin and --cfg write what this program holds: they take no --sources");
+    throw Error("--cubin and --cfg write the program's own kernels: they exclude --sources");
   }
   const std::vector<gpu::KernelImage> images =
       images_of(options.cards, options.kernel, options.arch);

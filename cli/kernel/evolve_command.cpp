@@ -188,8 +188,8 @@ Subject subject_of(const EvolveOptions& options) {
     subject.has_gpu = true;
     subject.info = device->info();
   } else {
-    say("there is no GPU here, so nothing runs: the candidates show which are legal, compile and "
-        "fit an H200");
+    say("no GPU was found, so nothing runs: candidates are only checked to be legal, to compile "
+        "and to fit an H200");
   }
   subject.spaces = lab::tuning_spaces(subject.info, subject.sources, setting);
   subject.workload = subject.timed.make(setting.seed);

@@ -116,7 +116,7 @@ void add_judge(CLI::App& kernel, Run& run) {
             "How many seeds to draw inputs from, from --seed on");
   add_seed(command, options.seed);
   begin_group(command, kComputeGroup);
-  add_choice(command, "--device", {"cuda", "cpu"}, options.device, "Where both run");
+  add_choice(command, "--device", {"cuda", "cpu"}, options.device, "Device on which both run");
   add_whole(command, "--time-limit", {1, 86400}, options.time_limit,
             "Seconds that the answer may take, with its compilation");
   begin_group(command, kReportGroup);
@@ -125,7 +125,7 @@ void add_judge(CLI::App& kernel, Run& run) {
            "Also time Model in torch.compile, on GPUs, or do not");
   explain(command,
           {"It runs the Python of FOVEA_PYTHON, or python3, which needs torch and Fovea's package. "
-           "The answer runs in a process of its own, with your rights: it is no sandbox.",
+           "The answer runs in a process of its own, with your rights: it is not a sandbox.",
            "The exit code is 0 for RIGHT, 1 for WRONG, 2 when the task or the arguments cannot be "
            "used, or the judge itself fails."},
           {"fovea kernel judge task.py answer.py --device cuda"});

@@ -76,20 +76,21 @@ void add_mutate(CLI::App& kernel, Run& run) {
   mutation::ScoreOptions& score = options.score;
   add_case(command, score.only_case);
   add_seed(command, score.seed);
-  without_variable(
-      add_choice(
-          command, "--device", emulator_names(), options.emulator,
-          fmt::format("Whose PTX (default: that of {})", emulator_name(gpu::kDefaultArch)).c_str()))
+  without_variable(add_choice(command, "--device", emulator_names(), options.emulator,
+                              fmt::format("Architecture of the PTX (default: that of {})",
+                                          emulator_name(gpu::kDefaultArch))
+                                  .c_str()))
       ->group(kComputeGroup);
   add_only_kernel(command, score.only_kernel);
   add_whole(command, "--line", {1, 1'000'000'000}, score.only_line,
-            "Only what is at this line of the PTX");
-  add_whole(command, "--most", {0, 1'000'000'000}, score.limit,
-            "Mutants of each kernel, drawn by --seed, of each kind as many as of others (0: all)");
+            "Only mutants of this line of the PTX");
+  add_whole(
+      command, "--most", {0, 1'000'000'000}, score.limit,
+      "Maximum number of mutants per kernel, drawn by --seed evenly over their kinds (0: all)");
   add_whole(command, "--schedules", {1, 1'000'000'000}, score.schedules,
             "Orders of warps and blocks that a mutant must survive");
   add_real(command, "--least", "PERCENT", {0.0, 100.0}, options.least_percent,
-           "Exit with 1 when fewer of the mutants that a case reaches are caught")
+           "Exit with 1 when a smaller share of the mutants that a case reaches is caught")
       ->group(kReportGroup);
   add_flag(command, "--caught", options.prints_caught, "Also print how each was caught")
       ->group(kReportGroup);

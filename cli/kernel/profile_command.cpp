@@ -35,16 +35,17 @@ int run_profile(const ProfileOptions& options) {
   const std::string& output = options.output;
   if (options.gate) {
     if (!options.launch.plan.empty()) {
-      throw Error("gates are of levels: --gate takes no --plan");
+      throw Error("--gate excludes --plan: gates belong to levels");
     }
     if (!output.empty() && !std::filesystem::is_directory(output)) {
-      throw Error(fmt::format("there is no folder {}: with --gate, --output names one", output));
+      throw Error(
+          fmt::format("there is no folder {}: with --gate, --output must name a folder", output));
     }
     const bool is_own = options.launch.sources.empty() && options.launch.changes.empty();
     if (!options.record.empty() && !is_own) {
       throw Error(
-          "--record is of this program's kernels, which others are chosen by: it takes neither "
-          "--sources nor --parameters");
+          "--record excludes --sources and --parameters: a gate record is about the program's own "
+          "kernels");
     }
     require_folder_of(options.record, "the record");
     return profile_gates(options);

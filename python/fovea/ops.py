@@ -48,7 +48,7 @@ _load()
 def _refuse_gradients(name: str, *tensors: torch.Tensor | None) -> None:
     if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors):
         raise RuntimeError(
-            f"fovea::{name} has no gradients, and one of its inputs requires them: call it under "
+            f"fovea::{name} does not support gradients, but one of its inputs requires them: call it under "
             "torch.no_grad() or torch.inference_mode(), or on detached tensors"
         )
 

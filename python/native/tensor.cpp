@@ -74,7 +74,8 @@ void refuse_gradients(const char* name, std::initializer_list<const Tensor*> ten
   for (const Tensor* const tensor : tensors) {
     if (tensor != nullptr && is_tracked(*tensor)) {
       fail(std::string(name) +
-           " has no gradients, and one of its inputs requires them: call it under torch.no_grad() "
+           " does not support gradients, but one of its inputs requires them: call it under "
+           "torch.no_grad() "
            "or torch.inference_mode(), or on detached tensors");
     }
   }

@@ -34,7 +34,7 @@ def test_an_image_is_kept_even_with_overwrite(check, tmp_path, head):
     photo = tmp_path / "noname"
     photo.write_bytes(head + bytes(range(200)))
     for words in ([], ["--overwrite"]):
-        assert f"{photo}: is no text but an image or other data" in check(photo, *words)
+        assert f"{photo}: is an image or other binary data" in check(photo, *words)
 
 
 def test_what_others_wrote_is_replaced_with_overwrite_alone(check, tmp_path):

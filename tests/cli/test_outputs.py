@@ -245,7 +245,7 @@ def test_arrays_of_a_launch_are_outputs_too(run_fovea, place, photos, tmp_path):
     raw = len(array.read_bytes()) - 128  # without the header of .npy
     for target, more, said in (
         ("new.jpg", (), "has the ending of an image"),
-        ("photo", ("--overwrite",), "is an image, and no output replaces one"),
+        ("photo", ("--overwrite",), "is an image, which no output replaces"),
         ("same", (f"--json={folder / 'same'}",), "is also the output of --json"),
     ):
         (folder / "photo").write_bytes((photos / "0.png").read_bytes().ljust(raw, b"x")[:raw])

@@ -98,7 +98,7 @@ def test_a_launch_replaces_nothing_but_such_arrays(emulate, tmp_path):
     for name in ("photo", "other.npy"):
         message = emulate(PLAIN, launch_of(ZEROS, {"write": name}), code=2)
         assert f"buffers.y.write: {tmp_path / name}: exists, and is no array" in message
-    assert "is an image, and no output replaces one" in emulate(
+    assert "is an image, which no output replaces" in emulate(
         PLAIN, launch_of(ZEROS, {"write": "photo"}), "--overwrite", code=2
     )
     assert (tmp_path / "photo").read_bytes() == photo and (tmp_path / "other.npy").read_text() == "notes"

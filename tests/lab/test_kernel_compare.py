@@ -133,13 +133,13 @@ def test_saved_files(run_fovea, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["layer_norm"], "say in what B differs from A"),
+        (["layer_norm"], "B must differ from A"),
         (["layer_norm", "pool", "--with-program", "x"], "takes one card, or two files"),
         (["no_such_card", "--with-program", "x"], "no_such_card"),
         (["attention", "--with-level", "fast"], "no level 'fast'"),
         (["attention", "--case", "b1", "--with-level", "mma"], "no case 'b1'"),
         (["layer_norm", "--with-program", "no/such"], "no/such cannot be started"),
-        (["no.json", "such.json"], "two files hold what was run"),
+        (["no.json", "such.json"], "do not apply to two files"),
     ],
 )
 def test_bad_arguments(run_fovea, build, arguments, told):

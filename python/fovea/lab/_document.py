@@ -57,9 +57,7 @@ def check(
         begin = opened.read(256)
     head = "".join(begin.decode("utf-8", "replace").split())
     if b"\0" in begin or "\ufffd" in head[:-1]:  # the last character may be truncated
-        parser.error(
-            f"--json: {file}: is no text but an image or other data, and no output replaces it; name another file"
-        )
+        parser.error(f"--json: {file}: is an image or other binary data, which no output replaces; name another file")
     if head and not head.startswith(_BEGIN) and not overwrite:
         parser.error(
             f"--json: {file}: exists, and is not JSON that Fovea wrote; name another file, or replace it with --overwrite"

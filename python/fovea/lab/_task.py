@@ -32,7 +32,7 @@ def load_module(path: pathlib.Path) -> Any:
     """Imports the file as a module. Exceptions of its code reach the caller."""
     spec = importlib.util.spec_from_file_location(f"fovea_judged_{path.stem}", path)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is no Python file")
+        raise ImportError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses and compilers of Python look it up there
     spec.loader.exec_module(module)

@@ -228,7 +228,7 @@ def most_us(text: str) -> tuple[str, float]:
     try:
         return case, float(limit)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{limit!r} is no number of microseconds") from None
+        raise argparse.ArgumentTypeError(f"{limit!r} is not a number of microseconds") from None
 
 
 def runs_by_default(q: torch.Tensor, k: torch.Tensor, causal: bool, level: str) -> bool:

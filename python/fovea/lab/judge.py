@@ -301,7 +301,7 @@ def _implausible(reply: dict[str, Any], took: float, between: float) -> list[str
     calls, kept = reply["calls"], reply["kept"]
     numbers = 0 < reply["seconds"] < math.inf and reply["spread"] >= 0
     if not numbers or len({*kept}) != _answer.KEPT or not all(0 <= number < calls for number in kept):
-        return ["timing: what it says makes no sense"]
+        return ["timing: the reported figures are inconsistent"]
     told = calls * reply["seconds"]
     # The limit is generous for busy machines, and because half of the calls take less than the median.
     if told > 3 * took or took > 4 * (told + calls * between) + 2:
@@ -398,7 +398,7 @@ def main(arguments: list[str] | None = None) -> int:
     _document.check(parser, file, given.pop("overwrite"), (task, answer))
     for path in (task, answer):
         if not path.is_file():
-            parser.error(f"{path} is no file")
+            parser.error(f"{path} is not a file")
     if given["seeds"] < 1:
         parser.error("--seeds takes a whole number from 1 on")
     if not 0 < given["time_limit"] <= 86400:

@@ -55,9 +55,9 @@ def test_gradients_are_refused(device, index):
             continue
         changed = list(arguments)
         changed[place] = argument.clone().requires_grad_()
-        with pytest.raises(RuntimeError, match="has no gradients"):
+        with pytest.raises(RuntimeError, match="does not support gradients"):
             op(*changed)
-        with pytest.raises(RuntimeError, match="has no gradients"):
+        with pytest.raises(RuntimeError, match="does not support gradients"):
             torch.compile(lambda *a: op(*a), backend="eager")(*changed)
         with torch.no_grad():
             assert not op(*changed).requires_grad
@@ -68,7 +68,7 @@ def test_gradients_are_refused(device, index):
     changed[-1 if op is torch.ops.fovea.layer_norm else 1] = arguments[1]
     first = next(i for i, a in enumerate(changed) if isinstance(a, torch.Tensor) and a.is_floating_point())
     changed[first] = changed[first].clone().requires_grad_() * 2
-    with pytest.raises(RuntimeError, match="has no gradients"):
+    with pytest.raises(RuntimeError, match="does not support gradients"):
         op(*changed)
 
 
@@ -141,5 +141,5 @@ def test_compiled_block_with_dynamic_batch(device, backend):
             error = (got.double() - want).square().mean().sqrt() / want.square().mean().sqrt()
             assert error < 2e-2
     assert counter["stats"]["unique_graphs"] == 1
-    with pytest.raises(RuntimeError, match="has no gradients"):
+    with pytest.raises(RuntimeError, match="does not support gradients"):
         compiled(patches)
