@@ -10,7 +10,7 @@
 
 namespace fovea::cli {
 
-/// The text that `fovea COMMAND --help` prints.
+/// Returns the text that `fovea COMMAND --help` prints.
 [[nodiscard]] std::string help_text(const CommandText& command);
 
 /// Finds the subcommand of `app` that `words` name ("kernel", "check"). Throws CLI::ParseError with

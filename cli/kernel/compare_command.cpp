@@ -31,8 +31,8 @@ constexpr std::size_t kPrintedFigures = 12;
 
 struct CompareOptions : CardOptions {
   int gpu = 0;
-  lab::CaseSpec launch;  // A's
-  std::string program;   // A's; empty: this one
+  lab::CaseSpec launch;  // of side A
+  std::string program;   // of side A; empty: this program
   std::string with_program;
   std::string with_plan;
   std::string with_level;
@@ -54,7 +54,7 @@ struct CompareOptions : CardOptions {
 struct Side {
   std::string letter;
   std::string program;
-  std::string what;                    // "this program, level wmma"
+  std::string what;                    // for messages: "this program, level wmma"
   std::vector<std::string> selection;  // card, case, GPU, level, plan, sources, parameters
 };
 

@@ -41,8 +41,8 @@ struct EvolveOptions : CardOptions {
   int gpu = 0;
   lab::CandidateSetting setting;
   std::string sources;  // the folder with the kernels' sources; empty: the program's own
-  std::string kernel;   // of the first candidate; empty: the baseline's
-  Parameters start;     // its tuning parameters that differ from the kernel's own
+  std::string kernel;   // the first candidate's; empty: the baseline's
+  Parameters start;     // the first candidate's tuning parameters that differ from the kernel's own
   std::string population = "best";
   std::string budget_text = "20m";
   lab::EvolveBudget budget{.trials = 0, .seconds = 1200};
@@ -321,7 +321,7 @@ void add_budget(CLI::App& command, EvolveOptions& options) {
       .add_option_function<std::string>(
           "--budget",
           [&options](const std::string& text) {
-            constexpr double kMost = 1e6;
+            constexpr double kMaxAmount = 1e6;
             std::size_t end = 0;
             double amount = 0;
             try {
@@ -331,7 +331,7 @@ void add_budget(CLI::App& command, EvolveOptions& options) {
             const std::string unit = text.substr(end);
             const double seconds = unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
             const bool whole = unit.empty() && amount == std::floor(amount);
-            const bool in_range = amount > 0 && amount <= kMost;
+            const bool in_range = amount > 0 && amount <= kMaxAmount;
             if (!in_range || (seconds == 0 && !whole)) {
               throw CLI::ValidationError(
                   "--budget takes a time, such as 20m, 90s or 1h, or a number of candidates, such "

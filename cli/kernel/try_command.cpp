@@ -31,11 +31,11 @@ struct TryOptions : CardOptions {
   int gpu = 0;
   lab::CandidateSetting setting;
   std::string kernel;
-  Parameters parameters;  // that differ from the kernel's own
+  Parameters parameters;  // tuning parameters that differ from the kernel's own
   std::string sources;    // the folder with the kernels' sources; empty: the program's own
   std::string unit;       // the file that replaces the kernel's own; empty: none
   bool batch = false;     // read candidates from the standard input, one per line
-  int most_seconds = 0;   // 0: any time
+  int most_seconds = 0;   // the program is killed afterwards; 0: never
 };
 
 lab::CandidateSpec spec_of(const TryOptions& options) {
@@ -101,7 +101,7 @@ void print(const lab::CandidateResult& result) {
 /// A parsed line of a batch.
 struct Prepared {
   bool any = false;
-  std::shared_ptr<lab::CandidateTrials::Prepared> candidate;  // null: the line is wrong
+  std::shared_ptr<lab::CandidateTrials::Prepared> candidate;  // null: the line is malformed
   std::string wrong;
 };
 

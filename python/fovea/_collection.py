@@ -324,7 +324,7 @@ class Collection:
 
     def close(self) -> None:
         """Frees the memory now instead of with the object, including the model if this object loaded it. Running calls
-        are not cut short."""
+        are not interrupted."""
         with self._lock:
             self._handle = None
             if self._is_own_encoder and self._encoder is not None:

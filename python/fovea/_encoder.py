@@ -50,7 +50,7 @@ from fovea._runs import Options, Rows, Run, Running, Window, WindowOfTexts, wind
 OnError = Literal["raise", "nan"] | Callable[[ImageError], Any]
 
 # Images per run of `embed` when it cannot pass all of them at once.
-_LEAST_WINDOW = 256
+_MIN_WINDOW = 256
 # Texts per run of `embed_text`.
 _TEXTS_PER_WINDOW = 1024
 # Bytes by which the array of rows grows while the number of images is unknown.
@@ -140,7 +140,7 @@ class Encoder:
 
     @property
     def precision(self) -> str:
-        """The precision in use, which is never "auto": "bf16", say."""
+        """The precision in use, such as "bf16"; never "auto"."""
         return self._precision
 
     @property
@@ -261,8 +261,8 @@ class Encoder:
     ) -> npt.NDArray[np.float32]:
         """Turns texts into embeddings, which cosines compare with those of images.
 
-        The text tower is loaded by the first call, unless `load` was told to. A text's embedding has the same bits
-        whatever others come with it.
+        The first call loads the text tower, unless `load` did. A text's embedding does not depend, to the last bit,
+        on the other texts.
 
         Args:
             texts: one text, or any iterable of texts. The model reads the first 63 tokens or so of each; none may
@@ -301,8 +301,8 @@ class Encoder:
         progress: bool = False,
         on_error: OnError = "raise",
     ) -> LabelScores:
-        """Says how well labels fit images. Each pair is judged by itself, so the probabilities of an image do not add
-        up to 1: several labels may fit, or none.
+        """Scores how well labels fit images. Each pair is scored independently, so the probabilities of an image do not
+        add up to 1: several labels may fit, or none.
 
         Args:
             images: as for `embed`; or embeddings of images, a floating-point array [images, dimension] or
@@ -340,8 +340,8 @@ class Encoder:
         batch_size: SupportsIndex | None = None,
         progress: bool = False,
     ) -> Features:
-        """Computes what the vision tower gives beside embeddings: numbers of every patch of an image, for models that
-        see with it. They stay where they were computed, and `torch.from_dlpack` takes them from there.
+        """Computes hidden states of the vision tower for every patch of an image, for models that build on them. They stay
+        in the memory of the device, and `torch.from_dlpack` takes them from there.
 
         Args:
             images: as for `embed`. All of them are taken at once, and the result holds the features of all.
@@ -378,7 +378,7 @@ class Encoder:
             return finished_features(window, start, bar)
 
     def heat(self, text: str, image: ImageLike, *, clean: TextClean = "auto") -> npt.NDArray[np.float32]:
-        """Says where in an image a text is.
+        """Computes a heat map: how well a text matches each part of an image.
 
         Args:
             text: such as "a dog".
@@ -423,7 +423,7 @@ class Encoder:
         """Yields the result of each image as it comes, in the order of the images.
 
         It takes images from the iterable when results are asked for, a few batches in advance, so memory is
-        bounded whatever the number of images, and a slow reader of the results is waited for. All work
+        bounded whatever the number of images, and a slow consumer slows the work down. All work
         happens in calls of `next`: closing the generator ends it, and it may be read from any thread, one at a
         time. Several streams may be read at once; they take turns on the device.
 
@@ -464,7 +464,7 @@ class Encoder:
                     yield FailedImage(index, source, error) if error else EmbeddedImage(index, source, row.copy())
 
     def close(self) -> None:
-        """Frees the model's memory now and not with the object. Running calls are not cut short."""
+        """Frees the model's memory now instead of with the object. Running calls are not interrupted."""
         with self._lock:
             self._free()
 
@@ -479,16 +479,16 @@ class Encoder:
         return EmbedOptions(images, self._decode_threads, bool(normalize), stop_at_failure, *self._decode_limits)
 
     def _window(self, options: EmbedOptions) -> int:
-        """Images of a window of `embed`: whole batches."""
+        """Returns the number of images per window of `embed`: a multiple of the batch size."""
         batch = options.batch_size or self._batch_size
-        return -(-_LEAST_WINDOW // batch) * batch
+        return -(-_MIN_WINDOW // batch) * batch
 
     def _rows_for(self, window: Window) -> Rows:
         return np.empty((len(window), self._dimension), np.float32)
 
     @contextlib.contextmanager
     def _using(self) -> Iterator[ctypes.c_void_p]:
-        """The handle, which is not freed meanwhile."""
+        """Provides the handle, and keeps it from being freed within the context."""
         if os.getpid() != self._pid:
             raise Error(
                 "this Encoder was loaded before the process forked, and its threads exist only in the parent: "
@@ -524,8 +524,8 @@ def _free_encoder(handle: ctypes.c_void_p, pid: int) -> None:
 
 
 def _images_of(images: Any) -> Iterable[Any]:
-    """The images as a list or tuple where they are in memory already, else as they are. A single image is refused,
-    because its parts would count as images."""
+    """Returns the images as a list or tuple if they are in memory already, else unchanged. Raises TypeError for a single
+    image, whose parts would count as images."""
     single = isinstance(images, (str, os.PathLike, bytes, bytearray, memoryview))
     if single or not isinstance(images, Iterable) or _images.is_single(images):
         raise TypeError(f"pass a list of images, not one {type(images).__name__}: embed([image])[0]")

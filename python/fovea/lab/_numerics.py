@@ -64,7 +64,7 @@ def _tile_sums(values: torch.Tensor) -> torch.Tensor:
 
 
 def _share(error: torch.Tensor, size: torch.Tensor) -> torch.Tensor:
-    """Both zero throughout is equality."""
+    """Returns error / size, or 0 where the error is 0, even if the size is 0."""
     return torch.where(error == 0, 0.0, error / size)
 
 

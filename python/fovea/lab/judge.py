@@ -297,7 +297,8 @@ def _lacking(error: str) -> str:
 
 
 def _implausible(reply: dict[str, Any], took: float, between: float) -> list[str]:
-    """Returns why the reported times are impossible, given the seconds that the judge measured around the calls."""
+    """Returns why the reported times are impossible: the judge measured `took` seconds around all calls, and `between`
+    seconds of its own work between two calls."""
     calls, kept = reply["calls"], reply["kept"]
     numbers = 0 < reply["seconds"] < math.inf and reply["spread"] >= 0
     if not numbers or len({*kept}) != _answer.KEPT or not all(0 <= number < calls for number in kept):
