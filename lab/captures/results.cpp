@@ -59,13 +59,13 @@ class Reader {
   std::size_t size(std::size_t each) {
     const std::uint64_t count = number();
     if (count > bytes_.size() / each) {
-      fail("the file of captures ends too early");
+      fail("the captures file is truncated");
     }
     return count;
   }
   void raw(void* to, std::size_t bytes) {
     if (bytes > bytes_.size()) {
-      fail("the file of captures ends too early");
+      fail("the captures file is truncated");
     }
     if (bytes > 0) {
       std::memcpy(to, bytes_.data(), bytes);
@@ -106,7 +106,7 @@ Results read_results(const std::filesystem::path& path) {
   const std::string packed = io::read_small_file(path, kMaxFileBytes);
   const unsigned long long size = ZSTD_getFrameContentSize(packed.data(), packed.size());
   if (size > kMaxFileBytes) {  // also true for the values with which zstd reports an error
-    fail("{} is no file of captures", name);
+    fail("{} is not a captures file", name);
   }
   std::string bytes(size, '\0');
   const std::size_t done =
@@ -117,7 +117,7 @@ Results read_results(const std::filesystem::path& path) {
   Reader reader(bytes);
   const std::string magic = reader.text();
   if (magic != kMagic && magic != kMagicWithoutCode) {
-    fail("{} is no file of captures", name);
+    fail("{} is not a captures file", name);
   }
   Results results;
   results.device = reader.text();
@@ -229,7 +229,7 @@ Numbers numbers_of(std::uint32_t word, DType format) {
     case DType::kF64:
       break;
   }
-  fail("no approximate results of {}", to_string(format));
+  fail("approximate results in {} cannot be compared", to_string(format));
 }
 
 bool is_near(std::uint32_t wanted, std::uint32_t found, const Tolerance& tolerance) {
@@ -286,7 +286,7 @@ std::string difference(const OutputRecord& wanted, const Bytes& output,
                        const Tolerance& tolerance) {
   const std::vector<std::uint32_t> words = words_of(output);
   if (wanted.bytes != output.size()) {
-    return fmt::format("it has {} bytes, not {}", output.size(), wanted.bytes);
+    return fmt::format("it has {} bytes instead of {}", output.size(), wanted.bytes);
   }
   std::size_t wrong = 0;
   std::string first;
@@ -298,11 +298,11 @@ std::string difference(const OutputRecord& wanted, const Bytes& output,
     }
   }
   if (wrong > 0) {
-    return fmt::format("{} of {} words that were kept differ{}", wrong, wanted.sample.size(),
-                       first);
+    return fmt::format("{} of {} recorded words differ{}", wrong, wanted.sample.size(), first);
   }
   if (tolerance.is_exact() && record_of(output, 0).hash != wanted.hash) {
-    return fmt::format("it differs, but not in the {} words that were kept", wanted.sample.size());
+    return fmt::format("it differs, but not in the {} words that were recorded",
+                       wanted.sample.size());
   }
   return "";
 }

@@ -196,14 +196,14 @@ TunedPlan AttentionWorkload::tuned(const gpu::DeviceInfo& device, gpu::KernelId 
   };
   if (found.support &&
       std::ranges::none_of(gpu::attention_plans(problem_, device), is_its_kernel)) {
-    found.support = {fmt::format("{} is not for {}", gpu::info_of(kernel).name, describe())};
+    found.support = {fmt::format("{} does not support {}", gpu::info_of(kernel).name, describe())};
   }
   if (!find_tuned(gpu::kSinglePassVariants, kernel, values, found) &&
       !find_tuned(gpu::kOnlineVariants, kernel, values, found) &&
       !find_tuned(gpu::kMmaVariants, kernel, values, found) &&
       !find_tuned(gpu::kMmaSmallVariants, kernel, values, found) &&
       !find_tuned(gpu::kScalarVariants, kernel, values, found)) {
-    fail("{} is no kernel of attention", gpu::info_of(kernel).name);
+    fail("{} is not an attention kernel", gpu::info_of(kernel).name);
   }
   const auto& plan = std::get<gpu::AttentionPlan>(found.plan);
   found.cta = gpu::cta_size(plan);
@@ -406,10 +406,10 @@ std::vector<Mutant> AttentionWorkload::mutants() const {
 
 TorchTask AttentionWorkload::torch_task() const {
   if (problem_.varlen) {
-    return {.why_not = "torch's attention takes sequences of one length"};
+    return {.why_not = "torch's attention requires sequences of equal length"};
   }
   if (how_.equal_keys) {
-    return {.why_not = "its keys are all alike, and those of a task are drawn"};
+    return {.why_not = "its keys are all alike, while a task draws random ones"};
   }
   TorchTask task;
   std::string call =

@@ -197,7 +197,7 @@ TunedPlan GemmWorkload::tuned(const gpu::DeviceInfo& device, gpu::KernelId kerne
                               const ParameterValues& values) const {
   const auto variant = std::ranges::find(gpu::kGemmVariants, kernel, &gpu::GemmVariant::kernel);
   if (variant == gpu::kGemmVariants.end()) {
-    fail("{} is no kernel of a matrix product", gpu::info_of(kernel).name);
+    fail("{} is not a GEMM kernel", gpu::info_of(kernel).name);
   }
   gemm::Tuning tuning = variant->tuning;
   for (const auto& [name, field] : {std::pair("consumers", &gemm::Tuning::consumers),
@@ -421,7 +421,7 @@ std::vector<Mutant> GemmWorkload::block_mutants() const {
 // Bias and norms are applied as torch does it; a kernel may fold them in differently.
 TorchTask GemmWorkload::torch_task() const {
   if (problem_.a == DType::kMXFP8 || problem_.output == DType::kMXFP8) {
-    return {.why_not = "plain torch has no numbers with scales of blocks"};
+    return {.why_not = "plain torch has no block-scaled types"};
   }
   TorchTask task;
   std::string& lines = task.forward;

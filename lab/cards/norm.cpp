@@ -141,7 +141,7 @@ class NormWorkload final : public RowsWorkload<NormWorkload, ops::LayerNormProbl
   }
   [[nodiscard]] TorchTask torch_task() const override {
     if (in_blocks()) {
-      return {.why_not = "plain torch has no numbers with scales of blocks"};
+      return {.why_not = "plain torch has no block-scaled types"};
     }
     TorchTask task;
     task.input(x());

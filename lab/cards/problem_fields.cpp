@@ -20,7 +20,7 @@ ProblemFields::ProblemFields(std::string_view text) {
     }
     const std::string_view name = field.substr(0, equals);
     if (find(name) != nullptr) {
-      fail("the problem names {} twice", name);
+      fail("the problem sets {} twice", name);
     }
     fields_.push_back({std::string(name), std::string(field.substr(equals + 1))});
   }
@@ -77,10 +77,10 @@ void ProblemFields::finish(std::string_view card) const {
 }
 
 void require_size(std::string_view tensor, std::int64_t rows, std::int64_t columns) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 32;
-  if (rows > kMost / columns) {
-    fail("the problem's {} of {} x {} elements is too large; {} are the most", tensor, rows,
-         columns, kMost);
+  constexpr std::int64_t kMax = std::int64_t{1} << 32;
+  if (rows > kMax / columns) {
+    fail("the problem's {} is too large: {} x {} elements, at most {} are allowed", tensor, rows,
+         columns, kMax);
   }
 }
 

@@ -106,7 +106,7 @@ std::vector<Case> cases_of(const Card& card, std::string_view name) {
 
 void require_level(const Card& card, std::string_view level) {
   if (card.levels.empty()) {
-    fail("{} has no levels to take '{}' from: leave --level out", card.name, level);
+    fail("{} has no levels, so --level '{}' cannot be used; omit it", card.name, level);
   }
   if (std::ranges::find(card.levels, level) == card.levels.end()) {
     fail("{} has no level '{}'; there are: {}", card.name, level, fmt::join(card.levels, ", "));

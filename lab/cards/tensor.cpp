@@ -70,7 +70,7 @@ void decode_all(DType type, const std::byte* data, std::span<float> to) {
     case DType::kF64:
       return each(double{}, number);
   }
-  fail("{} are no numbers by themselves", to_string(type));
+  fail("{} elements cannot be converted without their block scales", to_string(type));
 }
 
 }  // namespace
@@ -101,7 +101,7 @@ void encode(DType type, double value, std::byte* data) {
     case DType::kF64:
       return store_as(value, data);
   }
-  fail("{} are no numbers by themselves", to_string(type));
+  fail("{} elements cannot be converted without their block scales", to_string(type));
 }
 
 namespace {

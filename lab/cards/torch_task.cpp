@@ -92,7 +92,7 @@ std::string to_kernelbench(const Card& card, const Case& card_case) {
   const std::unique_ptr<Workload> workload = card_case.make(0);
   const TorchTask task = workload->torch_task();
   if (!task.why_not.empty()) {
-    fail("{} {} is no task for torch: {}", card.name, card_case.name, task.why_not);
+    fail("{} {} cannot be expressed as a torch task: {}", card.name, card_case.name, task.why_not);
   }
   std::string weights;
   std::string draws;

@@ -131,7 +131,7 @@ class Workload {
   /// or cannot run on this device.
   [[nodiscard]] virtual Plan plan_of_level(const gpu::DeviceInfo& /*device*/,
                                            std::string_view level) const {
-    fail("{} has no levels to take '{}' from", describe(), level);
+    fail("{} has no levels, so level '{}' cannot be used", describe(), level);
   }
   /// Returns the kernel of a plan, or the one that the launcher chooses. Throws fovea::Error if the
   /// workload needs several kernels, which have no tuning parameters.

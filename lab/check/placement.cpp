@@ -43,7 +43,7 @@ std::size_t count_nan(DType type, std::span<const std::byte> bytes) {
     case DType::kF64:
       break;
   }
-  fail("no kernel writes {}", to_string(type));
+  fail("no kernel writes outputs in {}", to_string(type));
 }
 
 }  // namespace
@@ -187,7 +187,7 @@ std::string Placement::fault(gpu::Stream& stream) const {
   for (const auto& [address, bytes] : outputs_at()) {
     if (!untouched(download(address - kGuard, kGuard, stream)) ||
         !untouched(download(address + bytes, kGuard, stream))) {
-      return fmt::format("it wrote before or past its {}",
+      return fmt::format("it wrote outside its {}",
                          address == operands_.output ? "output" : "output's scales");
     }
   }

@@ -258,7 +258,8 @@ class RoleFinder {
       }
     }
     if (reach.first == nullptr) {
-      result_.faults.push_back(fmt::format("the role '{}' has no {}", role.name, role.instruction));
+      result_.faults.push_back(
+          fmt::format("the role '{}' lacks its instruction {}", role.name, role.instruction));
     }
     reach.follows = reach.leads;
     follow(before_, reach.leads);
@@ -272,7 +273,7 @@ class RoleFinder {
         for (std::size_t block = 0; block < blocks_.size() && &from != &to; ++block) {
           if (from.follows[block] && to.leads[block]) {
             result_.faults.push_back(fmt::format(
-                "a path leads from the {} ({} at {:#x}) to the {} ({} at {:#x}), by way of {:#x}",
+                "a path leads from the {} ({} at {:#x}) to the {} ({} at {:#x}), through {:#x}",
                 from.role->name, from.first->name, offset(*from.first), to.role->name,
                 to.first->name, offset(*to.first), offset(instructions_of(block).front())));
             break;
@@ -313,7 +314,7 @@ class RoleFinder {
       // After the roles have joined, they must not multiply, access memory or reduce together.
       if (part == kEpilogue && is_work(kind_of(instruction.name))) {
         result_.faults.push_back(
-            fmt::format("{} at {:#x} is carried out by several roles, which only barriers may join",
+            fmt::format("{} at {:#x} is executed by several roles, which may share only barriers",
                         instruction.name, offset(instruction)));
       }
     }

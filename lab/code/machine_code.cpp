@@ -13,7 +13,7 @@
 namespace fovea::lab {
 namespace {
 
-constexpr const char* kNoElf = "the machine code of a kernel is no ELF file, or not all of it";
+constexpr const char* kNoElf = "the machine code of a kernel is not a complete ELF file";
 
 std::span<const std::byte> part(std::span<const std::byte> file, std::size_t offset,
                                 std::size_t size) {

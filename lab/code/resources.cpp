@@ -164,9 +164,10 @@ std::vector<ImageReport> check_run(std::span<const Card* const> cards,
 /// Checks the instructions in the regions of a report's kernel against the cards' demands.
 void add_regions(std::span<const Card* const> cards, LinedKernel lined, ImageReport& report) {
   if (!lined.same) {
-    report.faults.push_back(fmt::format(
-        "{} makes other machine code than this program has, so regions of that say nothing",
-        lined.compiler));
+    report.faults.push_back(
+        fmt::format("{} generates other machine code than this program contains, so its regions "
+                    "cannot be compared",
+                    lined.compiler));
   }
   check_regions(cards, lined.regions, report);
   report.lined = std::make_shared<const LinedKernel>(std::move(lined));
@@ -225,17 +226,17 @@ std::vector<std::string> check_instructions(std::span<const Card* const> cards,
   std::vector<std::string> faults;
   const auto must_lack = [&](std::string_view name) {
     if (const int number = count_of(instructions, name); number > 0) {
-      faults.push_back(fmt::format("{} {}, none allowed", number, name));
+      faults.push_back(fmt::format("{} {} found, none allowed", number, name));
     }
   };
   if (instructions.empty()) {
-    faults.emplace_back("no instruction was read");
+    faults.emplace_back("no instruction was found");
   }
   std::ranges::for_each(kNever, must_lack);
   for (const auto& [name, number] : instructions) {
     if (is_unknown(name, image.arch)) {
       faults.push_back(
-          fmt::format("{} {}, of which kernels/archs.py does not say what it does", number, name));
+          fmt::format("{} {}, an instruction that kernels/archs.py does not list", number, name));
     }
   }
   for_limits(cards, image, [&](const KernelLimits& limits) {

@@ -29,7 +29,7 @@ std::string case_to_run(const Card& card, const std::string& name) {
     return card_case.check && is_quick_to_emulate(card_case);
   });
   if (quick == card.cases.end()) {
-    fail("no case of {} is small enough to be taken without a name", card.name);
+    fail("no case of {} is small enough to be chosen by default; name one", card.name);
   }
   return quick->name;
 }

@@ -71,8 +71,9 @@ TensorMapArgument read_tensor_map(const Field& field, const std::vector<Buffer>&
   } else {
     const auto shape = buffer.shape.dims();
     if (shape.empty() || shape.size() > kMaxMapRank) {
-      field.fail(fmt::format("it needs \"dims\": the buffer's shape {} has not 1 to {} of them",
-                             buffer.shape.to_string(), kMaxMapRank));
+      field.fail(fmt::format(
+          "\"dims\" is required, since the buffer's shape {} does not have 1 to {} dimensions",
+          buffer.shape.to_string(), kMaxMapRank));
     }
     dims.assign(shape.rbegin(), shape.rend());
   }
@@ -86,7 +87,7 @@ TensorMapArgument read_tensor_map(const Field& field, const std::vector<Buffer>&
     std::uint64_t bytes = size_of(type);
     for (std::size_t i = 0; i + 1 < rank; ++i) {
       if (dims[i] > kMaxOffset / bytes) {
-        field.fail("it needs \"strides\": those of its dims go beyond 2^40 bytes");
+        field.fail("\"strides\" is required, since the strides of its dims exceed 2^40 bytes");
       }
       bytes *= dims[i];
       map.desc.strides.at(i) = bytes;
@@ -118,12 +119,12 @@ std::vector<std::byte> read_bytes(const Field& field) {
     const char* const first = text.data() + 2 * i;
     const auto [end, error] = std::from_chars(first, first + 2, value, 16);
     if (error != std::errc{} || end != first + 2) {
-      field.fail(fmt::format("\"{}\" are no two hexadecimal digits", text.substr(2 * i, 2)));
+      field.fail(fmt::format("\"{}\" are not two hexadecimal digits", text.substr(2 * i, 2)));
     }
     bytes[i] = static_cast<std::byte>(value);
   }
   if (text.size() % 2 != 0) {
-    field.fail("each byte has two hexadecimal digits");
+    field.fail("each byte must have two hexadecimal digits");
   }
   return bytes;
 }
@@ -163,7 +164,7 @@ Argument read_argument(const Field& field, const std::vector<Buffer>& buffers, b
   const std::string& kind = found.front();
   const Field what = field.at(kind);
   if (const auto offset = field.find("offset"); offset && kind != "buffer") {
-    offset->fail("only an address of a buffer has an offset");
+    offset->fail("an offset is only allowed with a buffer's address");
   }
   Argument argument{.what = {}, .path = field.path()};
   if (kind == "buffer") {

@@ -108,8 +108,8 @@ Array read_values(const Field& field, const ArrayKind& kind, MemoryBudget& memor
   const ElementType type = kind.type.value_or(ElementType::kU8);
   const Shape shape = kind.shape.value_or(Shape({static_cast<std::int64_t>(values.size())}));
   if (static_cast<std::uint64_t>(shape.elements()) != values.size()) {
-    field.fail(fmt::format("{} numbers, and the shape {} has {}", values.size(), shape.to_string(),
-                           shape.elements()));
+    field.fail(fmt::format("it has {} numbers, but the shape {} has {}", values.size(),
+                           shape.to_string(), shape.elements()));
   }
   Array array = make_array(field, type, shape, memory);
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -141,7 +141,7 @@ double draw(std::mt19937_64& random) {
 template <typename Next>
 Array generate(const Field& field, const ArrayKind& kind, MemoryBudget& memory, const Next& next) {
   if (!kind.shape) {
-    field.fail("the buffer needs a shape, or a number of bytes");
+    field.fail("the buffer needs a shape or a number of bytes");
   }
   const ElementType type = kind.type.value_or(ElementType::kU8);
   Array array = make_array(field, type, *kind.shape, memory);
@@ -165,7 +165,7 @@ Array generate_uniform(const Field& field, const ArrayKind& kind, MemoryBudget& 
   const double low = is_whole ? field.at("low").number() : number_or(field, "low", -1);
   const double high = is_whole ? field.at("high").number() : number_or(field, "high", 1);
   if (!(low <= high)) {
-    field.fail("low is above high");
+    field.fail("low must not be above high");
   }
   std::mt19937_64 random(seed_of(field));
   return generate(field, kind, memory, [&] {
@@ -237,7 +237,7 @@ void require_replaceable(const LaunchFolder& folder, const std::string& name, El
     fail("{}: is an input of this command, which it would replace", shown);
   }
   if (!S_ISREG(there->st_mode)) {
-    fail("{}: is no regular file", shown);
+    fail("{}: is not a regular file", shown);
   }
   const std::string head = is_npy(name) ? io::npy_header(npy_descr(type), shape) : "";
   const std::size_t bytes = head.size() + bytes_of(type, shape);
@@ -249,7 +249,7 @@ void require_replaceable(const LaunchFolder& folder, const std::string& name, El
     is_such_an_array = begin == head;
   }
   if (!is_such_an_array && !overwrite) {
-    fail("{}: exists, and is no array of this type and shape; --overwrite replaces it", shown);
+    fail("{}: exists and is not an array of this type and shape; --overwrite replaces it", shown);
   }
 }
 

@@ -170,19 +170,19 @@ void put(ElementType type, double value, std::byte* to) {
       store(static_cast<T>(value), to);
     } else {
       // The largest 64-bit integer has no exact double, but larger values are clamped anyway.
-      constexpr auto kLeast = static_cast<double>(std::numeric_limits<T>::min());
-      constexpr auto kMost = static_cast<double>(std::numeric_limits<T>::max());
+      constexpr auto kMin = static_cast<double>(std::numeric_limits<T>::min());
+      constexpr auto kMax = static_cast<double>(std::numeric_limits<T>::max());
       const double whole = std::nearbyint(value);
-      store(!(whole > kLeast) ? std::numeric_limits<T>::min()
-            : whole >= kMost  ? std::numeric_limits<T>::max()
-                              : static_cast<T>(whole),
+      store(!(whole > kMin) ? std::numeric_limits<T>::min()
+            : whole >= kMax ? std::numeric_limits<T>::max()
+                            : static_cast<T>(whole),
             to);
     }
   });
 }
 
 std::string put(ElementType type, const nlohmann::json& value, std::byte* to) {
-  const std::string wrong = fmt::format("{} is no {}", value.dump(), name_of(type));
+  const std::string wrong = fmt::format("{} is not a valid {}", value.dump(), name_of(type));
   if (value.is_string()) {
     const auto& text = value.get_ref<const std::string&>();
     if (text.starts_with("0x") && text.size() > 2) {

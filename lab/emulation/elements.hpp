@@ -47,7 +47,7 @@ enum class ElementType : std::uint8_t {
 /// range of an integer type.
 void put(ElementType type, double value, std::byte* to);
 /// Writes a JSON number, its bits as "0x7fc00000", or "inf", "-inf", "nan". Returns "" on success,
-/// else what is wrong: "-1 is no u8".
+/// else what is wrong: "-1 is not a valid u8".
 [[nodiscard]] std::string put(ElementType type, const nlohmann::json& value, std::byte* to);
 [[nodiscard]] double get(ElementType type, const std::byte* from);
 /// Returns the shortest text that identifies the number.

@@ -136,7 +136,7 @@ std::vector<std::byte> Emulation::parameters_of(const LaunchText& launch,
                                                 const emu::KernelHandle& kernel) const {
   const std::vector<emu::Parameter>& wanted = kernel.parameters;
   if (launch.arguments.size() != wanted.size()) {
-    fail("{}.arguments: there are {}, and {} has {} parameters", launch.path,
+    fail("{}.arguments: there are {} arguments, but {} has {} parameters", launch.path,
          launch.arguments.size(), source_name(kernel.name), wanted.size());
   }
   std::vector<std::byte> bytes(wanted.empty() ? 0 : wanted.back().offset + wanted.back().bytes);
@@ -144,7 +144,7 @@ std::vector<std::byte> Emulation::parameters_of(const LaunchText& launch,
     const Argument& argument = launch.arguments[i];
     const std::size_t size = size_of(argument).value_or(wanted[i].bytes);
     if (size != wanted[i].bytes) {
-      fail("{}: it has {} bytes, and the parameter {} has {}", argument.path, size, wanted[i].name,
+      fail("{}: it has {} bytes, but the parameter {} has {}", argument.path, size, wanted[i].name,
            wanted[i].bytes);
     }
     write_argument(argument, std::span(bytes).subspan(wanted[i].offset, size));
@@ -174,7 +174,7 @@ void Emulation::write_argument(const Argument& argument, std::span<std::byte> to
       const std::optional<std::size_t> size = size_of(field);
       const std::size_t rest = offset <= to.size() ? to.size() - offset : 0;
       if (offset > to.size() || size.value_or(rest) > rest) {
-        fail("{}: it goes beyond the {} bytes of the struct", field.path, to.size());
+        fail("{}: it ends beyond the {} bytes of the struct", field.path, to.size());
       }
       write_argument(field, to.subspan(offset, size.value_or(rest)));
     }

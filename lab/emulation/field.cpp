@@ -89,7 +89,7 @@ const std::string& Field::text() const {
 const std::string& Field::choice(const std::vector<std::string>& words) const {
   const std::string& word = text();
   if (std::ranges::find(words, word) == words.end()) {
-    fail(fmt::format("{} is none of {}", shown(value()), fmt::join(words, ", ")));
+    fail(fmt::format("{} is not one of {}", shown(value()), fmt::join(words, ", ")));
   }
   return word;
 }

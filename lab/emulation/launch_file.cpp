@@ -26,7 +26,7 @@ ArrayKind read_kind(const Field& field) {
   const auto shape = field.find("shape");
   const auto bytes = field.find("bytes");
   if (shape && bytes) {
-    bytes->fail("the shape says how many there are");
+    bytes->fail("it must not be given together with a shape");
   }
   if (shape) {
     constexpr std::size_t kMaxRank = 32;
@@ -39,8 +39,8 @@ ArrayKind read_kind(const Field& field) {
     const std::uint64_t count = bytes->whole(0, kMaxBytes);
     const std::size_t size = size_of(kind.type.value_or(ElementType::kU8));
     if (count % size != 0) {
-      bytes->fail(
-          fmt::format("{} is no multiple of the {} bytes of {}", count, size, name_of(*kind.type)));
+      bytes->fail(fmt::format("{} is not a multiple of the {} bytes of {}", count, size,
+                              name_of(*kind.type)));
     }
     kind.shape = Shape({static_cast<std::int64_t>(count / size)});
   }
@@ -65,7 +65,7 @@ Comparison read_comparison(const Field& field, const Buffer& buffer, const Sourc
       *to = tolerance->number();
       comparison.is_exact = false;
       if (!(*to >= 0)) {
-        tolerance->fail("a tolerance is no less than 0");
+        tolerance->fail("a tolerance must not be negative");
       }
     }
   }
@@ -82,12 +82,12 @@ Buffer read_buffer(const Field& field, const std::string& name, const Source& so
     buffer.content = std::move(array.bytes);
   }
   if (!kind.shape) {
-    field.fail("it needs a shape, a number of bytes, or content that says how many there are");
+    field.fail("it needs a shape, a number of bytes, or content that implies its size");
   }
   buffer.type = kind.type.value_or(ElementType::kU8);
   buffer.shape = *kind.shape;
   if (bytes_of(buffer.type, buffer.shape) == 0) {
-    field.fail("it has no bytes");
+    field.fail("the buffer must not be empty");
   }
   if (const auto compare = field.find("compare")) {
     buffer.compare = read_comparison(*compare, buffer, source);
@@ -132,7 +132,7 @@ LaunchText read_launch(const Field& field, const std::vector<Buffer>& buffers, b
   if (const auto dependent = field.find("dependent")) {
     launch.config.is_dependent = dependent->flag();
     if (launch.config.is_dependent && is_first) {
-      dependent->fail("no launch is before the first one");
+      dependent->fail("the first launch cannot depend on an earlier one");
     }
   }
   if (const auto arguments = field.find("arguments")) {
@@ -158,7 +158,7 @@ void read_document(const Field& document, LaunchFile& file) {
   const auto single = document.find("launch");
   const auto several = document.find("launches");
   if (single.has_value() == several.has_value()) {
-    document.fail("a field \"launch\" is expected, or a list of them in \"launches\"");
+    document.fail("a field \"launch\" or a list \"launches\" is expected");
   }
   if (single) {
     file.launches.push_back(read_launch(*single, file.buffers, true));
@@ -168,7 +168,7 @@ void read_document(const Field& document, LaunchFile& file) {
     file.launches.push_back(read_launch(launch, file.buffers, file.launches.empty()));
   }
   if (file.launches.empty()) {
-    several->fail("there is no launch");
+    several->fail("there must be at least one launch");
   }
 }
 

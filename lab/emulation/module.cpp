@@ -62,7 +62,7 @@ Module::Module(const std::filesystem::path& path, std::size_t most_memory)
     fail("{}: {}", name_, error.what());
   }
   if (kernels_.empty()) {
-    fail("{}: there is no kernel in it", name_);
+    fail("{}: the file contains no kernel", name_);
   }
 }
 

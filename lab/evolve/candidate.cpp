@@ -72,7 +72,7 @@ void judge_resources(const gpu::KernelImage& image, const gpu::CtaSize& cta,
   result.shared_bytes = static_cast<std::size_t>(image.shared_bytes) + cta.dynamic_shared_bytes;
   if (result.spill_bytes > 0 || image.stack_bytes > 0) {
     refuse(CandidateGate::kResources,
-           fmt::format("{} bytes of registers spill, and {} bytes of stack are used",
+           fmt::format("{} bytes of registers are spilled, and {} bytes of stack are used",
                        result.spill_bytes, image.stack_bytes));
   }
   // An SM allocates registers to its warps in units of eight per thread.
@@ -84,8 +84,8 @@ void judge_resources(const gpu::KernelImage& image, const gpu::CtaSize& cta,
   }
   if (result.shared_bytes > device.shared_bytes_per_block) {
     refuse(CandidateGate::kResources,
-           fmt::format("it takes {} bytes of shared memory, and a CTA has {}", result.shared_bytes,
-                       device.shared_bytes_per_block));
+           fmt::format("it needs {} bytes of shared memory, but a CTA has only {}",
+                       result.shared_bytes, device.shared_bytes_per_block));
   }
 }
 
@@ -191,7 +191,8 @@ struct CandidateTrials::State {
     for (const auto& [asked, gate_of_cases] : {std::pair(any_small, CandidateGate::kSmall),
                                                std::pair(any_mutant, CandidateGate::kMutants)}) {
       if (!asked) {
-        result.skipped.emplace_back(gate_of_cases, "no such case of the card runs on this kernel");
+        result.skipped.emplace_back(gate_of_cases,
+                                    "no such case of the card can run on this kernel");
       }
     }
   }
@@ -310,12 +311,12 @@ CandidateResult CandidateTrials::finish(const std::shared_ptr<Prepared>& prepare
     return result;
   }
   using enum CandidateGate;
-  result.skipped.emplace_back(kRaces, "the emulator runs PTX, and a candidate is machine code");
+  result.skipped.emplace_back(kRaces, "the emulator runs PTX, but a candidate is machine code");
   if (state_->device == nullptr) {
     result.valid.reset();
     for (const CandidateGate gate : {kSmall, kMutants, kRight, kTime}) {
       result.skipped.emplace_back(gate,
-                                  "there is no GPU here; legal and resources are as for an H200");
+                                  "there is no GPU; the gates legal and resources assume an H200");
     }
     return result;
   }

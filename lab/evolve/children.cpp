@@ -19,21 +19,21 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMaxUnasked = 1000;  // lines that a proposer may write without being asked
+constexpr int kMaxUnrequestedLines = 1000;  // lines that a proposer may write without being asked
 constexpr std::size_t kMaxOutputBytes = std::size_t{4} << 20;
 
 /// Everything that a child prints until it ends.
-struct Said {
+struct ChildOutput {
   std::string output;
   std::string ending;  // "ended with exit code 1: ..."
 };
 
-Said listen(const std::vector<std::string>& command, double most_seconds, StopFlag stop) {
+ChildOutput listen(const std::vector<std::string>& command, double most_seconds, StopFlag stop) {
   using Clock = std::chrono::steady_clock;
   const auto began = Clock::now();
   Child child(command, stop);
   child.close_input();
-  Said said;
+  ChildOutput said;
   while (child.is_open()) {
     const double left = most_seconds - std::chrono::duration<double>(Clock::now() - began).count();
     // A kernel under test may print without end.
@@ -85,7 +85,7 @@ void change_values(Variant& variant, const Json& parameters, const TuningSpace& 
         value.is_number_integer() &&
         std::ranges::any_of(range->values, [&](int number) { return value == Json(number); });
     if (!allowed) {
-      refuse_answer(fmt::format("sets {} to {}, which is none of {}", name, value.dump(),
+      refuse_answer(fmt::format("sets {} to {}, which is not one of {}", name, value.dump(),
                                 fmt::join(range->values, ", ")));
     }
     std::ranges::find(variant.values, name, &std::pair<std::string, int>::first)->second =
@@ -99,7 +99,7 @@ void change_files(Variant& variant, const Json& files, const KernelSources& sour
   }
   for (const auto& [path, text] : files.items()) {
     if (!sources.files().contains(path)) {
-      refuse_answer(fmt::format("replaces the file '{}', which is none of the sources", path));
+      refuse_answer(fmt::format("replaces the file '{}', which is not one of the sources", path));
     }
     if (!text.is_string()) {
       refuse_answer(fmt::format("has no text for the file '{}'", path));
@@ -181,7 +181,7 @@ CandidateOutcome ChildEvaluator::evaluate(const Variant& variant, std::uint64_t 
   words.insert(words.end(),
                {"--kernel", variant.kernel, "--seed", std::to_string(seed), "--most-seconds",
                 fmt::format("{:.0f}", std::ceil(setup_.most_seconds + kGraceSeconds))});
-  const Said said = listen(words, setup_.most_seconds, setup_.stop);
+  const ChildOutput said = listen(words, setup_.most_seconds, setup_.stop);
   if (std::optional<CandidateOutcome> outcome = outcome_from_try(said.output);
       outcome.has_value()) {
     return *outcome;
@@ -196,7 +196,7 @@ std::vector<Hint> ChildEvaluator::findings(const Variant& variant, std::string& 
       space.kernel != setup_.spaces.front().kernel) {
     words.insert(words.end(), {"--plan", space.plan});
   }
-  const Said said = listen(words, setup_.most_seconds, setup_.stop);
+  const ChildOutput said = listen(words, setup_.most_seconds, setup_.stop);
   Json json = io::try_parse_ordered_json(said.output);
   if (json.is_array() && !json.empty()) {
     json = Json(json.front());
@@ -248,11 +248,11 @@ std::optional<Proposal> ProgramProposer::propose(const Situation& situation) {
   if (child_.has_value()) {
     // Discards unrequested lines, so that none is mistaken for the answer to this request.
     int unasked = 0;
-    while (unasked < kMaxUnasked && child_->read_line(0).has_value()) {
+    while (unasked < kMaxUnrequestedLines && child_->read_line(0).has_value()) {
       ++unasked;
     }
-    if (unasked == kMaxUnasked) {
-      return given_up("the proposer writes without an end");
+    if (unasked == kMaxUnrequestedLines) {
+      return given_up("the proposer keeps writing lines that nobody asked for");
     }
     line = {{"kind", "result"}, {"candidate", to_json(situation.trials.back(), situation.trials)}};
   } else {

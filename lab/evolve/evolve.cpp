@@ -98,7 +98,7 @@ Recorded recorded_in(const Ledger& ledger) {
     fail("the ledger cannot be read: {}", error.what());
   }
   if (!recorded.header.has_value() && !ledger.lines().empty()) {
-    fail("the ledger cannot be read: its first line does not say what it is of");
+    fail("the ledger cannot be read: its first line does not describe a run");
   }
   return recorded;
 }
@@ -110,8 +110,10 @@ std::string gpu_of(const Json& header) {
 
 void require_same_run(const Json& recorded, const Json& header) {
   if (gpu_of(recorded) != gpu_of(header)) {
-    fail("the ledger is of another machine: it has {}, and this one {}; name another file",
-         gpu_of(recorded), gpu_of(header));
+    fail(
+        "the ledger was written on another machine: that one has {}, this one {}; name another "
+        "file",
+        gpu_of(recorded), gpu_of(header));
   }
   const auto value_of = [](const Json& json, const char* key) {
     Json value = json.value(key, Json(nullptr));
@@ -125,8 +127,10 @@ void require_same_run(const Json& recorded, const Json& header) {
     const Json before = value_of(recorded, key);
     const Json now = value_of(header, key);
     if (before != now) {
-      fail("the ledger is of another run: its {} is {}, and this run's is {}; name another file",
-           key, before.dump(), now.dump());
+      fail(
+          "the ledger belongs to another run: its {} is {}, and this run's is {}; name another "
+          "file",
+          key, before.dump(), now.dump());
     }
   }
 }
@@ -165,7 +169,7 @@ class Evolution {
       }
       confirm();
     } catch (const Interrupted&) {
-      end("interrupted", "it was interrupted; --resume goes on");
+      end("interrupted", "it was interrupted; --resume continues it");
     }
     report_.trials = trials_;
     report_.cost_seconds = spent_;
@@ -205,7 +209,7 @@ class Evolution {
       return false;
     }
     if (setup_.patience > 0 && generation() - last_kept_ > setup_.patience) {
-      end("converged", fmt::format("no candidate of {} generations was kept", setup_.patience));
+      end("converged", fmt::format("no candidate was kept for {} generations", setup_.patience));
       return false;
     }
     return true;
@@ -257,7 +261,7 @@ class Evolution {
     std::optional<Proposal> proposal = proposer_.propose(situation);
     if (proposal.has_value() && proposal->refused.empty() &&
         tried_.contains(identity_of(proposal->variant, setup_.spaces))) {
-      proposal->refused = "the same candidate was tried before";
+      proposal->refused = "the same candidate was already tried";
     }
     return proposal;
   }
@@ -278,7 +282,7 @@ class Evolution {
         before.proposal.variant.values != now.variant.values) {
       fail(
           "candidate {} of the ledger is {} {}, but from the same results this program proposes {} "
-          "{}: its tables are others, so that it cannot go on; name another file",
+          "{}: its tables have changed, so the run cannot be resumed; name another file",
           before.number, before.proposal.variant.kernel,
           values_json(before.proposal.variant.values).dump(), now.variant.kernel,
           values_json(now.variant.values).dump());
@@ -352,7 +356,7 @@ class Evolution {
     ledger_.append(line);
     spent_ += cost;
     if (!missing.empty() && setup_.on_note) {
-      setup_.on_note("no profile steers the next generations: " + missing);
+      setup_.on_note("no profile guides the next generations: " + missing);
     }
   }
 

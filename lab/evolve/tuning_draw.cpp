@@ -199,9 +199,10 @@ class Drawing {
           rest /= range.values.size();
         }
         if (is_new(variant)) {
-          return Proposal{.variant = std::move(variant),
-                          .parents = {parents().front()},
-                          .reason = "the next of the table: all near the population were tried"};
+          return Proposal{
+              .variant = std::move(variant),
+              .parents = {parents().front()},
+              .reason = "the next entry in the table: everything near the population was tried"};
         }
       }
     }
@@ -281,7 +282,7 @@ std::optional<Proposal> DrawnProposer::propose(const Situation& situation) {
 }
 
 std::string DrawnProposer::why_none() const {
-  return "all that the table of tuning parameters allows was tried";
+  return "everything that the table of tuning parameters allows was tried";
 }
 
 }  // namespace fovea::lab

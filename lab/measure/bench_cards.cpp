@@ -42,7 +42,7 @@ class Bench {
     if (!rotation.misses_cache()) {
       report_.missing.push_back(fmt::format(
           "{} {} from device memory: its {} sets of {} KiB stay in the L2 cache, and the times "
-          "told are of that",
+          "are those of the cache",
           card.name, card_case.name, rotation.sets(), workload.bytes() >> 10));
     }
     Placement& first = rotation.first();
@@ -127,9 +127,9 @@ class Bench {
 }  // namespace
 
 std::string SpeedResult::words() const {
-  return ratio == 0 ? fmt::format("{} was not measured, at least {:.2f}x asked", gate.peer,
+  return ratio == 0 ? fmt::format("{} was not measured, at least {:.2f}x required", gate.peer,
                                   gate.least_ratio)
-                    : fmt::format("{:.2f}x of {}, at least {:.2f}x asked", ratio, gate.peer,
+                    : fmt::format("{:.2f}x of {}, at least {:.2f}x required", ratio, gate.peer,
                                   gate.least_ratio);
 }
 

@@ -52,7 +52,7 @@ struct SpeedResult {
   SpeedGate gate;
   double ratio = 0.0;  // 0: its peer was not measured, and the gate is missed
   bool passed = false;
-  /// Returns "1.08x of cuDNN, at least 0.90x asked".
+  /// Returns "1.08x of cuDNN, at least 0.90x required".
   [[nodiscard]] std::string words() const;
 };
 

@@ -99,7 +99,7 @@ Json sections_of(const std::string& path) {
   }
   Json json = Json::parse(file, nullptr, false);
   if (!json.is_object()) {
-    fail("{} holds something else than a report, and stays as it is: name another file", path);
+    fail("{} contains something other than a report and was not changed; name another file", path);
   }
   return json;
 }

@@ -78,7 +78,7 @@ class Side {
                   .watts = number_in(line, "watts"),
                   .slowed = line.value("slowed", Json(false)) == Json(true)};
     if (!(answer.seconds > 0) || !std::isfinite(answer.seconds)) {
-      fail_with("gave a sample without a time: " + line.dump().substr(0, kMaxWords));
+      fail_with("gave a sample without a time: " + line.dump().substr(0, kMaxMessageChars));
     }
     return answer;
   }
@@ -102,7 +102,7 @@ class Side {
   }
 
  private:
-  static constexpr std::size_t kMaxWords = 200;
+  static constexpr std::size_t kMaxMessageChars = 200;
 
   [[noreturn]] void fail_with(const std::string& what) const { fail("{} {}", program_.what, what); }
 
@@ -113,7 +113,7 @@ class Side {
     }
     Json line = io::try_parse_ordered_json(*text);
     if (!line.is_object()) {
-      fail_with("does not follow the step protocol: it wrote " + text->substr(0, kMaxWords));
+      fail_with("does not follow the step protocol: it wrote " + text->substr(0, kMaxMessageChars));
     }
     return line;
   }
@@ -131,7 +131,7 @@ void require_alike(const Side& a, const Side& b) {
   for (const auto& [key, what] :
        {std::pair("card", "cards"), {"case", "cases"}, {"problem", "problems"}, {"bus", "GPUs"}}) {
     if (a.ready_as(key) != b.ready_as(key)) {
-      fail("A and B cannot be compared, because they run different {}: {} and {}", what,
+      fail("A and B cannot be compared because they run different {}: {} and {}", what,
            a.ready_as(key), b.ready_as(key));
     }
   }

@@ -96,11 +96,11 @@ std::vector<Json> profiles_in(const Json& json) {
 /// Throws fovea::Error for numbers that no measurement gives, which would lead to infinities.
 void check_numbers(const Json& json, const std::string& key) {
   if (json.is_number()) {
-    constexpr double kMost = 1e30;
+    constexpr double kMax = 1e30;
     const auto value = json.get<double>();
     const double size = std::abs(value);
-    if (!(size <= kMost) || (size > 0 && size < 1 / kMost)) {
-      fail("its \"{}\" is {:g}, which nothing measures", key, value);
+    if (!(size <= kMax) || (size > 0 && size < 1 / kMax)) {
+      fail("its \"{}\" is {:g}, which is not a plausible measurement", key, value);
     }
   } else if (json.is_structured()) {
     for (const auto& [inner, value] : json.items()) {

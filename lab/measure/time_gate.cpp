@@ -106,7 +106,7 @@ std::string gpu_in(const TimesJson& json) {
 void require_gpu(const TimesJson& json, const std::string& file, const std::string& gpu) {
   if (gpu_in(json) != gpu) {
     fail("{} was measured on {}, not on {}: times are compared with those of the same GPU", file,
-         gpu_in(json).empty() ? "no GPU that it names" : gpu_in(json), gpu);
+         gpu_in(json).empty() ? "an unnamed GPU" : gpu_in(json), gpu);
   }
 }
 
@@ -174,7 +174,7 @@ TimeChange judge_change(const TimedFigure& now, const EarlierFigures& all) {
   TimeChange result{.what = now.what, .now = now.seconds};
   const auto found = all.find(now.what);
   if (found == all.end()) {
-    result.reason = "there is no earlier figure of it";
+    result.reason = "there is no earlier figure for it";
     return result;
   }
   const TimedFigure& earlier = found->second.figure;
@@ -182,7 +182,8 @@ TimeChange judge_change(const TimedFigure& now, const EarlierFigures& all) {
   result.earlier = earlier.seconds;
   constexpr double kSameWork = 1e-3;
   if (std::abs(now.work - earlier.work) > kSameWork * earlier.work) {
-    result.reason = "the earlier figure is of another problem, with other operations";
+    result.reason =
+        "the earlier figure is for another problem with a different number of operations";
     return result;
   }
   result.change = now.seconds / earlier.seconds - 1;
@@ -199,9 +200,9 @@ TimeChange judge_change(const TimedFigure& now, const EarlierFigures& all) {
   if (is_same_machine ? !is_slower : beside_peer <= kMaxSlowdown) {
     result.verdict = TimeVerdict::kSteady;
   } else if (!is_slower) {
-    result.reason = "its peer became faster, and it did not: another machine, or another library";
+    result.reason = "only its peer became faster: the machine or the library may have changed";
   } else if (now.seconds - earlier.seconds <= std::max(now.spread, earlier.spread)) {
-    result.reason = "AMBIGUOUS: the samples spread by more than it is slower";
+    result.reason = "AMBIGUOUS: the spread of the samples exceeds the slowdown";
   } else {
     result.verdict = TimeVerdict::kSlower;
   }

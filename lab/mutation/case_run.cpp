@@ -94,7 +94,7 @@ const Reach& CaseRun::reach() const {
       result = run({}, true);
     }
     if (!result.is_clean()) {
-      fail("{} is not right as it is: {}", name(),
+      fail("{} fails without a mutation: {}", name(),
            result.finding.empty() ? result.wrong : result.finding);
     }
     reach_ = std::move(reach);

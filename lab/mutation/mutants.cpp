@@ -65,13 +65,13 @@ class Mutants {
   }
 
   static std::string shortened(std::string_view text) {
-    constexpr std::size_t kMost = 160;
+    constexpr std::size_t kMax = 160;
     std::string one_line(text);
     std::ranges::replace(one_line, '\n', ' ');
-    if (one_line.size() <= kMost) {
+    if (one_line.size() <= kMax) {
       return one_line;
     }
-    return one_line.substr(0, kMost / 2) + " ... " + one_line.substr(one_line.size() - kMost / 2);
+    return one_line.substr(0, kMax / 2) + " ... " + one_line.substr(one_line.size() - kMax / 2);
   }
 
   static std::string with_guard(const Statement& statement, std::string_view text) {
@@ -150,7 +150,7 @@ class Mutants {
         std::uint64_t count = 0;
         if (std::from_chars(groups.data(), groups.data() + groups.size(), count).ec !=
             std::errc()) {
-          fail("line {} of the PTX waits for {} groups, which is no number", statement.line,
+          fail("line {} of the PTX waits for {} groups, which is not a number", statement.line,
                groups);
         }
         add(statement, fmt::format("{} leaves one more", opcode),
@@ -265,7 +265,7 @@ class Mutants {
   }
 
   void drop_xor(const Statement& statement) {
-    constexpr std::uint64_t kMost = 1023;
+    constexpr std::uint64_t kMax = 1023;
     if (!statement.is("xor.b32") && !statement.is("xor.b64")) {
       return;
     }
@@ -275,7 +275,7 @@ class Mutants {
     if (is_number &&
         (std::from_chars(argument.data(), argument.data() + argument.size(), number).ec !=
              std::errc() ||
-         number > kMost)) {
+         number > kMax)) {
       return;  // flips signs or inverts all bits
     }
     add(statement, number == 1 ? "xor with 1 dropped" : "xor dropped",
@@ -300,7 +300,7 @@ std::uint32_t element_bytes(gpu::TensorMapType type) {
     case gpu::TensorMapType::kF32:
       return 4;
   }
-  fail("a tensor map of an unknown type");
+  fail("the tensor map has an unknown type");
 }
 
 }  // namespace

@@ -169,7 +169,7 @@ std::vector<Statement> statements_of(std::string_view ptx, std::string_view kern
     } else {
       std::optional<Statement> statement = statement_at(text);
       if (!statement.has_value()) {
-        fail("line {} of the PTX is no instruction", line);
+        fail("line {} of the PTX is not an instruction", line);
       }
       statement->line = line;
       statement->source = source;

@@ -57,7 +57,7 @@ DataType data_type(DType type) {
     case DType::kBF16:
       return DataType::kBF16;
     default:
-      fail("cuDNN: no attention of {}", to_string(type));
+      fail("cuDNN: attention in {} is not supported", to_string(type));
   }
 }
 
@@ -344,7 +344,7 @@ class CudnnAttention {
 std::vector<Peer> AttentionWorkload::peers(gpu::KernelCache& kernels,
                                            std::vector<std::string>& missing) const {
   if (problem_.varlen) {
-    missing.emplace_back("cuDNN is not asked for sequences of different lengths");
+    missing.emplace_back("cuDNN is not measured on sequences of different lengths");
     return {};
   }
   try {

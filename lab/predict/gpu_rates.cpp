@@ -113,7 +113,7 @@ std::vector<std::string> gpu_rate_names() {
 const GpuRates& gpu_rates_of(std::string_view name) {
   const auto* const found = std::ranges::find(kRates, name, &GpuRates::name);
   if (found == kRates.end()) {
-    fail("there are no rates of a GPU '{}'; there are: {}", name,
+    fail("there are no rates for a GPU '{}'; known GPUs are: {}", name,
          fmt::join(gpu_rate_names(), ", "));
   }
   return *found;

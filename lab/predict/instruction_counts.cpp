@@ -137,7 +137,7 @@ void OperationCounter::add(const emu::TraceEvent& event) {
   } else if (opcode.starts_with("tcgen05.mma.cta_group::2")) {
     ++sums_.pair_steps;
   } else if (opcode.starts_with("tcgen05.mma")) {
-    fail("{}: products of one CTA are not counted, those of a pair alone", opcode);
+    fail("{}: only products of CTA pairs are supported, not those of a single CTA", opcode);
   } else if (opcode.starts_with("tcgen05.ld")) {
     // One word per lane and column: "tcgen05.ld.sync.aligned.32x32b.x32.b32".
     warp.is_worker = true;

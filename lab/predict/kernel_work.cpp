@@ -257,8 +257,8 @@ KernelWork work_of(const Workload& workload, std::string_view kernel, int sms) {
   } else if (workload.is_of_rows()) {
     return rows_work(workload);
   }
-  fail("there is no model of {}{}", workload.describe(),
-       kernel.empty() ? "" : fmt::format(" by '{}'", kernel));
+  fail("there is no model for {}{}", workload.describe(),
+       kernel.empty() ? "" : fmt::format(" with '{}'", kernel));
 }
 
 }  // namespace fovea::lab

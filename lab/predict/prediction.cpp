@@ -159,7 +159,7 @@ std::string launched_kernel(const Card& card, const Workload& workload, const Gp
   const PreparedCase prepared(
       *device, {.card = &card, .case_name = work_of(workload, "", rates.sms).counted[0].fields});
   if (prepared.kernels().size() != 1) {
-    fail("{} takes {} kernels, and the model is of one", workload.describe(),
+    fail("{} launches {} kernels, but the model covers only one", workload.describe(),
          prepared.kernels().size());
   }
   return prepared.kernels().front();

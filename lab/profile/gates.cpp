@@ -61,7 +61,7 @@ void add_roofline(std::vector<Gate>& gates, const ProfileGate& demand, const Wor
   gates.push_back(
       {"seconds", false, seconds / demand.reach,
        fmt::format("{:.0f}% of the roofline: products {:.1f} us, exponentials {:.1f} us, "
-                   "operands {:.1f} us, together {:.1f} us",
+                   "operands {:.1f} us, combined {:.1f} us",
                    100 * demand.reach, line.matrix * 1e6, line.special * 1e6, line.memory * 1e6,
                    seconds * 1e6)});
   if (line.memory > line.matrix + line.special) {
@@ -105,13 +105,14 @@ void add_stalls(std::vector<Gate>& gates, const ProfileGate& demand) {
   add("stall_drain", kQueue, "stores are whole sectors, and done long before the end");
   add("stall_barrier", demand.most_barrier,
       demand.most_barrier > kQueue ? "warpgroups take turns, each waiting for the other's half"
-                                   : "warps rarely wait for each other");
+                                   : "warps should rarely wait for each other");
 }
 
 }  // namespace
 
 std::string GateResult::words() const {
-  return fmt::format("{} {}, {} asked", gate.figure, in_words(gate.figure, reading), asked(gate));
+  return fmt::format("{} {}, {} required", gate.figure, in_words(gate.figure, reading),
+                     asked(gate));
 }
 
 bool GateReport::passed() const {

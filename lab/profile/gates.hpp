@@ -31,7 +31,7 @@ struct GateResult {
   Gate gate;
   double reading = 0.0;
   bool passed = false;
-  /// Returns the result as text: "matrix_units 8.8%, at least 40.0% asked".
+  /// Returns the result as text: "matrix_units 8.8%, at least 40.0% required".
   [[nodiscard]] std::string words() const;
 };
 

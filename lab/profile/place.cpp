@@ -195,7 +195,8 @@ void place(Profile& profile, const std::string& disassembly,
     return operation_of(instruction.text) == operation_of(other.text);
   };
   if (!std::ranges::equal(code, profile.instructions, same)) {
-    profile.no_places = "the compiler here makes other machine code than what was profiled";
+    profile.no_places =
+        "the compiler on this machine generates other machine code than the profiled one";
     return;
   }
   const std::size_t common = common_depth(code, profile);
@@ -240,7 +241,7 @@ void place(Profile& profile, const std::string& disassembly,
     }
   }
   if (roles.empty()) {
-    profile.no_places = "the machine code has no lines of the sources";
+    profile.no_places = "the machine code has no line information";
     return;
   }
   double latency = 0;

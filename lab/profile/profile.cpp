@@ -32,7 +32,7 @@ using Json = nlohmann::ordered_json;
 void find_places(Profile& profile, const CaseSpec& spec, int arch) {
   const auto* const info = std::ranges::find(gpu::kKernels, profile.kernel, &gpu::KernelInfo::name);
   if (info == gpu::kKernels.end()) {
-    profile.no_places = "this program has no sources of the kernel";
+    profile.no_places = "this program does not contain the kernel's sources";
     return;
   }
   const auto kernel = static_cast<gpu::KernelId>(info - gpu::kKernels.begin());
@@ -196,10 +196,11 @@ std::string verdict(const Profile& profile) {
       {profile["l1"], "shared memory and L1"},
   }};
   const auto& [share, unit] = *std::ranges::max_element(units);
-  std::string text = share >= kFull
-                         ? fmt::format("bound by {}: busy {} of the time", unit, percent(share))
-                         : fmt::format("bound by latency: no unit is full, {} comes first with {}",
-                                       unit, percent(share));
+  std::string text =
+      share >= kFull
+          ? fmt::format("bound by {}: busy {} of the time", unit, percent(share))
+          : fmt::format("bound by latency: no unit is saturated; the busiest is {} with {}", unit,
+                        percent(share));
   // "not_selected" is not a wait. A fixed latency has no other unit as its cause: if it comes
   // first, the next reason is reported as well.
   std::string_view before = "; warps wait most for";
@@ -235,7 +236,7 @@ std::string to_text(const Profile& profile) {
   constexpr std::size_t kMaxFindings = 3;
   const std::vector<Finding> found = findings(profile);
   if (found.empty()) {
-    text += "  no rule fires\n";
+    text += "  no rule applies\n";
   }
   for (const Finding& finding : found | std::views::take(kMaxFindings)) {
     std::string seen;
@@ -255,7 +256,7 @@ std::string to_text(const Profile& profile) {
     }
   }
   if (!profile.no_places.empty()) {
-    text += fmt::format("  no places in the sources: {}\n", profile.no_places);
+    text += fmt::format("  no source locations: {}\n", profile.no_places);
   }
   for (const Samples& role : profile.roles) {
     text += fmt::format("  {:>4} of samples in {}, most waiting for {}\n", percent(role.share),

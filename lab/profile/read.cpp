@@ -78,12 +78,13 @@ class Counters {
   double operator()(const std::string& name) {
     const auto found = values_.find(name);
     if (found == values_.end()) {
-      fail("this ncu has no counter {}: its report cannot be read", name);
+      fail("this version of ncu has no counter {}, so its report cannot be read", name);
     }
     const auto& [text, unit] = found->second;
     const std::optional<double> value = number(text);
     if (!value.has_value()) {
-      fail("the counter {} has no number but '{}': this GPU does not count it", name, text);
+      fail("the counter {} has the value '{}' instead of a number: this GPU does not support it",
+           name, text);
     }
     return used_[name] = *value * scale_of(unit);
   }

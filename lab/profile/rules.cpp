@@ -33,7 +33,7 @@ std::vector<Rule> rules_of_waiting() {
        .strength = {{"bytes_per_store_sector", 20, 6}},
        .means = "stores are scattered: the path to L2 carries sectors of which a part is used",
        .attempt = "stage the tile through shared memory and store it by TMA, or give each lane "
-                  "columns that lie side by side",
+                  "adjacent columns",
        .parameter = "vector"},
       {.name = "too few warps",
        .all = {{"stall_long_scoreboard", '>', 0.3},
@@ -50,7 +50,7 @@ std::vector<Rule> rules_of_waiting() {
        .all = {kMatrixRoom, kMemoryRoom},
        .any = {{"full_wait", '>', 0.08}, {"copy_wait", '>', 0.08}},
        .strength = {{"full_wait", 0.08, 0.2}, {"copy_wait", 0.08, 0.2}},
-       .means = "the ring is empty when its consumers come: copies begin too late",
+       .means = "the ring is empty when consumers need data: copies start too late",
        .attempt = "more stages, or smaller ones so that more fit",
        .parameter = "stages, key_slots, tile_slots"},
       {.name = "roles out of step",
@@ -75,7 +75,7 @@ std::vector<Rule> rules_of_waiting() {
       {.name = "narrow global accesses",
        .all = {{"stall_lg_throttle", '>', 0.1}},
        .strength = {{"stall_lg_throttle", 0.1, 0.8}},
-       .means = "too many narrow accesses queue for global memory",
+       .means = "too many narrow accesses fill the queue to global memory",
        .attempt = "accesses of 16 bytes, or of 32",
        .parameter = "vector"},
   };
@@ -87,28 +87,28 @@ std::vector<Rule> rules_of_limits() {
       {.name = "tails everywhere",
        .all = {{"predicated_off", '>', 0.1}},
        .strength = {{"predicated_off", 0.1, 0.4}},
-       .means = "threads execute instructions that their predicates switch off",
-       .attempt = "peel the last tile, so that whole tiles have no look at the edge",
+       .means = "threads issue instructions that are predicated off",
+       .attempt = "peel the last tile, so that whole tiles need no bounds checks",
        .parameter = "columns, kv_tile"},
       {.name = "bound by memory",
        .all = {{"dram", '>', 0.8}, {"matrix_units", '<', 0.4}},
        .strength = {{"dram", 0.8, 0.95}},
        .means = "device memory is the limit, and the matrix units wait for it",
        .attempt = "an order of tiles that L2 keeps (snake, groups), smaller types, fusing with the "
-                  "kernel before or after",
+                  "preceding or the following kernel",
        .parameter = "raster"},
       {.name = "bank conflicts",
        .all = {{"shared_busy", '>', 0.05}},
        // The hardware's count includes waits for TMA and the matrix units.
        .any = {{"layout_conflict_share", '>', 0.05}, {"bank_conflict_share", '>', 0.25}},
        .strength = {{"layout_conflict_share", 0.05, 0.4}, {"bank_conflict_share", 0.25, 0.6}},
-       .means = "lanes of a warp meet in the same banks of shared memory",
+       .means = "lanes of a warp access the same banks of shared memory",
        .attempt = "swizzle the layout by exclusive-or, or pad its rows",
        .parameter = ""},
       {.name = "spilled registers",
        .all = {{"spill_share", '>', 0}},
        .strength = {{"spill_share", -0.01, 0.02}},
-       .means = "registers do not suffice, and their contents go through local memory",
+       .means = "there are too few registers, so values are spilled to local memory",
        .attempt = "a smaller tile, fewer accumulators at a time, fewer CTAs per SM, setmaxnreg",
        .parameter = "ctas_per_sm, columns, score_keys, held_queries"},
       {.name = "one CTA per SM",
@@ -121,7 +121,7 @@ std::vector<Rule> rules_of_limits() {
                kCacheRoom},
        .strength = {{"registers", 96, 255}},
        .weight = 0.3,  // Hopper's warp-specialised kernels are designed that way
-       .means = "registers let one CTA live on an SM, and its warps rarely have work",
+       .means = "registers limit an SM to one CTA, and its warps are rarely eligible",
        .attempt = "a smaller tile, setmaxnreg, fewer accumulators",
        .parameter = "columns, consumers, kv_tile"},
       {.name = "grid smaller than the GPU",
@@ -133,7 +133,7 @@ std::vector<Rule> rules_of_limits() {
       {.name = "bound by instructions",
        .all = {{"issue", '>', 0.7}, {"matrix_units", '<', 0.4}},
        .strength = {{"issue", 0.7, 1.0}},
-       .means = "schedulers issue nearly every cycle, and little of it is products",
+       .means = "schedulers issue nearly every cycle, and few instructions are products",
        .attempt = "larger tiles for each warp, wider loads, cheaper conversions and exponentials",
        .parameter = "held_queries, score_keys, kv_tile"},
   };
@@ -147,7 +147,7 @@ bool known(std::string_view figure) {
 
 bool met(const Condition& condition, const Profile& profile) {
   if (!known(condition.figure)) {
-    fail("a rule asks for the figure '{}', which there is not", condition.figure);
+    fail("a rule refers to the figure '{}', which does not exist", condition.figure);
   }
   const auto found = profile.figures.find(condition.figure);
   return found != profile.figures.end() &&

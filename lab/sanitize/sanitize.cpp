@@ -25,7 +25,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kMaxJobs = 12;         // each has a context on the GPU, and racecheck's is large
 constexpr const char* kFound = "9";  // exit code that tools return for findings
-constexpr std::size_t kMaxOfATool = 400;
+constexpr std::size_t kMaxOutputChars = 400;
 
 std::string find_sanitizer() {
   const std::string tool = find_program("compute-sanitizer");
@@ -50,7 +50,8 @@ std::vector<std::string_view> tools_of(const SanitizeOptions& options) {
 
 std::string last_words(std::string words) {
   words.erase(words.find_last_not_of(" \n") + 1);
-  return words.size() <= kMaxOfATool ? words : "... " + words.substr(words.size() - kMaxOfATool);
+  return words.size() <= kMaxOutputChars ? words
+                                         : "... " + words.substr(words.size() - kMaxOutputChars);
 }
 
 /// Parses the output of `kernel check --json`; returns why it is insufficient, else "".

@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMaxWords = 3000;  // characters of a compiler's output in a message
+constexpr std::size_t kMaxMessageChars = 3000;  // characters of a compiler's output in a message
 // The build uses this option too (cmake/Kernels.cmake): machine code rounds as its PTX says.
 constexpr const char* kNoFusing = "--ptxas-options=-fmad=false";
 
@@ -65,7 +65,7 @@ constexpr std::string_view kPrelude =
     "#line 1 \"unit.cu\"\n";
 
 std::string shortened(const std::string& words) {
-  return words.size() <= kMaxWords ? words : words.substr(0, kMaxWords) + " ...";
+  return words.size() <= kMaxMessageChars ? words : words.substr(0, kMaxMessageChars) + " ...";
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -145,7 +145,7 @@ class Nvrtc {
     Program program{*this};
     if (create_(&program.handle, source.c_str(), "unit.cu", static_cast<int>(names.size()),
                 texts.data(), names.data()) != 0) {
-      fail("NVRTC cannot take the source of a kernel: its memory or the library is exhausted");
+      fail("NVRTC cannot create a program for a kernel; memory may be exhausted");
     }
     const std::string architecture = "--gpu-architecture=" + options.target;
     const std::string include = "-I" + headers_;
@@ -305,7 +305,7 @@ void read_resources(const std::string& log, gpu::KernelImage& image) {
   image.spill_store_bytes = largest("([0-9]+) bytes spill stores");
   image.spill_load_bytes = largest("([0-9]+) bytes spill loads");
   if (image.registers == 0) {
-    throw CompileError(fmt::format("the compiler said nothing of the registers of {}", image.name));
+    throw CompileError(fmt::format("the compiler did not report the registers of {}", image.name));
   }
 }
 
@@ -372,10 +372,10 @@ CompiledKernel compile(const KernelSources& sources, gpu::KernelId kernel,
     std::tie(compiled.cubin, log) = compile_with_nvcc(nvcc, sources, unit, options);
   } else {
     const std::string nvcc_is = "nvcc is neither on the PATH nor in CUDA's folders";
-    fail("there is no compiler for kernels here: {}",
-         options.compiler == CompilerKind::kNvrtc  ? why_not
-         : options.compiler == CompilerKind::kNvcc ? nvcc_is
-                                                   : why_not + "; " + nvcc_is);
+    fail("no compiler for kernels was found: {}", options.compiler == CompilerKind::kNvrtc ? why_not
+                                                  : options.compiler == CompilerKind::kNvcc
+                                                      ? nvcc_is
+                                                      : why_not + "; " + nvcc_is);
   }
   gpu::KernelImage& image = compiled.image;
   image.kernel = kernel;

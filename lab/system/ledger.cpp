@@ -57,7 +57,7 @@ Ledger::Ledger(const std::string& path, bool resume, bool overwrite)
   const std::string text = whole_text(file_.get(), path);
   if (!text.empty() && !resume) {
     fail(
-        "{}: exists; --resume goes on with its run, --overwrite begins another, or name another "
+        "{}: exists; --resume continues its run, --overwrite starts another, or name another "
         "file",
         io::escape(path));
   }
@@ -68,14 +68,14 @@ Ledger::Ledger(const std::string& path, bool resume, bool overwrite)
       if (end + 1 == text.size() && !lines_.empty()) {
         break;  // after a power failure, the last line may be garbage
       }
-      fail("{}: line {} is no line of a ledger", io::escape(path), lines_.size() + 1);
+      fail("{}: line {} is not a line of a ledger", io::escape(path), lines_.size() + 1);
     }
     lines_.push_back(std::move(line));
   }
   // A run that was killed while writing its first line leaves a part of it.
   constexpr std::string_view kBegin = R"({"kind":"run")";
   if (sound == 0 && text.substr(0, kBegin.size()) != kBegin.substr(0, text.size())) {
-    fail("{}: is no ledger", io::escape(path));
+    fail("{}: is not a ledger", io::escape(path));
   }
   if (sound < text.size() && ::ftruncate(file_.get(), static_cast<off_t>(sound)) != 0) {
     io::fail_with_errno(path, "truncate");

@@ -465,8 +465,8 @@ std::optional<std::string> Child::read_line(double most_seconds) {
       return line;
     }
     pending_.erase(0, std::exchange(taken_, 0));  // removes all consumed lines at once
-    if (pending_.size() > kMaxLine) {
-      why_silent_ = fmt::format("wrote a line of more than {} MiB", kMaxLine >> 20);
+    if (pending_.size() > kMaxLineBytes) {
+      why_silent_ = fmt::format("wrote a line of more than {} MiB", kMaxLineBytes >> 20);
       open_ = false;
       return std::nullopt;
     }

@@ -83,7 +83,7 @@ class Child {
   /// read_line() does.
   [[nodiscard]] bool write_line(const std::string& line, double most_seconds);
   /// Returns the next line without its terminator. None if the program wrote none in time, ended,
-  /// or wrote more than `kMaxLine` bytes without a line break: `why_silent` says which.
+  /// or wrote more than `kMaxLineBytes` bytes without a line break: `why_silent` says which.
   [[nodiscard]] std::optional<std::string> read_line(double most_seconds);
   /// Returns whether more lines may come: the program has neither ended nor closed its output.
   [[nodiscard]] bool is_open() const { return open_; }
@@ -93,7 +93,7 @@ class Child {
   /// Closes the program's input: no more lines will be sent.
   void close_input();
 
-  static constexpr std::size_t kMaxLine = std::size_t{4} << 20;
+  static constexpr std::size_t kMaxLineBytes = std::size_t{4} << 20;
 
  private:
   /// Records why it ended, or `otherwise` if it still runs.

@@ -292,7 +292,7 @@ def test_structs(emulate):
     assert emulate(FIELDS, launch)["clean"]
     fields[2]["at"] = 17
     message = emulate(FIELDS, launch, code=2)
-    assert "launch.json: launch.arguments[0].struct[2]: it goes beyond the 24 bytes of the struct" in message
+    assert "launch.json: launch.arguments[0].struct[2]: it ends beyond the 24 bytes of the struct" in message
 
 
 def test_a_trace_says_what_ran(run_fovea, emulate, tmp_path):
@@ -357,8 +357,8 @@ def test_kernels_are_listed_and_named(run_fovea, example, tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"arguments": []}, "launch.arguments: there are 0, and reverse has 1 parameters"),
-        ({"arguments": [{"s32": 1}]}, "launch.arguments[0]: it has 4 bytes, and the parameter to has 8"),
+        ({"arguments": []}, "launch.arguments: there are 0 arguments, but reverse has 1 parameters"),
+        ({"arguments": [{"s32": 1}]}, "launch.arguments[0]: it has 4 bytes, but the parameter to has 8"),
         ({"kernel": "revers"}, "launch.kernel: "),
         ({"block": 2048}, "2048 threads in a block"),
         ({"cluster": 2}, "1x1x1 blocks cannot be divided into clusters of 2x1x1"),

@@ -97,14 +97,14 @@ def test_a_launch_replaces_nothing_but_such_arrays(emulate, tmp_path):
     (tmp_path / "link.npy").symlink_to("photo")
     for name in ("photo", "other.npy"):
         message = emulate(PLAIN, launch_of(ZEROS, {"write": name}), code=2)
-        assert f"buffers.y.write: {tmp_path / name}: exists, and is no array" in message
+        assert f"buffers.y.write: {tmp_path / name}: exists and is not an array" in message
     assert "is an image, which no output replaces" in emulate(
         PLAIN, launch_of(ZEROS, {"write": "photo"}), "--overwrite", code=2
     )
     assert (tmp_path / "photo").read_bytes() == photo and (tmp_path / "other.npy").read_text() == "notes"
     for name in ("pipe", "link.npy"):
         for more in ((), ("--overwrite",)):
-            assert f"{tmp_path / name}: is no regular file" in emulate(
+            assert f"{tmp_path / name}: is not a regular file" in emulate(
                 PLAIN, launch_of(ZEROS, {"write": name}), *more, code=2
             )
     assert (tmp_path / "link.npy").is_symlink() and (tmp_path / "photo").read_bytes() == photo

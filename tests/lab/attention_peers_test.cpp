@@ -151,7 +151,7 @@ TEST_F(AttentionPeersTest, IsFoundInTheEnvironmentInUse) {
 }
 
 TEST_F(AttentionPeersTest, RefusesOtherTypes) {
-  EXPECT_EQ(fault(DType::kF32), "cuDNN: no attention of f32");
+  EXPECT_EQ(fault(DType::kF32), "cuDNN: attention in f32 is not supported");
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ TEST(Candidate, IsRefusedBeforeItIsCompiled) {
   EXPECT_EQ(refused({.changes = {{"score_keys", 48}, {"kv_tile", 32}}}),
             "parts of 48 keys do not divide a block of 32");
   EXPECT_EQ(refused({.kernel = "attention_online_bf16_d128_k128", .changes = {}}),
-            "attention_online_bf16_d128_k128 is not for "
+            "attention_online_bf16_d128_k128 does not support "
             "attention (2,8,196,64) bf16, packed");
   // The question itself is wrong.
   EXPECT_THROW((void)trials.run({.changes = {{"warp", 4}}}), Error);
@@ -70,7 +70,8 @@ TEST(Candidate, NeedsNoMoreSharedMemoryThanACtaHas) {
       {.card = &card_named("attention"), .case_name = "batch=20", .level = "wgmma"});
   const CandidateResult result = trials.run({.changes = {{"key_slots", 8}}});
   EXPECT_EQ(result.failed_at, CandidateGate::kLegal);
-  EXPECT_NE(result.reason.find("bytes of shared memory, and a CTA has 232448"), std::string::npos)
+  EXPECT_NE(result.reason.find("bytes of shared memory, but a CTA has only 232448"),
+            std::string::npos)
       << result.reason;
 }
 
@@ -210,14 +211,15 @@ TEST(Problem, HasTheFieldsOfItsCardAndNoOthers) {
             "the problem's m = 9x must be a whole number from 1 to 4194304");
   EXPECT_EQ(said("gemm_qkv_bf16", "m=99,rows=3"),
             "problems of gemm_qkv_bf16 have no field 'rows'; there are: m, n, k");
-  EXPECT_EQ(said("gemm_qkv_bf16", "m=99,m=98"), "the problem names m twice");
+  EXPECT_EQ(said("gemm_qkv_bf16", "m=99,m=98"), "the problem sets m twice");
   EXPECT_NE(said("gemm_qkv_bf16", "m=99,=").find("name=value"), std::string::npos);
   EXPECT_NE(said("gemm_qkv_bf16", "m=4194304,n=65536").find("too large"), std::string::npos);
   EXPECT_NE(said("attention", "type=f32").find("must be one of: bf16, f16"), std::string::npos);
   EXPECT_NE(said("attention", "heads=6,kv_heads=4").find("do not divide"), std::string::npos);
 }
 
-// Judges as with the cards' own cases: the right results pass, and mistakes do not, whatever the sizes.
+// Judges as with the cards' own cases: the right results pass, and mistakes do not, whatever the
+// sizes.
 TEST(Problem, IsJudgedAsTheCardsOwnCasesAre) {
   for (const auto& [name, fields] :
        {std::pair{"gemm_qkv_bf16", "m=131,n=1728,k=48"},

@@ -106,7 +106,7 @@ TEST(Roles, EachPlantedMistakeIsNamed) {
            Planted{
                10, "BRA 0xb0",
                "a path leads from the consumers (HGMMA.64x64x16.F32.BF16 at 0x70) to the producer"},
-           Planted{13, "STG.E [R2], R4", "STG.E at 0xd0 is carried out by several roles"},
+           Planted{13, "STG.E [R2], R4", "STG.E at 0xd0 is executed by several roles"},
            Planted{8, "BAR.SYNC.DEFER_BLOCKING 0x0",
                    "BAR.SYNC.DEFER_BLOCKING at 0x80, of the consumers, waits"},
            Planted{4, "NOP", "no barrier of all threads stands before the consumers"},
@@ -137,7 +137,7 @@ TEST(Roles, MayNotWorkTogetherOnceTheyHaveMet) {
                                     [&](const std::string& fault) {
                                       return fault.starts_with(
                                           is_of_role ? "a path leads from the producer"
-                                                     : name + " at 0xd0 is carried out by several");
+                                                     : name + " at 0xd0 is executed by several");
                                     }))
         << work << ", but: " << fmt::format("{}", fmt::join(roles.faults, "; "));
     const auto instructions = read_instructions(listing);

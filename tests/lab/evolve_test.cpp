@@ -251,7 +251,7 @@ TEST_F(EvolveTest, ChangesTwoParametersAndNothingTwice) {
       EXPECT_TRUE(seen.insert(identity_of(variant, spaces_)).second);
       EXPECT_NE(value_of(variant.values, "stages"), 4);
       kernels.insert(variant.kernel);
-      if (trial.number < 2 || trial.proposal.reason.starts_with("the next of the table")) {
+      if (trial.number < 2 || trial.proposal.reason.starts_with("the next entry in the table")) {
         continue;
       }
       const Variant& from =
@@ -468,7 +468,7 @@ TEST_F(EvolveTest, RefusesLedgersOfOtherRuns) {
     }
     return "";
   };
-  EXPECT_NE(why(made, false).find("exists; --resume goes on"), std::string::npos);
+  EXPECT_NE(why(made, false).find("exists; --resume continues"), std::string::npos);
   EvolveSetup other = setup(2);
   EXPECT_NE(why(other, true).find("its seed is 1, and this run's is 2"), std::string::npos);
   for (const char* const key : {"sources", "baseline"}) {
@@ -478,19 +478,19 @@ TEST_F(EvolveTest, RefusesLedgersOfOtherRuns) {
   }
   other = made;
   other.spaces.front().ranges.pop_back();  // a table of another version
-  EXPECT_NE(why(other, true).find("its tables are others"), std::string::npos);
+  EXPECT_NE(why(other, true).find("its tables have changed"), std::string::npos);
   {
     const Ledger held(path_, true);
     EXPECT_NE(why(made, true).find("another run writes"), std::string::npos);
   }
   EXPECT_EQ(text(), whole);
   std::ofstream(path_, std::ios::trunc) << "photos\n" << whole;
-  EXPECT_NE(why(made, true).find("line 1 is no line of a ledger"), std::string::npos);
+  EXPECT_NE(why(made, true).find("line 1 is not a line of a ledger"), std::string::npos);
   // Files of others are not touched.
   for (const std::string content : {R"({"kind":"profile"})", R"({"a":1})", "photos", "{"}) {
     std::ofstream(path_, std::ios::trunc) << content;
     const bool may_be_one = content == "{";
-    EXPECT_EQ(why(made, true).find("is no ledger") == std::string::npos, may_be_one) << content;
+    EXPECT_EQ(why(made, true).find("is not a ledger") == std::string::npos, may_be_one) << content;
     EXPECT_EQ(text() == content, !may_be_one);
   }
   for (const std::string parent : {"99", "-1", "3"}) {

@@ -146,7 +146,7 @@ TEST(Gates, AreRecordedAsTheChoiceReadsThem) {
       gpu::read_gate_record(to_json(h200(), kH200, reports), "NVIDIA H200", "here");
   ASSERT_EQ(entries.size(), 2U);
   EXPECT_EQ(entries[0].name, "wmma");
-  EXPECT_EQ(entries[0].missed, "matrix_units 8.8%, at least 40.0% asked");
+  EXPECT_EQ(entries[0].missed, "matrix_units 8.8%, at least 40.0% required");
   EXPECT_NEAR(entries[0].seconds, 22.1e-6, 1e-7);
   EXPECT_EQ(entries[1].name, "gemm_sm90_ping_pong_bf16_bias_bf16_2x192_v8");
   EXPECT_EQ(entries[1].missed, "");
@@ -229,7 +229,7 @@ TEST(SpeedGates, AreOfNamedPeers) {
   };
   EXPECT_TRUE(judged(0.95, false).passed);
   EXPECT_FALSE(judged(0.8, false).passed);
-  EXPECT_EQ(judged(0.8, false).words(), "0.80x of cuDNN, at least 0.90x asked");
+  EXPECT_EQ(judged(0.8, false).words(), "0.80x of cuDNN, at least 0.90x required");
   EXPECT_FALSE(judged(0.89, true).passed) << "near 1 is not near 0.9";
   card.speed_gates[0].least_ratio = 1.0;
   EXPECT_TRUE(judged(0.97, true).passed) << "within the spread";
@@ -242,7 +242,8 @@ TEST(SpeedGates, AreOfNamedPeers) {
   of_wrong.peers[0].timing.name = "cuDNN";
   EXPECT_FALSE(judge_speed(card, of_wrong).at(0).passed) << "a peer that computes something else";
   EXPECT_FALSE(judged(2.0, false, "another").passed);
-  EXPECT_EQ(judged(2.0, false, "another").words(), "cuDNN was not measured, at least 0.90x asked");
+  EXPECT_EQ(judged(2.0, false, "another").words(),
+            "cuDNN was not measured, at least 0.90x required");
 }
 
 }  // namespace

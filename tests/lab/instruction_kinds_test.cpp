@@ -41,7 +41,7 @@ TEST(InstructionKinds, WhatLooksLikeWorkAndIsNotListedIsAFault) {
   image.arch = 100;
   const std::vector<std::string> faults = check_instructions({}, image, {{"UTCZMMA.2CTA", 4}});
   ASSERT_EQ(faults.size(), 1U);
-  EXPECT_TRUE(faults.front().starts_with("4 UTCZMMA.2CTA, of which kernels/archs.py"))
+  EXPECT_TRUE(faults.front().starts_with("4 UTCZMMA.2CTA, an instruction that kernels/archs.py"))
       << faults.front();
 }
 

@@ -34,7 +34,7 @@ TEST(NestedJson, IsNoLineOfALedger) {
   const TemporaryFile file({});
   std::ofstream(file.path()) << nested_object(R"({"kind":"run","machine":)") << '\n';
   const std::string why = why_refused([&] { const Ledger ledger(file.path(), true); });
-  EXPECT_NE(why.find("line 1 is no line of a ledger"), std::string::npos) << why;
+  EXPECT_NE(why.find("line 1 is not a line of a ledger"), std::string::npos) << why;
 }
 
 TEST(NestedJson, IsNoFileToCompare) {

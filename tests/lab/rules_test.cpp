@@ -124,7 +124,7 @@ TEST(Rules, SayWhatIsMeantAndWhatToTry) {
   EXPECT_NE(text.find("write_path 90.0%"), std::string::npos) << text;
   EXPECT_NE(text.find("try stage the tile through shared memory"), std::string::npos) << text;
   EXPECT_NE(text.find("tuning parameters: vector"), std::string::npos) << text;
-  EXPECT_NE(to_text(h200_profile("qkv")).find("no rule fires"), std::string::npos);
+  EXPECT_NE(to_text(h200_profile("qkv")).find("no rule applies"), std::string::npos);
   // At most three, the strongest.
   Profile all = sick;
   all.figures.insert_or_assign("spill_share", 0.1);

@@ -534,6 +534,6 @@ def test_exported_products_add_bias_scales_and_residual(exported):
 
 def test_what_torch_cannot_say_is_refused_with_the_reason(run_fovea, tmp_path):
     arguments = ["kernel", "export", "attention", "--kernelbench", "-o", tmp_path / "t.py", "--case"]
-    assert "sequences of one length" in run_fovea(*arguments, "varlen6_h4of2_d64_f16", code=1).stderr
+    assert "sequences of equal length" in run_fovea(*arguments, "varlen6_h4of2_d64_f16", code=1).stderr
     assert "takes one card" in run_fovea("kernel", "export", "--kernelbench", "-o", tmp_path / "t.py", code=1).stderr
     assert list(tmp_path.iterdir()) == []

@@ -70,7 +70,7 @@ def test_times_are_predicted_without_a_gpu(run_fovea):
     assert h200["bound"] == h100["bound"] == "device memory"
     assert 1.3 < h100["seconds"] / h200["seconds"] < 1.5  # 4.8 and 3.35 TB/s
     assert "is not one of h200, h100" in run_fovea("kernel", "predict", "row_norm", "--gpu", "voodoo2", code=2).stderr
-    assert "there is no model of pool" in run_fovea("kernel", "predict", "pool", code=1).stderr
+    assert "there is no model for pool" in run_fovea("kernel", "predict", "pool", code=1).stderr
     assert "--counts requires --json" in run_fovea("kernel", "predict", "row_norm", "--counts", code=2).stderr
 
 
@@ -313,7 +313,7 @@ def test_regions_of_other_machine_code_say_nothing(run_fovea, with_kernels, tool
     env = tool("ptxas", f'case "$1" in --version) {ptxas} "$1" ;; *) {ptxas} -O1 "$@" ;; esac')
     command = ("kernel", "sass", "gemm_qkv_int8", "--kernel", PAIR, "--regions")
     told = run_fovea(*command, env=env, code=1).stdout
-    assert re.search(r"OVER: .*ptxas [0-9.]+ makes other machine code than this program has", told), told
+    assert re.search(r"OVER: .*ptxas [0-9.]+ generates other machine code than this program contains", told), told
 
 
 PAIR = "gemm_sm100_pair_s8s8_bias_bf16_64"

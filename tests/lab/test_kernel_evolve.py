@@ -61,13 +61,13 @@ def test_each_misdeed_costs_one_candidate(hostile):
     expected = [
         ("proposal", "is no JSON object"),
         ("proposal", "JSON nested more than 32 deep"),
-        ("proposal", "to 1000000000, which is none of"),
-        ("proposal", "'../../../tmp/evil.cuh', which is none of the sources"),
+        ("proposal", "to 1000000000, which is not one of"),
+        ("proposal", "'../../../tmp/evil.cuh', which is not one of the sources"),
         ("compile", "error"),
-        ("proposal", "the same candidate was tried before"),
+        ("proposal", "the same candidate was already tried"),
         ("proposal", "ended with exit code 1: I have had enough"),
         ("proposal", "is no JSON object: y"),
-        ("proposal", "writes without an end"),
+        ("proposal", "keeps writing lines"),
         ("proposal", "did not answer within 5 s"),
         ("proposal", "is no JSON object"),
     ]
@@ -107,7 +107,7 @@ def test_it_goes_on_after_a_signal(hostile, fovea_bin, run_fovea, tmp_path, how)
 
 def test_a_ledger_is_of_one_run(hostile, run_fovea, tmp_path):
     whole, _ = hostile
-    assert "exists; --resume goes on" in run_fovea(*command(whole), code=1).stderr
+    assert "exists; --resume continues" in run_fovea(*command(whole), code=1).stderr
     message = run_fovea(*command(whole, "--resume", "--seed", "8"), code=1).stderr
     assert "its seed is 1, and this run's is 8" in message
     message = run_fovea(*command(whole, "--resume", case="b2_h8_n2048_d64_f16"), code=1).stderr

@@ -154,7 +154,7 @@ TEST(TimeGate, TellsWhatItCannotJudge) {
   EXPECT_EQ(why_not(now), "no peer and no ceiling was measured in both runs");
   now = made_up_figure(2e-3);
   now.what = "card another";
-  EXPECT_EQ(why_not(now), "there is no earlier figure of it");
+  EXPECT_EQ(why_not(now), "there is no earlier figure for it");
   now = made_up_figure(2e-3);
   now.work *= 2;
   EXPECT_NE(why_not(now).find("another problem"), std::string::npos);
