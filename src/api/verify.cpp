@@ -60,7 +60,7 @@ void add_photo(std::span<const std::byte> bytes, const image::DecodeOptions& opt
                const model::ModelConfig& config, Photos& photos) {
   const Preprocessing& wanted = config.preprocessing;
   const auto patch = static_cast<int>(config.vision.patch);
-  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(image::most_target_pixels(wanted)) *
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(image::max_target_pixels(wanted)) *
                                    image::kChannels);
   const auto [height, width] = image::decode_resized(bytes, wanted, options, pixels).pixels;
   pixels.resize(static_cast<std::size_t>(height) * static_cast<std::size_t>(width) *

@@ -169,7 +169,7 @@ class GpuBackend final : public ops::Backend {
   [[nodiscard]] bool stays(const ops::Batch& batch) const {
     return batch.output_stays && !device_->info().is_emulated;
   }
-  [[nodiscard]] std::int64_t most_images(const ops::Batch& batch) const;
+  [[nodiscard]] std::int64_t max_images(const ops::Batch& batch) const;
   [[nodiscard]] std::vector<std::int64_t> reserve(const ops::Batch& batch,
                                                   const ops::BatchRows& rows,
                                                   const Network& network);
@@ -216,7 +216,7 @@ class GpuBackend final : public ops::Backend {
   double device_seconds_ = 0;
 };
 
-std::int64_t GpuBackend::most_images(const ops::Batch& batch) const {
+std::int64_t GpuBackend::max_images(const ops::Batch& batch) const {
   std::int64_t limit = options_.slice_images;
   if (limit <= 0) {
     const std::size_t each =
@@ -247,10 +247,10 @@ std::size_t GpuBackend::measure_scratch(const ops::Batch& batch, std::int64_t im
 /// Memory for the batch's slices. When there is not enough, slices of half the size are tried once.
 std::vector<std::int64_t> GpuBackend::reserve(const ops::Batch& batch, const ops::BatchRows& rows,
                                               const Network& network) {
-  const std::size_t input = rows.most_input_bytes();
+  const std::size_t input = rows.max_input_bytes();
   const std::size_t output = batch.output.size() / static_cast<std::size_t>(batch.images);
   for (;;) {
-    std::vector<std::int64_t> plan = plan_slices(batch.images, most_images(batch));
+    std::vector<std::int64_t> plan = plan_slices(batch.images, max_images(batch));
     const std::int64_t largest = std::ranges::max(plan);
     if (measured_for_ != std::pair(batch.network, largest)) {
       measured_scratch_ = measure_scratch(batch, largest, network);

@@ -43,20 +43,20 @@ struct Memory {
 
   Memory() = default;
   /// Throws OutOfMemory; what was allocated by then is freed.
-  Memory(Device& device, std::int64_t most_images, std::size_t input, std::size_t output,
+  Memory(Device& device, std::int64_t max_images, std::size_t input, std::size_t output,
          std::size_t workspace_each, std::size_t scratch_bytes)
-      : images(most_images),
+      : images(max_images),
         input_bytes(input),
         output_bytes(output),
         workspace_bytes(workspace_each),
-        workspace(device, workspace_each * static_cast<std::size_t>(most_images)),
+        workspace(device, workspace_each * static_cast<std::size_t>(max_images)),
         scratch(device, scratch_bytes) {
-    const auto count = static_cast<std::size_t>(most_images);
+    const auto count = static_cast<std::size_t>(max_images);
     for (Slot& slot : slots) {
       slot.staged_input = PinnedBuffer(device, count * input);
       slot.staged_output = PinnedBuffer(device, count * output);
-      slot.staged_shapes = PinnedBuffer(device, shape_bytes(most_images));
-      slot.shapes = DeviceBuffer(device, shape_bytes(most_images));
+      slot.staged_shapes = PinnedBuffer(device, shape_bytes(max_images));
+      slot.shapes = DeviceBuffer(device, shape_bytes(max_images));
       slot.input = DeviceBuffer(device, count * input);
       slot.output = DeviceBuffer(device, count * output);
       slot.uploaded = device.make_event();

@@ -121,7 +121,7 @@ Image decode(std::span<const std::byte> bytes, const DecodeOptions& options) {
 
 Resized decode_resized(std::span<const std::byte> bytes, const Preprocessing& preprocessing,
                        const DecodeOptions& options, std::span<std::uint8_t> out) {
-  const std::int64_t limit = most_target_pixels(preprocessing) * kChannels;
+  const std::int64_t limit = max_target_pixels(preprocessing) * kChannels;
   if (limit < kChannels || !std::cmp_equal(out.size(), limit)) {
     fail("decoding and resizing takes {} bytes of output, at least one pixel, not {}", limit,
          out.size());

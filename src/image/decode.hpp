@@ -57,7 +57,7 @@ struct Resized {
 };
 
 /// Gives the same pixels as decode() and then resize() to target_size(), but never keeps a whole
-/// decoded JPEG: rows are resized while they are in cache. `out` holds most_target_pixels() * 3
+/// decoded JPEG: rows are resized while they are in cache. `out` holds max_target_pixels() * 3
 /// bytes; the pixels are at its start, and its content is undefined after an error. Thread-safe. It
 /// keeps buffers per thread, so call it from few long-lived threads.
 Resized decode_resized(std::span<const std::byte> bytes, const Preprocessing& preprocessing,

@@ -34,7 +34,7 @@ struct JpegState {
   char message[JMSG_LENGTH_MAX] = {};
   Bytes bytes;
   StopFlag stop;
-  int most_scans = 0;
+  int max_scans = 0;
   bool too_many_scans = false;
   Orientation orientation;
   int row = 0;
@@ -62,7 +62,7 @@ struct JpegState {
       throw std::bad_alloc();
     }
     if (too_many_scans) {
-      fail("JPEG: more than {} scans, which is the limit for an image of {}x{} pixels", most_scans,
+      fail("JPEG: more than {} scans, which is the limit for an image of {}x{} pixels", max_scans,
            codec.image_width, codec.image_height);
     }
     if (row == 0) {
@@ -102,7 +102,7 @@ void emit_message(j_common_ptr codec, int) {
 void on_progress(j_common_ptr common) {
   poll(common);
   auto* state = static_cast<JpegState*>(common->client_data);
-  if (state->codec.input_scan_number > state->most_scans) {
+  if (state->codec.input_scan_number > state->max_scans) {
     state->too_many_scans = true;
     std::longjmp(state->jump, 1);
   }
@@ -209,7 +209,7 @@ Orientation read_orientation(Bytes bytes, StopFlag stop, Orientation otherwise) 
 
 /// Returns the limit on scans for an image of this many pixels: that of libjpeg-turbo's programs
 /// and fuzzers, and a lower one for large images, which would take minutes.
-int most_scans(std::int64_t pixels) {
+int max_scans(std::int64_t pixels) {
   constexpr std::int64_t kMaxScans = 500;
   constexpr std::int64_t kMinScans = 100;
   constexpr std::int64_t kMaxScannedPixels = kMinScans * kPillowsMaxPixels;
@@ -276,9 +276,9 @@ JpegReader::JpegReader(Bytes bytes, Decoding& decoding, Orientation otherwise)
     fail("JPEG: unsupported {} components; expected gray, colour or CMYK", codec.num_components);
   }
   state.orientation = read_orientation(bytes, state.stop, otherwise);
-  state.most_scans = most_scans(std::int64_t{codec.image_width} * codec.image_height);
+  state.max_scans = max_scans(std::int64_t{codec.image_width} * codec.image_height);
   if (jpeg_has_multiple_scans(&codec) != FALSE &&
-      has_more_scans(bytes, state.stop, state.most_scans)) {
+      has_more_scans(bytes, state.stop, state.max_scans)) {
     state.too_many_scans = true;
     state.fail_broken();
   }

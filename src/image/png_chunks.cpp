@@ -40,7 +40,7 @@ const unsigned char* zlib_bytes(std::string_view text) {
 }
 
 /// Returns the part of `text` before the first NUL, and removes both from `text`. Without a NUL,
-/// returns all of `text`, and sets `found` to false.
+/// returns all of `text`, leaves it empty, and sets `found` to false.
 std::string_view split(std::string_view& text, bool& found) {
   const std::size_t end = text.find('\0');
   found = end != std::string_view::npos;

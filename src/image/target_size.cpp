@@ -47,7 +47,7 @@ TargetSize usual_photo(std::uint64_t number) {
   return kPhotos[number % std::size(kPhotos)];
 }
 
-std::int64_t most_target_pixels(const Preprocessing& preprocessing) {
+std::int64_t max_target_pixels(const Preprocessing& preprocessing) {
   return preprocessing.keeps_proportions()
              ? std::int64_t{preprocessing.max_patches} * preprocessing.patch * preprocessing.patch
              : std::int64_t{preprocessing.height} * preprocessing.width;

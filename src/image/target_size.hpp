@@ -26,6 +26,6 @@ struct TargetSize {
 [[nodiscard]] TargetSize usual_photo(std::uint64_t number);
 
 /// Returns the maximum number of pixels, height * width, of a resized image.
-[[nodiscard]] std::int64_t most_target_pixels(const Preprocessing& preprocessing);
+[[nodiscard]] std::int64_t max_target_pixels(const Preprocessing& preprocessing);
 
 }  // namespace fovea::image

@@ -270,7 +270,7 @@ class TiffReader {
       // Data past the end is refused when it is read.
       const std::uint64_t size =
           std::min<std::uint64_t>(TIFFGetStrileByteCount(tiff, index), bytes_.size());
-      most_encoded_ = std::max(most_encoded_, size);
+      max_encoded_ = std::max(max_encoded_, size);
       total += size;
       if (total > limit) {
         fail("TIFF: strips or tiles have more than four times the file's {} bytes", bytes_.size());
@@ -310,7 +310,7 @@ class TiffReader {
     std::uint16_t order = FILLORDER_MSB2LSB;
     TIFFGetFieldDefaulted(tiff_.get(), TIFFTAG_FILLORDER, &order);
     return bytes +
-           (order == FILLORDER_MSB2LSB ? 0 : most_encoded_);  // for a copy with reversed bits
+           (order == FILLORDER_MSB2LSB ? 0 : max_encoded_);  // for a copy with reversed bits
   }
 
   /// Reads block by block, and within a block plane by plane. The fourth plane (alpha or black) is
@@ -509,7 +509,7 @@ class TiffReader {
   std::uint16_t predictor_ = PREDICTOR_NONE;
   // Set where libdeflate may be used:
   Released<libdeflate_decompressor, libdeflate_free_decompressor> inflater_;
-  std::uint64_t most_encoded_ = 0;  // bytes of a strip or tile in the file
+  std::uint64_t max_encoded_ = 0;  // bytes of a strip or tile in the file
   std::vector<std::uint8_t> fourth_;
 };
 

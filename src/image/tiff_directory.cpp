@@ -136,7 +136,7 @@ TiffDirectory check_tiff_directory(std::span<const std::byte> bytes) {
     fail("TIFF: the directory has {} entries, more than the limit of {}", entries, kMaxEntries);
   }
   position += count_size;
-  const std::uint64_t most_data = bytes.size() + kAnyData;
+  const std::uint64_t max_data = bytes.size() + kAnyData;
   std::uint64_t data = 0;
   std::set<std::uint64_t> tags;  // the first of each counts
   for (std::uint64_t entry = 0; entry < entries && file.has(position, entry_size); ++entry) {
@@ -164,7 +164,7 @@ TiffDirectory check_tiff_directory(std::span<const std::byte> bytes) {
     if (count <= bytes.size() / value_size) {
       data += count * value_size;
     }
-    if (data > most_data) {
+    if (data > max_data) {
       fail("TIFF: the directory's entries together have more data than the file ({} bytes)",
            bytes.size());
     }

@@ -70,19 +70,19 @@ bool exists(const std::filesystem::path& path) {
   return std::filesystem::status(path, ignored).type() != std::filesystem::file_type::not_found;
 }
 
-std::string read_small_file(const std::filesystem::path& path, std::size_t most_bytes) {
+std::string read_small_file(const std::filesystem::path& path, std::size_t max_bytes) {
   const File file(path);
   // The size may be wrong: files of /proc have a size of 0, and others grow.
   std::string text;
   std::size_t have = 0;
-  std::size_t room = std::min<std::uint64_t>(file.size(), most_bytes) + 1;
-  for (; have == text.size() && have <= most_bytes; room = 2 * room + 4096) {
-    text.resize(std::min(room, most_bytes + 1));
+  std::size_t room = std::min<std::uint64_t>(file.size(), max_bytes) + 1;
+  for (; have == text.size() && have <= max_bytes; room = 2 * room + 4096) {
+    text.resize(std::min(room, max_bytes + 1));
     have += file.read_some(have, std::as_writable_bytes(std::span(text).subspan(have)));
   }
-  if (have > most_bytes) {
+  if (have > max_bytes) {
     fail("{}: {} bytes are too many for this file (at most {})", escape(path.native()),
-         std::max<std::uint64_t>(file.size(), have), most_bytes);
+         std::max<std::uint64_t>(file.size(), have), max_bytes);
   }
   text.resize(have);
   return text;

@@ -62,8 +62,8 @@ class File {
 inline constexpr std::size_t kMaxSmallFileBytes = std::size_t{4} << 20;
 
 /// Returns the content of `path`. Throws fovea::Error naming it when it cannot be read, is not a
-/// regular file, or is larger than `most_bytes`.
+/// regular file, or is larger than `max_bytes`.
 [[nodiscard]] std::string read_small_file(const std::filesystem::path& path,
-                                          std::size_t most_bytes = kMaxSmallFileBytes);
+                                          std::size_t max_bytes = kMaxSmallFileBytes);
 
 }  // namespace fovea::io

@@ -17,7 +17,7 @@ constexpr std::size_t kMaxOrderedKeys =
     2000;  // ordered_json compares each key with all earlier ones
 
 template <typename Json>
-Json parse_watched(std::string_view text, std::string_view file, std::size_t most_keys) {
+Json parse_watched(std::string_view text, std::string_view file, std::size_t max_keys) {
   check_json_text(text, file);
   std::vector<std::set<std::string>> keys;  // of every open object
   const auto watch = [&](int depth, typename Json::parse_event_t event, Json& parsed) {
@@ -33,8 +33,8 @@ Json parse_watched(std::string_view text, std::string_view file, std::size_t mos
       if (!keys.back().insert(key).second) {
         fail("{}: key \"{}\" appears twice in one object", file, escape(key));
       }
-      if (keys.back().size() > most_keys) {
-        fail("{}: an object of more than {} keys", file, most_keys);
+      if (keys.back().size() > max_keys) {
+        fail("{}: an object of more than {} keys", file, max_keys);
       }
     }
     return true;

@@ -45,8 +45,8 @@ std::string_view wide_encoding(std::string_view text) {
 
 }  // namespace
 
-LineReader::LineReader(const std::string& path, char delimiter, std::size_t most_bytes)
-    : delimiter_(delimiter), most_bytes_(most_bytes), fd_(STDIN_FILENO) {
+LineReader::LineReader(const std::string& path, char delimiter, std::size_t max_bytes)
+    : delimiter_(delimiter), max_bytes_(max_bytes), fd_(STDIN_FILENO) {
   if (path == "-") {
     return;
   }
@@ -107,8 +107,8 @@ bool LineReader::next(std::string& line, StopFlag stop) {
   std::size_t searched = position_;
   for (;;) {
     const std::size_t end = buffer_.find(delimiter_, searched);
-    if (std::min(end, buffer_.size()) - position_ > most_bytes_) {
-      fail("line {} is longer than {} bytes, which is too long", number_ + 1, most_bytes_);
+    if (std::min(end, buffer_.size()) - position_ > max_bytes_) {
+      fail("line {} is longer than {} bytes, which is too long", number_ + 1, max_bytes_);
     }
     if (end != std::string::npos) {
       line.assign(buffer_, position_, end - position_);

@@ -19,11 +19,11 @@ class LineReader {
 
   /// Opens the list; `path` "-" is the standard input. Does not wait for the writer of a pipe,
   /// which next() does. Throws fovea::Error, without the path, when it cannot be opened.
-  LineReader(const std::string& path, char delimiter, std::size_t most_bytes = kMaxBytes);
+  LineReader(const std::string& path, char delimiter, std::size_t max_bytes = kMaxBytes);
 
   /// Sets `line` to the next line without its delimiter; false at the end. The last line may lack
   /// the delimiter. Throws fovea::Error, without the path, when reading fails, when a line has more
-  /// than `most_bytes`, or when a list of lines is in UTF-16 or UTF-32; Interrupted when `stop` is
+  /// than `max_bytes`, or when a list of lines is in UTF-16 or UTF-32; Interrupted when `stop` is
   /// set while it waits for more.
   bool next(std::string& line, StopFlag stop = {});
 
@@ -35,7 +35,7 @@ class LineReader {
   bool fill(StopFlag stop);
 
   char delimiter_;
-  std::size_t most_bytes_;
+  std::size_t max_bytes_;
   Descriptor file_;  // none for the standard input
   int fd_;
   bool begun_ = false;

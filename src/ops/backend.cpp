@@ -31,7 +31,7 @@ std::span<const std::uint8_t> BatchRows::input(std::int64_t first, std::int64_t 
   return batch_.input.subspan(units(first) * unit, (units(first + images) - units(first)) * unit);
 }
 
-std::size_t BatchRows::most_input_bytes() const {
+std::size_t BatchRows::max_input_bytes() const {
   return batch_.input.size() / units(batch_.images) *
          (starts_.empty() ? 1 : static_cast<std::size_t>(tokens_));
 }

@@ -107,7 +107,7 @@ class BatchRows {
   /// Returns the part of the batch's input for images [first, first + images).
   [[nodiscard]] std::span<const std::uint8_t> input(std::int64_t first, std::int64_t images) const;
   /// Maximum number of input bytes of an image.
-  [[nodiscard]] std::size_t most_input_bytes() const;
+  [[nodiscard]] std::size_t max_input_bytes() const;
 
   /// Writes ImageShapes::starts (images + 1 numbers) and ImageShapes::grids (2 * images numbers)
   /// for images [first, first + images). The batch must have grids.

@@ -24,16 +24,16 @@ namespace fs = std::filesystem;
 }  // namespace
 
 FolderOutput::FolderOutput(const fs::path& folder, const JobIdentity& identity, bool overwrite,
-                           std::chrono::milliseconds least_interval, StopFlag stop)
-    : FolderOutput(io::Folder::make(folder), identity, overwrite, least_interval, stop) {}
+                           std::chrono::milliseconds min_interval, StopFlag stop)
+    : FolderOutput(io::Folder::make(folder), identity, overwrite, min_interval, stop) {}
 
 FolderOutput::FolderOutput(std::shared_ptr<const io::Folder> folder, const JobIdentity& identity,
-                           bool overwrite, std::chrono::milliseconds least_interval, StopFlag stop)
+                           bool overwrite, std::chrono::milliseconds min_interval, StopFlag stop)
     : folder_(std::move(folder)),
       manifest_{.identity = identity, .state = {}},
       layout_(identity),
-      least_interval_(least_interval),
-      interval_(least_interval),
+      min_interval_(min_interval),
+      interval_(min_interval),
       lock_(folder_) {
   manifest_.state.names = NameHash().value();
   if (overwrite) {
@@ -348,7 +348,7 @@ void FolderOutput::checkpoint() {
   write_manifest();
   lock_.flush();
   last_checkpoint_ = Clock::now();
-  interval_ = std::max(least_interval_, kIntervalsPerCost * (last_checkpoint_ - start));
+  interval_ = std::max(min_interval_, kIntervalsPerCost * (last_checkpoint_ - start));
   dirty_ = false;
 }
 

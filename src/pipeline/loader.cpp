@@ -257,9 +257,9 @@ bool Loader::fill_slot(const Prepare& prepare, Item& item, Batch& batch, std::si
   Slot& slot = batch.slots[index];
   const auto fail_for_lack = [&](std::string_view what) {
     // Moved later, so that the thread that rethrows the error is the last to release it.
-    std::exception_ptr error = std::make_exception_ptr(
-        ResourceError(fmt::format("{}: {}; the machine lacks this, not the file: use fewer {}",
-                                  io::escape(slot.name), what, option_words("decode-threads"))));
+    std::exception_ptr error = std::make_exception_ptr(ResourceError(
+        fmt::format("{}: {}; this is a limit of the machine, not of the file: use fewer {}",
+                    io::escape(slot.name), what, option_words("decode-threads"))));
     fail_in(&batch, std::move(error));
   };
   try {

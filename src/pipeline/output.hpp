@@ -29,13 +29,13 @@
 
 namespace fovea::pipeline {
 
-/// The line of an image in the index.
+/// Returns the index line of an image.
 [[nodiscard]] inline IndexLine line_of(std::uint64_t row, const Slot& slot) {
   return {row,       slot.name,   slot.width,      slot.height,
           slot.file, slot.sha256, slot.lost_range, slot.grid};
 }
 
-/// Takes batches in input order. Used by one thread.
+/// An output of a job, which takes batches in input order. Used by one thread.
 class Output {
  public:
   Output() = default;
@@ -89,16 +89,17 @@ class FileOutput final : public Output {
 /// stays open, so that changes of its path never lead the job to another folder.
 class FolderOutput final : public Output {
  public:
-  /// Makes the folder, locks it against other runs, reads what is there and proves it (see
-  /// output_proof.hpp). Throws fovea::Error when that is another job's (naming the differences),
-  /// damaged, in use, or not writable, and Interrupted when `stop` is set meanwhile.
-  /// `least_interval`: checkpoints come no more often, and take no more than a tenth of the time.
+  /// Creates the folder, locks it against other runs, and reads and verifies an earlier output in
+  /// it (see output_proof.hpp). Throws fovea::Error when that belongs to another job (naming the
+  /// differences), is damaged, in use, or not writable, and Interrupted when `stop` is set.
+  /// `min_interval`: the minimum time between checkpoints, which also take at most a tenth of the
+  /// time.
   FolderOutput(const std::filesystem::path& folder, const JobIdentity& identity, bool overwrite,
-               std::chrono::milliseconds least_interval = std::chrono::milliseconds(50),
+               std::chrono::milliseconds min_interval = std::chrono::milliseconds(50),
                StopFlag stop = {});
   /// Opens an output in an open folder.
   FolderOutput(std::shared_ptr<const io::Folder> folder, const JobIdentity& identity,
-               bool overwrite, std::chrono::milliseconds least_interval, StopFlag stop);
+               bool overwrite, std::chrono::milliseconds min_interval, StopFlag stop);
 
   /// Returns the durable state of an earlier run, or the initial one.
   [[nodiscard]] const JobState& state() const { return manifest_.state; }
@@ -109,7 +110,7 @@ class FolderOutput final : public Output {
   /// Returns the complete files of earlier runs.
   [[nodiscard]] const std::vector<FileRecord>& files() const { return proof_.summary.files(); }
 
-  /// The inputs to be tried again, of an output that is finished or in which a retry has begun.
+  /// Returns the inputs to be tried again, for an output that is finished or in a retry.
   [[nodiscard]] RetryNames retry_names() const;
   /// Turns a finished output into one whose failed inputs are tried again.
   void begin_retry();
@@ -121,26 +122,26 @@ class FolderOutput final : public Output {
   void checkpoint() override;
   void idle() override;
 
-  /// Records what a complete walk over the inputs left out: before finish(), or in a finished
-  /// output.
+  /// Records the files left out in a complete pass over the inputs. To be called before finish(),
+  /// or for a finished output.
   void set_left_out(const FileCounts& left_out);
 
   /// Lists a failed input that is no longer among the inputs. To be called only between the last
   /// checkpoint() and finish(), because it does not count as an input of this run.
   void add_lost(std::string_view name, std::string_view error);
 
-  /// Throws, after finishing the output, when the path names another folder by now.
+  /// Finishes the output; then throws when its path meanwhile leads to another folder.
   void finish() override;
 
-  /// Puts new files in place instead, of an output that was not begun, and throws as finish() does.
-  /// `records`: of all files of embeddings.
+  /// Replaces files of an output for which begin() was not called, and throws as finish() does.
+  /// `records`: the records of all embeddings files.
   void replace(Replacement& replacement, const Manifest& manifest,
                const std::vector<FileRecord>& records);
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  // The folder, or the file of that name, for messages.
+  // Returns the path of the folder, or of a file in it, for messages.
   [[nodiscard]] std::string shown(const std::string& name = "") const;
   [[nodiscard]] std::optional<Manifest> read_there() const;
   void demand_in_place() const;
@@ -156,7 +157,7 @@ class FolderOutput final : public Output {
   std::shared_ptr<const io::Folder> folder_;
   Manifest manifest_;
   OutputLayout layout_;
-  Clock::duration least_interval_;
+  Clock::duration min_interval_;
   Clock::duration interval_;  // between checkpoints, from the time that the last one took
   bool found_ = false;
   bool dirty_ = false;   // something was appended since the last checkpoint

@@ -1,4 +1,4 @@
-// The names and lengths of output files.
+// Recognises output files by name, and checks their lengths.
 #include "pipeline/output_files.hpp"
 
 #include <algorithm>

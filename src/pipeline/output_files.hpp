@@ -21,13 +21,13 @@ inline constexpr const char* kErrorsFile = "errors.jsonl";
 inline constexpr const char* kRetryingFile =
     "retrying.jsonl";  // errors.jsonl while its inputs are tried again
 inline constexpr const char* kLockFile = ".lock";
-/// A folder in the output, where an update and a merge prepare what they then put in place.
+/// The folder within an output in which an update or a merge prepares new files.
 inline constexpr const char* kUpdateFolder = ".update";
 
 [[nodiscard]] std::string partial(const std::string& name);
 
-/// The number in the name of a file of embeddings or its index, of any format, finished or partial;
-/// nothing when it is another name.
+/// Returns the number in the name of an embeddings file or its index, of any format, finished or
+/// partial; nothing for other names.
 [[nodiscard]] std::optional<std::uint64_t> shard_number(std::string_view name);
 
 /// Whether a name is one of embeddings-*, index-*, of any format, finished or partial.
@@ -54,13 +54,13 @@ class OutputLayout {
   [[nodiscard]] std::string data_file(std::uint64_t number) const;
   [[nodiscard]] std::string index_file(std::uint64_t number) const;
 
-  /// Whether a name is that of one of the first `files` complete files or their indexes. What a
-  /// manifest counts may be any number, so that names are walked, and never what it counts.
+  /// Whether a name is that of one of the first `files` complete files or their indexes. Parses the
+  /// name, since `files` may be a huge number from a damaged manifest.
   [[nodiscard]] bool is_complete_file(std::string_view name, std::uint64_t files) const;
 
   [[nodiscard]] DType dtype() const { return dtype_; }
   [[nodiscard]] std::size_t row_bytes() const { return row_bytes_; }
-  /// The header of a file with that many rows; its length does not depend on them.
+  /// Returns the header of a file with that many rows; its length does not depend on their number.
   [[nodiscard]] std::string header(std::uint64_t rows) const;
   [[nodiscard]] std::uint64_t header_bytes() const { return header_bytes_; }
   /// Whether an embeddings file of that length can hold that many rows. Always true for text.

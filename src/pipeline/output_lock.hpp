@@ -38,7 +38,7 @@ class OutputLock {
   /// Records that a complete file has this checksum. `info`: the result of stat(2) from before the
   /// content was checked.
   void remember(const std::string& name, std::uint64_t sum, const struct stat& info);
-  /// The same for a file of embeddings that was just put in place, and its index.
+  /// Records an embeddings file that was just renamed to its final name, and its index.
   void remember(const OutputLayout& layout, const FileRecord& record);
   /// Writes the records of files that were last changed before the file system's current time step.
   void flush();

@@ -26,7 +26,7 @@ class Preparer {
       : layout_(layout),
         check_(std::move(check)),
         pixels_(layout.preprocessing),
-        resized_(static_cast<std::size_t>(image::most_target_pixels(pixels_)) * image::kChannels) {}
+        resized_(static_cast<std::size_t>(image::max_target_pixels(pixels_)) * image::kChannels) {}
 
   void operator()(Item& item, std::span<std::uint8_t> pixels, Slot& slot, const Limits& limits) {
     slot.width = item.width;  // those of an encoded image are known once it is decoded
@@ -174,7 +174,7 @@ class Preparer {
 
 std::size_t PixelLayout::image_bytes() const {
   if (preprocessing.keeps_proportions()) {
-    return static_cast<std::size_t>(image::most_target_pixels(preprocessing)) * image::kChannels;
+    return static_cast<std::size_t>(image::max_target_pixels(preprocessing)) * image::kChannels;
   }
   const auto whole = [this](int side) {
     return static_cast<std::size_t>(patch == 0 ? side : side / patch * patch);

@@ -1,4 +1,4 @@
-// Replacement: new files of an output, put in place of the old ones together.
+// Replacement: replaces files of an output by new ones, all at once.
 #pragma once
 
 #include <memory>
@@ -18,12 +18,12 @@ namespace fovea::pipeline {
 
 class Replacement {
  public:
-  /// Begins with an empty folder, whatever an earlier run left in it.
+  /// Creates an empty folder, and removes files that an earlier run left in it.
   explicit Replacement(std::shared_ptr<const io::Folder> output);
 
-  /// Where the new files belong, by the names that they will have in the output: embeddings and
-  /// indexes that change, errors.jsonl and checksums.jsonl. Those not counted by the manifest are
-  /// removed from the output.
+  /// Returns the folder for the new files, under their final names: changed embeddings and indexes,
+  /// errors.jsonl and checksums.jsonl. Files not counted by the manifest are removed from the
+  /// output.
   [[nodiscard]] const std::shared_ptr<const io::Folder>& folder() const { return folder_; }
 
   /// Puts the files in place and removes `.update`. `manifest` is of the finished output.
@@ -38,11 +38,11 @@ class Replacement {
 /// The manifest of the output as an interrupted commit() makes it; nothing when none was.
 [[nodiscard]] std::optional<Manifest> interrupted_replacement(const io::Folder& output);
 
-/// Ends what an interrupted commit() began, if there is such a thing. The output must be locked.
+/// Completes an interrupted commit(), if there is one. The output must be locked.
 void finish_replacement(const std::shared_ptr<const io::Folder>& output);
 
-/// Removes what a run or a repair left that was killed while it put its files in place.
-/// `finished`: of the output; the files of a job that goes on are partial ones.
+/// Removes files left by a run or a repair that was killed while it renamed files. `finished`:
+/// whether the output is finished; the files of an unfinished job are partial ones.
 void remove_leftovers(const io::Folder& output, bool finished);
 
 }  // namespace fovea::pipeline

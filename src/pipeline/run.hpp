@@ -16,8 +16,8 @@ namespace fovea::pipeline {
 
 /// Turns the patches of images, one image after the other, into rows: embeddings float32 [images,
 /// dimension], or what RunOptions::stores_results says; `grids` has as many entries as there are
-/// images: their Slot::grid. Calls `on_computed` from any thread
-/// whenever some of them are done. Throws Interrupted when it is stopped early.
+/// images: their Slot::grid. Calls `on_computed` from any thread whenever some of them are done.
+/// Throws Interrupted when it is stopped early.
 using OnComputed = std::function<void(std::int64_t images)>;
 using Encode =
     std::function<void(std::span<const std::uint8_t> patches, std::span<const PatchGrid> grids,

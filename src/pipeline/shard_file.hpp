@@ -55,8 +55,8 @@ class ShardFile {
   ShardFile(std::shared_ptr<const io::Folder> folder, const OutputLayout& layout,
             std::uint64_t number, Kept kept);
 
-  /// Appends rows as they are stored and their lines of the index; or, in text, the lines alone,
-  /// which hold the embeddings.
+  /// Appends stored rows and their index lines; in the text format, only the lines, which contain
+  /// the embeddings.
   void append(std::span<const std::byte> rows, std::string_view lines);
 
   void sync();

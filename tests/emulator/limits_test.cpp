@@ -15,10 +15,10 @@ namespace emu {
 namespace {
 
 // What is said of a module; "" where it is loaded.
-std::string said_of(const std::string& ptx, std::size_t most_bytes = std::size_t{1} << 30U) {
+std::string said_of(const std::string& ptx, std::size_t max_bytes = std::size_t{1} << 30U) {
   try {
     Device device;
-    (void)device.load(ptx, most_bytes);
+    (void)device.load(ptx, max_bytes);
   } catch (const Error& error) {
     return error.what();
   }

@@ -313,7 +313,7 @@ TEST_F(BackendRun, SlicesAreHalvedOnceWhenMemoryRunsOut) {
   const std::size_t weights = ledger_.bytes;
   // An image takes its input, its output twice over (two slots), and the workspace.
   const std::size_t image = (2 + 2 + 1) * kWidth * sizeof(float);
-  ledger_.most_bytes = weights + 40 * image;
+  ledger_.max_bytes = weights + 40 * image;
   const std::vector<float> values = inputs(200, 1);
   EXPECT_EQ(run(values), expected(values));
   EXPECT_LE(std::ranges::max(std::span(calls_).subspan(1)), 64);
@@ -328,7 +328,7 @@ TEST_F(BackendRun, SlicesAreHalvedOnceWhenMemoryRunsOut) {
 
 TEST_F(BackendRun, GivesUpWhenHalfIsTooMuchAsWell) {
   open(64);
-  ledger_.most_bytes = ledger_.bytes + 100;
+  ledger_.max_bytes = ledger_.bytes + 100;
   const std::vector<float> values = inputs(200, 1);
   try {
     (void)run(values);
@@ -339,7 +339,7 @@ TEST_F(BackendRun, GivesUpWhenHalfIsTooMuchAsWell) {
         << message;
     EXPECT_NE(message.find("--device cpu"), std::string::npos) << message;
   }
-  ledger_.most_bytes = std::size_t{1} << 30;
+  ledger_.max_bytes = std::size_t{1} << 30;
   EXPECT_EQ(run(values), expected(values));
 }
 

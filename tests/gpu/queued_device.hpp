@@ -101,7 +101,7 @@ class QueuedGraph final : public Graph {
 
 /// What a device went through, and what it allows; outlives it.
 struct Ledger {
-  std::size_t most_bytes = std::size_t{1} << 30;  // of device memory
+  std::size_t max_bytes = std::size_t{1} << 30;  // of device memory
   std::size_t bytes = 0;
   std::map<DevicePtr, std::size_t> memory;
   std::vector<std::shared_ptr<Queue>> queues;  // of all streams there were
@@ -125,7 +125,7 @@ class QueuedDevice final : public BareDevice {
   }
   [[nodiscard]] DevicePtr allocate(std::size_t bytes) override {
     note_hold();
-    if (ledger_.bytes + bytes > ledger_.most_bytes) {
+    if (ledger_.bytes + bytes > ledger_.max_bytes) {
       throw OutOfMemory(fmt::format("allocating {} bytes", bytes));
     }
     constexpr std::size_t kAlignment = 256;

@@ -15,7 +15,7 @@ constexpr Preprocessing kNaflex{.height = 0, .width = 0, .patch = 16, .max_patch
 TEST(TargetSize, IsTheSameForEveryImageOfAFixedResolution) {
   const Preprocessing fixed{.height = 224, .width = 160};
   EXPECT_EQ(target_size(fixed, 1, 5000), (TargetSize{.height = 224, .width = 160}));
-  EXPECT_EQ(most_target_pixels(fixed), 224 * 160);
+  EXPECT_EQ(max_target_pixels(fixed), 224 * 160);
 }
 
 // transformers 5.24, get_image_size_for_max_num_patches.
@@ -48,7 +48,7 @@ TEST(TargetSize, NeverExceedsThePatches) {
       }
     }
   }
-  EXPECT_EQ(most_target_pixels(kNaflex), 256 * 16 * 16);
+  EXPECT_EQ(max_target_pixels(kNaflex), 256 * 16 * 16);
 }
 
 TEST(TargetSize, RefusesWhatFitsAtNoScale) {

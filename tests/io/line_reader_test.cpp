@@ -28,10 +28,10 @@ class LineReaderTest : public testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   [[nodiscard]] Lines read(std::string_view content, char delimiter = '\n',
-                           std::size_t most_bytes = LineReader::kMaxBytes) const {
+                           std::size_t max_bytes = LineReader::kMaxBytes) const {
     const std::string path = folder_ / "list";
     std::ofstream(path, std::ios::binary) << content;
-    LineReader reader(path, delimiter, most_bytes);
+    LineReader reader(path, delimiter, max_bytes);
     Lines lines;
     for (std::string line; reader.next(line);) {
       lines.push_back(line);
@@ -41,9 +41,9 @@ class LineReaderTest : public testing::Test {
   }
 
   [[nodiscard]] std::string error(std::string_view content,
-                                  std::size_t most_bytes = LineReader::kMaxBytes) const {
+                                  std::size_t max_bytes = LineReader::kMaxBytes) const {
     try {
-      (void)read(content, '\n', most_bytes);
+      (void)read(content, '\n', max_bytes);
     } catch (const Error& problem) {
       return problem.what();
     }

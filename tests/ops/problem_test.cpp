@@ -102,7 +102,7 @@ TEST(BatchRowsTest, ImagesOfOneSizeShareTheInput) {
   EXPECT_EQ(rows.before(2), 10);
   EXPECT_EQ(rows.input(1, 2).data(), input.data() + 10);
   EXPECT_EQ(rows.input(1, 2).size(), 20U);
-  EXPECT_EQ(rows.most_input_bytes(), 10U);
+  EXPECT_EQ(rows.max_input_bytes(), 10U);
 }
 
 TEST(BatchRowsTest, ImagesOfDifferentSizesLieOneAfterTheOther) {
@@ -114,7 +114,7 @@ TEST(BatchRowsTest, ImagesOfDifferentSizesLieOneAfterTheOther) {
   EXPECT_EQ(rows.before(3), 11);
   EXPECT_EQ(rows.input(1, 2).data(), input.data() + 42);
   EXPECT_EQ(rows.input(1, 2).size(), 35U);
-  EXPECT_EQ(rows.most_input_bytes(), 42U);
+  EXPECT_EQ(rows.max_input_bytes(), 42U);
   std::array<std::int32_t, 3> starts{};
   std::array<std::int32_t, 4> sizes{};
   rows.shapes(1, 2, starts.data(), sizes.data());

@@ -1,4 +1,4 @@
-// Attention on a GPU: which kernel runs a problem, in which pieces, with which parameters.
+// Attention on a GPU: the launches of plans, with their grids and parameters.
 #include <algorithm>
 #include <numbers>
 
@@ -17,8 +17,8 @@ using ops::AttentionOperands;
 using ops::AttentionProblem;
 using ops::AttentionStrides;
 
-/// The map of columns `span` wide of a tensor (head_dim, rows, heads, images). Columns beyond the
-/// head are read as zeros and not written.
+/// Returns a tensor map for boxes `span` columns wide in a tensor (head_dim, rows, heads, images).
+/// Columns past head_dim are read as zeros and not written.
 TensorMap encode(Device& device, const AttentionProblem& problem, DevicePtr address,
                  const AttentionStrides& strides, std::int64_t rows, std::int64_t heads,
                  std::int64_t box_rows, std::int64_t span) {
@@ -49,7 +49,7 @@ TensorMap encode(Device& device, const AttentionProblem& problem, DevicePtr addr
   return device.encode(desc);
 }
 
-/// The maps of a kernel of heads `columns` wide.
+/// Returns the tensor maps for a kernel with heads `columns` wide.
 attention::OperandMaps encode_operand(Device& device, const AttentionProblem& problem,
                                       DevicePtr address, const AttentionStrides& strides,
                                       std::int64_t rows, std::int64_t heads, std::int64_t box_rows,
@@ -66,7 +66,7 @@ float scale_log2(const AttentionProblem& problem) {
   return static_cast<float>(problem.scale * std::numbers::log2e);
 }
 
-/// Everything but how the work is cut.
+/// Returns the parameters without the partition of the work.
 attention::Sm90Params sm90_params(Device& device, const AttentionProblem& problem,
                                   const AttentionOperands& operands, std::int64_t key_rows,
                                   int columns) {
@@ -112,7 +112,8 @@ Launch launch_of(Device& device, const AttentionProblem& problem, const Attentio
   return sm90_launch(params, device.info());
 }
 
-/// Heads whose keys and values fill at most two thirds of the L2 cache, and that divide all.
+/// Returns the largest divisor of the number of heads whose keys and values fill at most two thirds
+/// of the L2 cache.
 std::int64_t heads_in_l2(const AttentionProblem& problem, const DeviceInfo& device) {
   const std::int64_t all_heads = problem.batch * problem.heads;
   const std::int64_t bytes = problem.keys * problem.head_dim * 4;
@@ -137,7 +138,7 @@ Launch launch_of(Device& device, const AttentionProblem& problem, const Attentio
   return sm90_launch(params, device.info());
 }
 
-/// One launch of CTAs of `rows` queries; for the levels below wgmma.
+/// Returns a launch with `rows` queries per CTA, for the levels below wgmma.
 Launch portable_launch(const AttentionProblem& problem, const AttentionOperands& operands,
                        int rows) {
   const auto operand = [](DevicePtr address, const AttentionStrides& strides) {

@@ -1,4 +1,4 @@
-// Attention on a GPU: what can be run, by which kernels, and which of them is chosen.
+// Attention on a GPU: the kernels that can run a problem, and the choice among them.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -29,8 +29,8 @@ bool has_reference_levels(const DeviceInfo& device) {
   return is_built_for(kScalarVariants.front().bf16, device.arch());
 }
 
-/// The first of the narrowest kernels that a problem's heads fit in, among those that `wanted`
-/// says; null when there is none.
+/// Returns the first kernel of the smallest sufficient head width, among those for which `wanted`
+/// is true; null when there is none.
 template <typename Variants, typename Wanted>
 const auto* narrowest(const Variants& variants, const AttentionProblem& problem, Wanted wanted) {
   const typename Variants::value_type* best = nullptr;
@@ -46,7 +46,7 @@ const auto* narrowest(const Variants& variants, const AttentionProblem& problem,
 
 constexpr auto kAny = [](const auto& /*tuning*/) { return true; };
 
-/// The kernels of the narrowest heads that a problem's fits in, in the order of their table.
+/// Returns the kernels of the smallest sufficient head width, in the order of their table.
 template <typename Variants>
 auto all_narrowest(const Variants& variants, const AttentionProblem& problem) {
   const auto* const least = narrowest(variants, problem, kAny);
@@ -63,8 +63,8 @@ std::int64_t mma_tiles(const MmaTuning& kernel, const AttentionProblem& problem)
   return problem.batch * problem.heads * divide_up(problem.queries, mma_rows(kernel));
 }
 
-/// How long a kernel takes that gives all SMs work, in units that kernels of one width
-/// share: queries and keys with their padding.
+/// Returns the time of a kernel that occupies all SMs, in units comparable between kernels of one
+/// width: the product of padded queries and keys.
 std::int64_t mma_time(const MmaTuning& kernel, const AttentionProblem& problem) {
   const std::int64_t rows = divide_up(problem.queries, kernel.warp_rows) * kernel.warp_rows;
   const std::int64_t rest = problem.keys % kernel.kv_tile;
@@ -101,15 +101,15 @@ MmaVariants mma_plans(const AttentionProblem& problem, const DeviceInfo& device)
   return plans;
 }
 
-/// Whether the kernel's blocks share queries' keys among their warps and each has an SM of
-/// its own: then a problem of so few queries takes less time than by wgmma.
+/// Whether the warps of a block split the keys, and each block has its own SM: problems with so few
+/// queries are then faster than by wgmma.
 bool splits_keys(const MmaTuning& kernel, const AttentionProblem& problem,
                  const DeviceInfo& device) {
   return kernel.key_groups > 1 && mma_tiles(kernel, problem) <= device.sm_count;
 }
 
-/// How long the kernel takes, in units that kernels of one width share: rounds of items, one a
-/// SM at a time, by keys with their padding.
+/// Returns the time of a kernel, in units comparable between kernels of one width: rounds of items,
+/// one per SM at a time, times padded keys.
 double online_time(const OnlineTuning& kernel, const AttentionProblem& problem,
                    const DeviceInfo& device) {
   const std::int64_t rows = std::int64_t{kernel.consumers} * kTileRows;
@@ -148,7 +148,7 @@ Support runs_by_wgmma(const AttentionProblem& problem, const DeviceInfo& device)
   return {};
 }
 
-/// The CTA of a design with warpgroups.
+/// Returns the resources of a CTA in a design with warpgroups.
 template <typename Tuning>
 CtaSize cta_of(const Tuning& tuning) {
   return {attention::threads_of(tuning.consumers), attention::shared_bytes(tuning)};
@@ -177,14 +177,14 @@ Support fits_a_cta(const Tuning& tuning, const DeviceInfo& device) {
   return {};
 }
 
-/// What the designs with warpgroups can do, whose registers `consumer_registers` shares out.
+/// Whether a design with warpgroups supports the tuning.
 template <typename Tuning>
-Support ring_advances(const Tuning& tuning, int least_key_slots, const DeviceInfo& device) {
+Support ring_advances(const Tuning& tuning, int min_key_slots, const DeviceInfo& device) {
   if (tuning.consumers < 2 || tuning.consumers > 4) {
     return {
         fmt::format("{} warpgroups cannot share an SM's registers; 2 to 4 can", tuning.consumers)};
   }
-  if (tuning.key_slots < least_key_slots || tuning.tile_slots <= tuning.consumers) {
+  if (tuning.key_slots < min_key_slots || tuning.tile_slots <= tuning.consumers) {
     return {fmt::format("a ring of {} tiles of keys and {} of queries cannot advance",
                         tuning.key_slots, tuning.tile_slots)};
   }
@@ -256,10 +256,10 @@ Support can_run(const AttentionProblem& problem, const DeviceInfo& device) {
     return no(support.why);
   }
   if (problem.type != DType::kBF16 && problem.type != DType::kF16) {
-    return no("queries, keys and values are bf16 or f16");
+    return no("queries, keys and values must be bf16 or f16");
   }
   if (problem.head_dim > 128 || problem.head_dim % 8 != 0) {
-    return no("head dimensions are multiples of 8 up to 128");
+    return no("head dimensions must be multiples of 8 up to 128");
   }
   if (problem.causal && !problem.varlen && problem.queries > problem.keys) {
     return no("the first queries of a causal problem would see no key");
@@ -267,7 +267,7 @@ Support can_run(const AttentionProblem& problem, const DeviceInfo& device) {
   for (const ops::AttentionStrides* const strides :
        {&problem.q, &problem.k, &problem.v, &problem.o}) {
     if (strides->batch % 8 != 0 || strides->row % 8 != 0 || strides->head % 8 != 0) {
-      return no("strides are multiples of 8 elements");
+      return no("strides must be multiples of 8 elements");
     }
   }
   // Kernels count heads, rows and items in 32 bits; grids have up to 65535 rows of blocks.

@@ -37,18 +37,18 @@ struct GemmProblem {
   friend auto operator<=>(const GemmProblem&, const GemmProblem&) = default;
 };
 
-/// What weights are for inputs of a type: i8 for i8 and u8, otherwise the same.
+/// Returns the type of weights for inputs of a type: i8 for i8 and u8, otherwise the same.
 [[nodiscard]] DType weight_type(DType input);
-/// Whether GPUs run it. Products for which there is no kernel are cuBLASLt's, but those of rows to
-/// be normalised.
+/// Whether GPUs run the problem. Products without a kernel run in cuBLASLt, except those with row
+/// norms.
 [[nodiscard]] Support can_run(const ops::LinearProblem& problem, const DeviceInfo& device);
 [[nodiscard]] Support can_run(const ops::PatchEmbedProblem& problem, const DeviceInfo& device);
-/// The product of a linear layer.
+/// Returns the product of a linear layer.
 [[nodiscard]] GemmProblem gemm_problem(const ops::LinearProblem& problem);
-/// The product of a patch embedding, of pixels as the problem's input says.
+/// Returns the product of a patch embedding, for pixels of the problem's input type.
 [[nodiscard]] GemmProblem gemm_problem(const ops::PatchEmbedProblem& problem);
 
-/// Aligned to 16 bytes, but for those a row.
+/// The operands, aligned to 16 bytes except those with one value per row.
 struct GemmOperands {
   DevicePtr a = 0;             // (M, K)
   DevicePtr b = 0;             // (N, K)
@@ -66,11 +66,11 @@ struct GemmOperands {
   DevicePtr output_scales = 0;
 };
 
-/// "bias", "gelu", "residual", "position".
+/// Returns "bias", "gelu", "residual" or "position".
 [[nodiscard]] std::string_view to_string(GemmEpilogue epilogue);
 [[nodiscard]] std::string to_string(const GemmProblem& problem);
 
-/// Which kernel runs a problem, and on what grid.
+/// The kernel for a problem, and its grid.
 struct GemmPlan : gemm::Tuning {
   KernelId kernel{};
   bool staging = false;  // of ping-pong: the residual passes through shared memory
@@ -88,7 +88,7 @@ struct GemmPlan : gemm::Tuning {
 
 [[nodiscard]] std::string to_string(const GemmPlan& plan);
 
-/// All that can run the problem, the one that should be fastest first; empty when none can.
+/// Returns all plans that can run the problem, by expected time; empty when there are none.
 [[nodiscard]] std::vector<GemmPlan> gemm_plans(const GemmProblem& problem,
                                                const DeviceInfo& device);
 
@@ -97,26 +97,26 @@ struct GemmChoice {
   Support support;
   std::string notice{};  // what to tell the user of a better plan that missed a gate, or nothing
 };
-/// The plan that should be fastest, or what the record of gates has in its place; or why there is
-/// none.
+/// Returns the plan with the lowest expected time, or the one that replaces it by the record of
+/// gates; or the reason why there is none.
 [[nodiscard]] GemmChoice choose_gemm(const GemmProblem& problem, const DeviceInfo& device,
                                      const GateRecord& record);
-/// The same, by the device's own record.
+/// Chooses a plan by the device's own record.
 [[nodiscard]] GemmChoice choose_gemm(const GemmProblem& problem, const DeviceInfo& device);
-/// The plan of a kernel that is compiled with this tuning, for which `kernel` stands; or why there
-/// is none: what its design cannot do, or more shared memory than a CTA has.
+/// Returns the plan for a kernel compiled with this tuning as `kernel`; or the reason why there is
+/// none: limits of its design, or too much shared memory.
 [[nodiscard]] GemmChoice tuned_gemm(const GemmProblem& problem, const DeviceInfo& device,
                                     KernelId kernel, const gemm::Tuning& tuning);
 /// Whether a kernel of this program runs the problem on this device.
 [[nodiscard]] Support can_run(const GemmProblem& problem, const DeviceInfo& device);
 
-/// The launch that runs it as planned. Throws fovea::Error when an operand has no memory or is not
-/// aligned. The kernel may read B before the kernels ahead of it in the stream have ended: weights
-/// are written by copies, or by kernels that have.
+/// Returns the launch of a plan. Throws fovea::Error when an operand is null or misaligned. The
+/// kernel may read B before earlier kernels in the stream have ended, so weights must be written by
+/// copies or by kernels that have ended.
 [[nodiscard]] Launch gemm_launch(Device& device, const GemmProblem& problem,
                                  const GemmOperands& operands, const GemmPlan& plan);
 
-/// The launch that runs it by choose_gemm's plan. Throws fovea::Error with its reason.
+/// Returns the launch of choose_gemm's plan. Throws fovea::Error with its reason.
 [[nodiscard]] Launch gemm_launch(Device& device, const GemmProblem& problem,
                                  const GemmOperands& operands);
 

@@ -102,10 +102,10 @@ Support can_be_made_for_sm90(const GemmPlan& plan) {
     return {fmt::format("tiles of {} columns do not split into groups of {}, 256 at most",
                         plan.columns, group * plan.cluster())};
   }
-  const int most_vector = plan.output == epilogue::Output::kBF16 ? 8 : 16;
-  if (plan.vector > most_vector) {
+  const int max_vector = plan.output == epilogue::Output::kBF16 ? 8 : 16;
+  if (plan.vector > max_vector) {
     return {
-        fmt::format("a lane stores {} columns at once at most, not {}", most_vector, plan.vector)};
+        fmt::format("a lane stores {} columns at once at most, not {}", max_vector, plan.vector)};
   }
   if (plan.design == GemmDesign::kPingPong &&
       (plan.consumers != 2 || plan.output != epilogue::Output::kBF16 ||

@@ -1,4 +1,4 @@
-// LayerNorm on a GPU, whole or as the norms of its rows: problems and launches.
+// LayerNorm on a GPU: problems and launches of the full operator, and of row norms alone.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace fovea::gpu {
 
-/// Norms of bf16 or f32, to bf16, f32, or i8 with row scales of max |row| / 127; of bf16 to MXFP8,
-/// where tensor cores take it.
+/// Whether a kernel runs the problem: bf16 or f32 inputs, and bf16, f32 or i8 outputs (i8 with row
+/// scales of max |row| / 127); or bf16 inputs and MXFP8 outputs, where tensor cores support it.
 [[nodiscard]] Support can_run(const ops::LayerNormProblem& problem, const DeviceInfo& device);
 [[nodiscard]] Launch layer_norm_launch(Device& device, const ops::LayerNormProblem& problem,
                                        const ops::LayerNormOperands& operands);

@@ -44,7 +44,7 @@ std::size_t tensor_bytes(const TensorMap& map) {
 }
 
 TensorMap random_map(Element element, Swizzle swizzle, int rank, std::uint64_t seed,
-                     std::size_t most_bytes) {
+                     std::size_t max_bytes) {
   Random random(seed);
   const std::size_t size = element_bytes(element);
   const std::size_t span = swizzle == Swizzle::kNone ? 192
@@ -57,7 +57,7 @@ TensorMap random_map(Element element, Swizzle swizzle, int rank, std::uint64_t s
   map.box[0] = static_cast<std::uint32_t>(row / size);
   std::size_t bytes = row_pitch(map);
   for (std::size_t d = 1; d < static_cast<std::size_t>(rank); ++d) {
-    const std::size_t room = std::min<std::size_t>(most_bytes / bytes, d == 1 ? 40 : 6);
+    const std::size_t room = std::min<std::size_t>(max_bytes / bytes, d == 1 ? 40 : 6);
     map.box.at(d) = static_cast<std::uint32_t>(1 + random.below(room));
     bytes *= map.box.at(d);
   }

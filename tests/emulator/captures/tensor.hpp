@@ -26,9 +26,9 @@ std::size_t placed_bytes(const TensorMap& map);
 std::size_t tensor_bytes(const TensorMap& map);
 
 /// A map by a seed: dims that are no multiples of the box, rows that are padded, a box of at most
-/// `most_bytes` whose rows are as wide as the swizzle allows, or less.
+/// `max_bytes` whose rows are as wide as the swizzle allows, or less.
 TensorMap random_map(Element element, Swizzle swizzle, int rank, std::uint64_t seed,
-                     std::size_t most_bytes = 8192);
+                     std::size_t max_bytes = 8192);
 
 /// Where a byte of the box lies in shared memory, for a box that begins at `base`.
 std::size_t swizzled(std::size_t address, Swizzle swizzle);
