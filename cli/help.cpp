@@ -112,7 +112,7 @@ std::string unknown_option(const CLI::App& command, const std::string& word) {
   return fmt::format("'{}' is not an option of `{}`{}", name, path_of(command), hint);
 }
 
-// What `command` was given and does not know, or "".
+// Returns the first argument that `command` does not know, or "".
 std::string unknown_word(const CLI::App& command) {
   std::vector<std::string> extras = command.remaining();
   std::ranges::transform(extras, extras.begin(), without_mark);

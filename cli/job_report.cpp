@@ -68,7 +68,7 @@ std::string describe_left_out(const FileCounts& left_out) {
   }
 }
 
-// What a reader of the summary would otherwise believe to be embedded, or embedded as it is.
+// Adds notes on files that were left out and on images whose values were clipped.
 void add_notes(const JobReport& report, std::vector<std::string>& parts) {
   if (!report.left_out.empty()) {
     parts.push_back(describe_left_out(report.left_out));
@@ -145,7 +145,7 @@ Interruption::Interruption() {
 
 void Interruption::end() {
   if (messenger_.joinable()) {
-    ended_ = !stop_requested;  // a signal that has come is told
+    ended_ = !stop_requested;  // the message about an earlier signal is still printed
     ::sem_post(&messenger_wakes);
     messenger_.join();
   }

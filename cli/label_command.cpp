@@ -1,4 +1,4 @@
-// `fovea label`: says how well each of several labels fits photos.
+// `fovea label`: scores how well each of several labels fits photos.
 #include <algorithm>
 #include <cstdint>
 #include <iostream>

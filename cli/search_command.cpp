@@ -1,4 +1,4 @@
-// `fovea search`: finds photos by words, alone or beside photos and without other words.
+// `fovea search`: finds photos by texts, optionally combined with photos and texts to avoid.
 #include <cstdint>
 #include <filesystem>
 #include <memory>

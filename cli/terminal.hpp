@@ -1,4 +1,4 @@
-// What the program prints. Text from outside reaches a terminal only with its control characters
+// Output of the program. Text from outside reaches a terminal only with its control characters
 // escaped, and everything that a running command says on stderr goes through here, so that
 // messages, the progress line and JSON never mix. (Usage errors are printed before any command
 // runs.)

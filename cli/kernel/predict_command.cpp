@@ -45,7 +45,7 @@ void print_prediction(const lab::Prediction& prediction) {
             << std::flush;
 }
 
-/// The cases that the command is for: the one that was asked for, or those that are timed.
+/// Returns the case that --case names, or all timed cases.
 std::vector<lab::Case> cases_to_predict(const lab::Card& card, const std::string& name) {
   if (!name.empty()) {
     return {lab::find_case(card, name)};

@@ -6,7 +6,7 @@
 
 namespace [[gnu::visibility("default")]] fovea {
 
-/// Thrown by every public function that cannot do what was asked. `what()` describes the error,
+/// Thrown by every public function that fails. `what()` describes the error,
 /// where it occurred (file, tensor name, shape, byte offset), and what to do about it.
 class Error : public std::runtime_error {
  public:

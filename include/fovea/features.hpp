@@ -56,7 +56,7 @@ class FeatureLayer {
 
 /// "last", "penultimate", "pooled", or the index, such as "-3". Throws fovea::Error for others.
 [[nodiscard]] FeatureLayer parse_feature_layer(std::string_view name);
-/// The name that parse_feature_layer takes.
+/// Returns the name that parse_feature_layer() accepts.
 [[nodiscard]] std::string to_string(const FeatureLayer& layer);
 
 struct FeaturesOptions {

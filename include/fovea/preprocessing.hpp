@@ -1,4 +1,4 @@
-// How photos become pixels: the part of preprocessor_config.json that Fovea acts on.
+// Preprocessing of photos to pixels: the part of preprocessor_config.json that Fovea uses.
 #pragma once
 
 #include <array>

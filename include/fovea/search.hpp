@@ -44,7 +44,7 @@ struct Photo {
   std::string error;
 };
 
-/// How alike a duplicate is; each kind includes those before it.
+/// Degrees of similarity of duplicates; each includes those before it.
 enum class Likeness {
   kIdenticalFile,    ///< another file of the same bytes
   kIdenticalPixels,  ///< a file that is decoded to the same pixels
@@ -103,10 +103,10 @@ struct CollectionOptions {
   std::filesystem::path root;
   SearchProgress on_progress;
   RowsInMemory rows_in_memory = RowsInMemory::kAuto;
-  /// Where nearest() compares: "cpu", "cuda", "cuda:N", "emu" or "auto". A GPU keeps all rows, in 8
-  /// bits a number, in its memory from the first search on, and `rows_in_memory` has no part in it.
-  /// `auto` takes a GPU from the second search on, where there is one that has room for them.
-  /// Results are the same, to the last bit.
+  /// The device on which nearest() compares: "cpu", "cuda", "cuda:N", "emu" or "auto". A GPU keeps
+  /// all rows, in 8 bits a number, in its memory from the first search on, and `rows_in_memory` has
+  /// no part in it. `auto` takes a GPU from the second search on, where there is one that has room
+  /// for them. Results are the same, to the last bit.
   std::string device = "cpu";
   /// Called with the device on which nearest() compares, "cpu (avx2), 2 threads", before the first
   /// search and whenever it changes.
@@ -115,8 +115,8 @@ struct CollectionOptions {
   std::function<void(std::string_view)> on_note = {};
 };
 
-/// The embeddings that one or several jobs wrote. They are read when they are asked for; a file
-/// that changes or becomes shorter meanwhile is a fovea::Error. Rows are counted through all
+/// The embeddings that one or several jobs wrote. They are read on demand; when a file has
+/// changed or become shorter, the call throws fovea::Error. Rows are counted through all
 /// outputs and shards, in order. Names are those of the index files: UTF-8, other bytes as \xHH, a
 /// backslash doubled. Embeddings need not be normalised; a row of zeros has similarity 0 to
 /// everything. Methods may be called from several threads; searches take turns.

@@ -11,7 +11,7 @@ namespace [[gnu::visibility("default")]] fovea {
 /// How a text is cleaned before it is tokenized. Models work best with texts cleaned like those
 /// that they were trained with.
 ///
-/// White space is what Python's str.isspace() says: the characters of Unicode's White_Space and
+/// White space is defined as in Python's str.isspace(): the characters of Unicode's White_Space and
 /// U+001C to U+001F. Except with kNone, runs of it become one space each, and none is left at
 /// either end.
 enum class TextClean : std::uint8_t {
@@ -49,8 +49,8 @@ struct TokenizeOptions {
   std::int64_t length = 0;
 };
 
-/// Cuts texts into the tokens that a model's text tower takes: tokens, the one that ends a text,
-/// padding on the right; a longer text is cut off so that the one that ends it is the last. The
+/// Tokenizes texts for a model's text tower: tokens, the end token, padding on the right. A longer
+/// text is truncated so that the end token comes last. The
 /// names of special tokens in a text, such as "<eos>", are text like any other.
 ///
 /// Throws fovea::Error when a text is not UTF-8 or longer than 1 MiB, when no length is given and

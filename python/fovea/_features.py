@@ -99,7 +99,7 @@ class Features:
 
     @property
     def device(self) -> str:
-        """Where the numbers are: "cpu" or "cuda:N", as torch names it."""
+        """The device of the numbers: "cpu" or "cuda:N", as torch names it."""
         return "cpu" if self._cuda_device < 0 else f"cuda:{self._cuda_device}"
 
     def __len__(self) -> int:

@@ -141,9 +141,9 @@ def windows_of(
     is_idle: Callable[[], bool] | None = None,
     make: Callable[[int], Window] = Window,
 ) -> Iterator[Window]:
-    """Takes images as windows are asked for, of `limit` images; `make` makes them, from the first's number. With
-    `is_idle`, which says whether the engine is, a window is given early when it is; and when `images` raises, the
-    images before come as a last window. Pixels are copied: a camera refills its buffer for the next image while the
+    """Yields windows of `limit` images, which `make` creates from the number of the first image. With `is_idle`, which
+    tells whether the engine is idle, yields a window early when it is, and when `images` raises, yields the images
+    before as a last window. Pixels are copied, because a camera may refill its buffer for the next image while the
     engine still reads this one."""
     window = make(0)
     given = -math.inf

@@ -61,8 +61,8 @@ void require_one_device(const char* name, std::initializer_list<const Tensor*> t
 [[nodiscard]] std::vector<std::int64_t> dense_strides(const std::vector<std::int64_t>& sizes);
 [[nodiscard]] bool is_aligned(const Tensor& tensor);
 
-/// Where the tensor is: on a GPU with torch's current stream there, on the CPU with as many threads
-/// as torch uses. Makes the GPU the current one for as long as it lives.
+/// The place of a tensor: on a GPU with torch's current stream there, on the CPU with as many
+/// threads as torch uses. Makes the GPU the current one for as long as it lives.
 class Place {
  public:
   explicit Place(const Tensor& tensor);

@@ -217,7 +217,7 @@ class Answer:
             fill_with_nan(tensor)
 
     def _write(self, results: Sequence[torch.Tensor], outputs: _Forms) -> list[dict[str, Any]]:
-        """Outputs, one after the other, where they are what was asked for: the judge has made room for these."""
+        """Writes outputs in order to shared memory, which the judge reserved, if they have the expected forms."""
         made = [
             {
                 "shape": list(result.shape),
@@ -247,7 +247,7 @@ def _memory_filled() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _streams_delayed() -> Iterator[None]:
-    """What a stream is asked to do after `with torch.cuda.stream(...)` begins late."""
+    """Delays work on a stream within `with torch.cuda.stream(...)`."""
     enter = torch.cuda.StreamContext.__enter__
 
     def late(context: Any) -> Any:

@@ -30,9 +30,9 @@ from fovea.lab._numerics import attention_reference, judge, unit_in_last_place
 #: difference_limit().
 MAX_DIFF = 1e-3
 
-#: Attention's kernels by name: their level, and the registers per thread and bytes of shared memory per block that
-#: they may take, beside no spills at all; the first name that fits counts. The kernels' cards have the same registers;
-#: here the library that was installed is checked.
+#: Attention's kernels by name: their level, and their limits of registers per thread and bytes of shared memory per
+#: block; spills are not allowed. The first name that matches counts. The kernels' cards have the same register limits,
+#: which are checked here for the installed library.
 DESIGNS = (
     (r"attention_scalar_", "scalar", 72, 96 << 10),
     (r"attention_mma_small_", "wmma", 128, 96 << 10),
@@ -203,7 +203,7 @@ def runner(level: str) -> Callable[[torch.Tensor, torch.Tensor, torch.Tensor, bo
 
 @dataclasses.dataclass
 class Limits:
-    """What headline cases have to reach at the level that runs by default; `level`: at this one instead."""
+    """Requirements for headline cases at `level`, by default the level that runs."""
 
     least_speedup: float = 0.0
     most_us: dict[str, float] = dataclasses.field(default_factory=dict)  # by case, "" for all others
