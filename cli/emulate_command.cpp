@@ -53,7 +53,7 @@ struct EmulateArguments {
   bool any_path = false;
   bool overwrite = false;
   const CLI::App* command = nullptr;
-  std::uint64_t most_memory = emulation::kMaxMemory;
+  std::uint64_t max_memory = emulation::kMaxMemory;
   int threads = 0;
   JsonOutput json;
 };
@@ -80,7 +80,7 @@ std::vector<std::string> policy_words() {
 
 /// Lists the kernels and their parameters, for a command line without --launch.
 int list_kernels(const EmulateArguments& arguments) {
-  const emulation::Module module(arguments.ptx, arguments.most_memory);
+  const emulation::Module module(arguments.ptx, arguments.max_memory);
   auto json = nlohmann::ordered_json::array();
   for (const emu::KernelHandle& kernel : module.kernels()) {
     const std::string name = emulation::source_name(kernel.name);
@@ -132,7 +132,7 @@ void print_outcome(const EmulateArguments& arguments, const emulation::Outcome& 
 int emulate(const EmulateArguments& arguments, int threads) {
   emulation::LaunchFile launch =
       emulation::read_launch_file(arguments.launch, {.any_path = arguments.any_path,
-                                                     .most_memory = arguments.most_memory,
+                                                     .max_memory = arguments.max_memory,
                                                      .ptx = arguments.ptx,
                                                      .overwrite = arguments.overwrite});
   for (const emulation::Buffer& buffer : launch.buffers) {
@@ -209,7 +209,7 @@ void limit_memory(const EmulateArguments& arguments, int threads) {
   rlimit limit{};
   if (statm && getrlimit(RLIMIT_DATA, &limit) == 0) {
     const rlim_t limit_bytes = pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) +
-                               std::min(arguments.most_memory, kUnlimited) +
+                               std::min(arguments.max_memory, kUnlimited) +
                                static_cast<std::uint64_t>(threads) * kStackBytes;
     limit.rlim_cur = std::min({limit.rlim_cur, limit.rlim_max, limit_bytes});
     static_cast<void>(setrlimit(RLIMIT_DATA, &limit));
@@ -223,7 +223,7 @@ int run_emulate(const EmulateArguments& arguments) {
     return arguments.launch.empty() ? list_kernels(arguments) : emulate(arguments, threads);
   } catch (const std::bad_alloc&) {
     say_error(fmt::format("{}: it takes more than {} MiB of memory; --most-memory allows more",
-                          arguments.ptx, arguments.most_memory >> 20U),
+                          arguments.ptx, arguments.max_memory >> 20U),
               "");
   } catch (const Error& error) {
     say_error(error.what(), "");
@@ -266,7 +266,7 @@ void add_options(CLI::App& command, EmulateArguments& arguments) {
            "Allow tcgen05.commit to arrive in all blocks before later operations");
   add_flag(command, "--unwritten-stores", arguments.unwritten_stores,
            "Allow uninitialised values to be stored to global memory");
-  add_size(command, "--most-memory", arguments.most_memory,
+  add_size(command, "--most-memory", arguments.max_memory,
            "Refuse kernels and launch files that take more memory");
   add_threads(command, arguments.threads);
   add_trace(command, arguments.trace)->excludes(schedules);

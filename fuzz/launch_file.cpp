@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view ptx = end == std::string_view::npos ? "" : all.substr(end);
   try {
     fovea::emulation::LaunchFile file = fovea::emulation::parse_launch_file(
-        all.substr(0, end), "launch.json", "/dev/null", {.most_memory = kMaxMemory});
+        all.substr(0, end), "launch.json", "/dev/null", {.max_memory = kMaxMemory});
     const fovea::io::Descriptor module(memfd_create("ptx", MFD_CLOEXEC));
     if (write(module.get(), ptx.data(), ptx.size()) != static_cast<ssize_t>(ptx.size())) {
       return 0;

@@ -104,7 +104,7 @@ std::vector<std::string> command_of(const Side& side, const std::string& command
 std::string profile_of(const Side& side) {
   const lab::ProcessResult result =
       lab::run_process(command_of(side, "profile", {"--json"}),
-                       {.most_seconds = kProfileSeconds, .stop = Interruption::flag()});
+                       {.max_seconds = kProfileSeconds, .stop = Interruption::flag()});
   if (result.exit_code != 0) {
     throw Error(fmt::format(
         "{} ({}) could not be profiled: {}", side.letter, side.what,

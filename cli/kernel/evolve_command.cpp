@@ -277,7 +277,7 @@ std::unique_ptr<lab::Proposer> proposer_of(const EvolveOptions& options, const S
       lab::ProgramProposer::Setup{.command = options.proposer,
                                   .task = std::move(task),
                                   .sources = &subject.sources,
-                                  .most_seconds = options.answer_seconds,
+                                  .max_seconds = options.answer_seconds,
                                   .stop = setup.stop});
 }
 
@@ -292,7 +292,7 @@ int run_evolve(const EvolveOptions& options) {
                                  .sources = &subject.sources,
                                  .spaces = subject.spaces,
                                  .folder = options.sources,
-                                 .most_seconds = options.candidate_seconds,
+                                 .max_seconds = options.candidate_seconds,
                                  .stop = setup.stop});
   const std::unique_ptr<lab::Proposer> proposer = proposer_of(options, subject, setup);
   const lab::EvolveReport report = lab::evolve(setup, evaluator, *proposer, ledger);

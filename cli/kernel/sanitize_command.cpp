@@ -84,7 +84,7 @@ void add_sanitize(CLI::App& kernel, Run& run) {
   add_gpu(command, options.sanitize.device);
   add_text(command, "--tool", "TOOL", options.sanitize.only_tool,
            "Only synccheck, racecheck, memcheck or initcheck (default: all, in this order)");
-  add_whole(command, "--most-seconds", {1, 100000}, options.sanitize.most_seconds,
+  add_whole(command, "--most-seconds", {1, 100000}, options.sanitize.max_seconds,
             "Limit of one tool on one card");
   add_whole(command, "--jobs", {1, 256}, options.sanitize.jobs,
             "Number of runs at once (default: one per CPU, at most 12)")

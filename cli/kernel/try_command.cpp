@@ -35,7 +35,7 @@ struct TryOptions : CardOptions {
   std::string sources;    // the folder with the kernels' sources; empty: the program's own
   std::string unit;       // the file that replaces the kernel's own; empty: none
   bool batch = false;     // read candidates from the standard input, one per line
-  int most_seconds = 0;   // the program is killed afterwards; 0: never
+  int max_seconds = 0;    // the program is killed afterwards; 0: never
 };
 
 lab::CandidateSpec spec_of(const TryOptions& options) {
@@ -157,8 +157,8 @@ int run_batch(lab::CandidateTrials& trials, const TryOptions& options) {
 }
 
 int run_try(const TryOptions& options) {
-  if (options.most_seconds > 0) {
-    ::alarm(static_cast<unsigned>(options.most_seconds));  // in case a kernel never ends
+  if (options.max_seconds > 0) {
+    ::alarm(static_cast<unsigned>(options.max_seconds));  // in case a kernel never ends
   }
   lab::CandidateSetting setting = options.setting;
   setting.card = &only_card(options.cards);
@@ -194,7 +194,7 @@ void add_try(CLI::App& kernel, Run& run) {
       command, "--batch", options.batch,
       "Take one candidate a line from standard input, such as {\"parameters\": {\"stages\": 3}}, "
       "and write each result as one line of JSON");
-  add_whole(command, "--most-seconds", {0, 86400}, options.most_seconds,
+  add_whole(command, "--most-seconds", {0, 86400}, options.max_seconds,
             "Seconds after which the program is killed, because a kernel may never end (0: never)");
   explain(command,
           {"The gates are asked in order, the cheap ones first: legal, compile, resources, small "

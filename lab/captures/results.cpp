@@ -89,12 +89,12 @@ std::size_t sampled_word(std::size_t i, std::size_t samples, std::size_t words) 
   return samples == words ? i : i * words / samples;
 }
 
-OutputRecord record_of(const Bytes& output, std::size_t most_words) {
+OutputRecord record_of(const Bytes& output, std::size_t max_words) {
   Hash hash;
   hash.add(output);
   OutputRecord record{.bytes = output.size(), .hash = hash.value()};
   const std::vector<std::uint32_t> words = words_of(output);
-  const std::size_t samples = std::min(words.size(), most_words);
+  const std::size_t samples = std::min(words.size(), max_words);
   for (std::size_t i = 0; i < samples; ++i) {
     record.sample.push_back(words[sampled_word(i, samples, words.size())]);
   }

@@ -55,7 +55,7 @@ struct Results {
 
 /// Returns the index of the i-th word that is kept when `samples` of `words` words are.
 [[nodiscard]] std::size_t sampled_word(std::size_t i, std::size_t samples, std::size_t words);
-[[nodiscard]] OutputRecord record_of(const Bytes& output, std::size_t most_words);
+[[nodiscard]] OutputRecord record_of(const Bytes& output, std::size_t max_words);
 
 /// Reads the file. Throws fovea::Error that says what is wrong with it.
 [[nodiscard]] Results read_results(const std::filesystem::path& path);

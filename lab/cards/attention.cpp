@@ -114,8 +114,8 @@ ProfileGate filled_gate(const char* level, const ops::AttentionProblem& problem)
                    .exponentials = static_cast<double>(problem.batch * problem.heads *
                                                        problem.queries * problem.keys)};
   if (gate.level == "wgmma") {
-    gate.least_occupancy = kProducerOccupancy;
-    gate.most_barrier = kPingPongBarrierShare;
+    gate.min_occupancy = kProducerOccupancy;
+    gate.max_barrier = kPingPongBarrierShare;
   } else {
     gate.matrix_rate = kMmaSyncRate;
   }
@@ -124,7 +124,7 @@ ProfileGate filled_gate(const char* level, const ops::AttentionProblem& problem)
 
 ProfileGate wmma_gate(ProfileGate gate) {
   gate.reason = "mma.sync reaches 0.62 of the matrix rate, and softmax may take a third of it";
-  gate.least_matrix = 0.4;
+  gate.min_matrix = 0.4;
   gate.ctas_per_sm = 4;
   gate.ctas_reason = "four small CTAs are to keep the matrix units at work";
   return gate;
@@ -133,7 +133,7 @@ ProfileGate wmma_gate(ProfileGate gate) {
 ProfileGate scalar_gate(ProfileGate gate) {
   gate.reason = "multiply-adds are all that it has: loads and softmax may take as much again";
   gate.reach = 0;
-  gate.least_fma = 0.4;
+  gate.min_fma = 0.4;
   return gate;
 }
 
@@ -142,22 +142,22 @@ ProfileGate scalar_gate(ProfileGate gate) {
 /// (2,8,512,64) gives each SM of an H200 64 queries.
 std::vector<ProfileGate> profile_gates() {
   const ops::AttentionProblem filled = problem_of(64, 12, 1024, 1024, 64);
-  const auto small = [](const char* level, double least_matrix) {
+  const auto small = [](const char* level, double min_matrix) {
     return ProfileGate{.level = level,
                        .case_name = "b2_h8_n512_d64_f16",
                        .reach = 0,
-                       .least_matrix = least_matrix,
-                       .least_occupancy = 0};
+                       .min_matrix = min_matrix,
+                       .min_occupancy = 0};
   };
   ProfileGate scalar = scalar_gate(small("scalar", 0));
   ProfileGate mma = small("mma", 0.2);
   mma.reason =
       "one CTA per SM: half of its time goes by before the first products and after the last, and "
       "mma.sync reaches 0.62 of the matrix rate; the key groups' sums meet in shared memory once";
-  mma.most_conflicts = 0.15;
+  mma.max_conflicts = 0.15;
   ProfileGate wgmma = small("wgmma", 0.3);
   wgmma.reason = "as mma, at the full matrix rate";
-  wgmma.most_barrier = kPingPongBarrierShare;
+  wgmma.max_barrier = kPingPongBarrierShare;
   return {filled_gate("wgmma", problem_of(1024, 12, 196, 196, 64)),
           filled_gate("wgmma", filled),
           filled_gate("mma", filled),
@@ -171,20 +171,20 @@ std::vector<ProfileGate> profile_gates() {
 
 /// Returns the timed case with the sizes that the user gave.
 Case attention_with(ops::AttentionProblem problem, bool packed, ProblemFields& fields) {
-  constexpr FieldRange kLengths{.greatest = 1 << 20};
-  fields.take("batch", problem.batch, {.greatest = 65536});
-  fields.take("heads", problem.heads, {.greatest = 4096});
-  fields.take("kv_heads", problem.kv_heads, {.greatest = 4096});
+  constexpr FieldRange kLengths{.max = 1 << 20};
+  fields.take("batch", problem.batch, {.max = 65536});
+  fields.take("heads", problem.heads, {.max = 4096});
+  fields.take("kv_heads", problem.kv_heads, {.max = 4096});
   if (fields.take("length", problem.queries, kLengths)) {
     problem.keys = problem.queries;
   }
   fields.take("queries", problem.queries, kLengths);
   fields.take("keys", problem.keys, kLengths);
-  if (fields.take("width", problem.head_dim, {.least = 8, .greatest = 128, .step = 8})) {
+  if (fields.take("width", problem.head_dim, {.min = 8, .max = 128, .step = 8})) {
     problem.scale = 1.0 / std::sqrt(static_cast<double>(problem.head_dim));
   }
   std::int64_t causal = problem.causal ? 1 : 0;
-  fields.take("causal", causal, {.least = 0, .greatest = 1});
+  fields.take("causal", causal, {.min = 0, .max = 1});
   problem.causal = causal == 1;
   fields.take("type", problem.type, {DType::kBF16, DType::kF16});
   if (problem.heads % problem.key_heads() != 0) {
@@ -206,7 +206,7 @@ Card empty_card(const CardTitle& title) {
           .levels = {levels.begin(), levels.end()},
           .kernels = limits_of(title.type),
           .speed_gates = {{.peer = "cuDNN",
-                           .least_ratio = 0.9,
+                           .min_ratio = 0.9,
                            .reason = "within a tenth of the vendor's own kernel"}}};
 }
 

@@ -103,23 +103,23 @@ struct KernelLimits {
 /// the launcher chooses; the parameters describe the kernel's design for the model in
 /// lab/profile/gates.hpp. Shares are from 0 to 1.
 struct ProfileGate {
-  std::string level{};            // "wmma"; empty: the launcher's choice
-  std::string case_name{};        // the case to profile
-  std::string reason{};           // why the limits that are set here, not by the model, are what
-                                  // they are
-  double reach = 0.75;            // share of the roofline to reach; 0: the problem does not fill
-                                  // the GPU
-  double matrix_rate = 1.0;       // share of the peak matrix rate that its instructions can reach
-  double exponentials = 0;        // exponentials that it computes
-  double reads = 1;               // how often the operands are read
-  double least_matrix = 0;        // minimal share of time in which the matrix units are busy
-  double least_fma = 0;           // minimal share of time in which the FMA units are busy
-  double most_conflicts = 0.05;   // maximal share of shared-memory wavefronts that are conflicts
-                                  // due to the layout
-  double least_occupancy = 0.85;  // minimal share of the theoretical occupancy; 0: the problem does
-                                  // not fill the SMs
-  double most_barrier = 0.10;     // maximal share of warp stalls at barriers
-  int ctas_per_sm = 1;            // minimal number of resident CTAs
+  std::string level{};          // "wmma"; empty: the launcher's choice
+  std::string case_name{};      // the case to profile
+  std::string reason{};         // why the limits that are set here, not by the model, are what
+                                // they are
+  double reach = 0.75;          // share of the roofline to reach; 0: the problem does not fill
+                                // the GPU
+  double matrix_rate = 1.0;     // share of the peak matrix rate that its instructions can reach
+  double exponentials = 0;      // exponentials that it computes
+  double reads = 1;             // how often the operands are read
+  double min_matrix = 0;        // minimal share of time in which the matrix units are busy
+  double min_fma = 0;           // minimal share of time in which the FMA units are busy
+  double max_conflicts = 0.05;  // maximal share of shared-memory wavefronts that are conflicts
+                                // due to the layout
+  double min_occupancy = 0.85;  // minimal share of the theoretical occupancy; 0: the problem does
+                                // not fill the SMs
+  double max_barrier = 0.10;    // maximal share of warp stalls at barriers
+  int ctas_per_sm = 1;          // minimal number of resident CTAs
   std::string ctas_reason = "one CTA has all of an SM";
 };
 
@@ -137,8 +137,8 @@ inline constexpr std::int64_t kTimedRows = 232064;
 
 /// The minimal speed of a card relative to a peer.
 struct SpeedGate {
-  std::string peer;          // the peer's name or a prefix of it: "cuDNN"
-  double least_ratio = 1.0;  // the peer's time over ours
+  std::string peer;        // the peer's name or a prefix of it: "cuDNN"
+  double min_ratio = 1.0;  // the peer's time over ours
   std::string reason{};
 };
 

@@ -123,17 +123,17 @@ std::string to_json(const Card& card, gpu::Device* device, bool problems) {
                              {"case", gate.case_name},
                              {"reason", gate.reason},
                              {"least_roofline", gate.reach},
-                             {"least_matrix_units", gate.least_matrix},
-                             {"least_fma", gate.least_fma},
-                             {"least_occupancy", gate.least_occupancy},
-                             {"most_bank_conflicts", gate.most_conflicts},
-                             {"most_barrier", gate.most_barrier},
+                             {"least_matrix_units", gate.min_matrix},
+                             {"least_fma", gate.min_fma},
+                             {"least_occupancy", gate.min_occupancy},
+                             {"most_bank_conflicts", gate.max_conflicts},
+                             {"most_barrier", gate.max_barrier},
                              {"ctas_per_sm", gate.ctas_per_sm}});
   }
   json["speed_gates"] = Json::array();
   for (const SpeedGate& gate : card.speed_gates) {
     json["speed_gates"].push_back(
-        {{"peer", gate.peer}, {"least_ratio", gate.least_ratio}, {"reason", gate.reason}});
+        {{"peer", gate.peer}, {"least_ratio", gate.min_ratio}, {"reason", gate.reason}});
   }
   json["peers"] = device == nullptr ? Json() : peers_of(card, *device);
   add_kernels(card, json);

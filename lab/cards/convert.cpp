@@ -82,7 +82,7 @@ Card convert_card(std::string name, DType input, DType output) {
   card.problem = [timed, case_with](ProblemFields& fields) {
     ConvertProblem problem = timed;
     fields.take("rows", problem.rows);
-    fields.take("width", problem.width, {.greatest = 1 << 20, .step = 8});
+    fields.take("width", problem.width, {.max = 1 << 20, .step = 8});
     require_size("output", problem.rows, problem.width);
     return case_with(problem).used({.mutants = problem.rows > 1});
   };

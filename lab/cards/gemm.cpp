@@ -172,11 +172,11 @@ std::vector<KernelLimits> limits_of(const GemmProblem& problem) {
 std::vector<SpeedGate> speed_gates_of(const GemmProblem& problem) {
   const std::string by_row = problem.a == DType::kE4M3 ? " row-wise" : "";
   const SpeedGate alone{.peer = "cuBLASLt, product alone",
-                        .least_ratio = 0.85,
+                        .min_ratio = 0.85,
                         .reason = "that leaves the norm and the epilogue undone"};
   const auto fused = [&](const char* rest) {
     return SpeedGate{.peer = "cuBLASLt" + by_row + rest,
-                     .least_ratio = 0.9,
+                     .min_ratio = 0.9,
                      .reason = "within a tenth of the vendor's own kernel"};
   };
   const auto steps = [&](const char* rest) {
@@ -204,16 +204,16 @@ std::vector<SpeedGate> speed_gates_of(const GemmProblem& problem) {
 
 /// Returns the timed case with the sizes that the user gave.
 Case gemm_with(GemmProblem problem, ProblemFields& fields) {
-  constexpr FieldRange kWidths{.least = 16, .greatest = 65536, .step = 16};
+  constexpr FieldRange kWidths{.min = 16, .max = 65536, .step = 16};
   fields.take("m", problem.m);
   fields.take("n", problem.n, kWidths);
   fields.take("k", problem.k, kWidths);
   if (problem.epilogue == GemmEpilogue::kPosition) {
-    fields.take("tokens", problem.tokens, {.greatest = 65536});
+    fields.take("tokens", problem.tokens, {.max = 65536});
   }
   if (problem.a == DType::kE4M3 || problem.a == DType::kI8) {
     std::int64_t row_scale = problem.row_scale ? 1 : 0;
-    fields.take("row_scale", row_scale, {.least = 0, .greatest = 1});
+    fields.take("row_scale", row_scale, {.min = 0, .max = 1});
     problem.row_scale = row_scale == 1;
   }
   require_size("A", problem.m, problem.k);
@@ -247,8 +247,8 @@ Card gemm_card(std::string name, std::string operation, const GemmProblem& bench
   }
   card.cases.push_back(gemm_case(bench).used({.bench = true}));
   card.gates = {{.case_name = card.cases.back().name,
-                 .least_occupancy = kProducerOccupancy,
-                 .most_barrier = kPingPongBarrierShare}};
+                 .min_occupancy = kProducerOccupancy,
+                 .max_barrier = kPingPongBarrierShare}};
   return card;
 }
 

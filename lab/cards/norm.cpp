@@ -282,7 +282,7 @@ std::function<Case(ProblemFields&)> norm_with(Problem problem) {
     other.rows = kTimedRows;
     other.width = kTimedWidth;
     fields.take("rows", other.rows);
-    fields.take("width", other.width, {.least = 8, .greatest = 2048, .step = 8});
+    fields.take("width", other.width, {.min = 8, .max = 2048, .step = 8});
     require_size("input", other.rows, other.width);
     return case_of<Measured>({}, other).used({.mutants = other.rows >= 16 && other.width >= 64});
   };

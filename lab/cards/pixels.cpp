@@ -99,11 +99,10 @@ Card pixels_card(std::string name, std::string operation, const std::vector<Pixe
     PixelsProblem problem = timed;
     fields.take("rows", problem.rows);
     const bool other =
-        fields.take("width", problem.width, {.greatest = 1 << 20, .step = problem.repeat ? 8 : 1});
+        fields.take("width", problem.width, {.max = 1 << 20, .step = problem.repeat ? 8 : 1});
     if (!problem.repeat) {
       problem.stride = other ? (problem.width + 7) / 8 * 8 : problem.stride;
-      fields.take("stride", problem.stride,
-                  {.least = problem.width, .greatest = 1 << 20, .step = 8});
+      fields.take("stride", problem.stride, {.min = problem.width, .max = 1 << 20, .step = 8});
     }
     require_size("output", problem.rows, std::max(problem.width, problem.stride));
     return case_with(problem).used({.mutants = problem.width > 1});

@@ -341,11 +341,11 @@ std::vector<Card> pool_cards() {
   card.emulated = {"images=5,tokens=200,heads=2,hidden=64,mlp=128"};
   card.problem = [pool_case](ProblemFields& fields) {
     Size size{1024, 196, 12, 768, 3072};
-    fields.take("images", size.images, {.greatest = 65536});
-    fields.take("tokens", size.tokens, {.greatest = 65536});
-    fields.take("heads", size.heads, {.greatest = 128});
-    fields.take("hidden", size.hidden, {.least = 16, .greatest = 4096, .step = 16});
-    fields.take("mlp", size.mlp, {.least = 16, .greatest = 16384, .step = 16});
+    fields.take("images", size.images, {.max = 65536});
+    fields.take("tokens", size.tokens, {.max = 65536});
+    fields.take("heads", size.heads, {.max = 128});
+    fields.take("hidden", size.hidden, {.min = 16, .max = 4096, .step = 16});
+    fields.take("mlp", size.mlp, {.min = 16, .max = 16384, .step = 16});
     if (size.hidden % size.heads != 0) {
       fail("the problem's {} heads do not divide its {} columns", size.heads, size.hidden);
     }

@@ -186,9 +186,9 @@ std::vector<Card> positions_cards() {
   card.problem = [timed, case_with](ProblemFields& fields) {
     ResizedTable problem = timed;
     std::int64_t images = std::ssize(timed.grids);
-    fields.take("images", images, {.greatest = 4096});
-    fields.take("side", problem.side, {.greatest = 256});
-    fields.take("width", problem.width, {.least = 8, .greatest = 4096, .step = 8});
+    fields.take("images", images, {.max = 4096});
+    fields.take("side", problem.side, {.max = 256});
+    fields.take("width", problem.width, {.min = 8, .max = 4096, .step = 8});
     problem.grids = photos(images);
     require_size("output", problem.rows(), problem.width);
     return case_with(problem).used({.mutants = problem.side > 2});
@@ -197,7 +197,7 @@ std::vector<Card> positions_cards() {
                  .reason = "a patch reads four cells or more of the table, which lies in the L2 "
                            "cache and not in the device's memory",
                  .reach = 0.1,
-                 .least_occupancy = 0.5,
+                 .min_occupancy = 0.5,
                  .ctas_per_sm = 4,
                  .ctas_reason = "1,024 threads hide the latency of the L2 cache"}};
   card.tolerance = tolerance_of(DType::kBF16);

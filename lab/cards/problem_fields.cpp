@@ -40,11 +40,11 @@ bool ProblemFields::take(std::string_view name, std::int64_t& value, const Field
   field->taken = true;
   const char* const end = field->value.data() + field->value.size();
   const auto [last, error] = std::from_chars(field->value.data(), end, value);
-  if (error != std::errc{} || last != end || value < range.least || value > range.greatest ||
+  if (error != std::errc{} || last != end || value < range.min || value > range.max ||
       value % range.step != 0) {
     fail("the problem's {} = {} must be a {} from {} to {}", name, field->value,
          range.step == 1 ? std::string("whole number") : fmt::format("multiple of {}", range.step),
-         range.least, range.greatest);
+         range.min, range.max);
   }
   return true;
 }

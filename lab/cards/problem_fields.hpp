@@ -11,10 +11,10 @@
 
 namespace fovea::lab {
 
-/// Values that a field may have: multiples of `step` from `least` to `greatest`.
+/// Values that a field may have: multiples of `step` from `min` to `max`.
 struct FieldRange {
-  std::int64_t least = 1;
-  std::int64_t greatest = 1 << 22;
+  std::int64_t min = 1;
+  std::int64_t max = 1 << 22;
   std::int64_t step = 1;
 };
 

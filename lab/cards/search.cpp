@@ -357,9 +357,9 @@ Card bounds_card(std::string name, std::string operation, const std::vector<Boun
   }
   card.problem = [first = timed.front(), case_with](ProblemFields& fields) {
     BoundsProblem problem = first;
-    fields.take("rows", problem.rows, {.greatest = std::int64_t{1} << 24});
-    fields.take("bytes", problem.stride, {.least = 64, .greatest = 4096, .step = 64});
-    fields.take("queries", problem.queries, {.greatest = 1024});
+    fields.take("rows", problem.rows, {.max = std::int64_t{1} << 24});
+    fields.take("bytes", problem.stride, {.min = 64, .max = 4096, .step = 64});
+    fields.take("queries", problem.queries, {.max = 1024});
     if (problem.pairs > 0) {
       fields.take("tiles", problem.pairs);
     }
@@ -394,7 +394,7 @@ Card pick_card() {
     gpu::PickProblem problem = timed;
     problem.queries = 1;
     fields.take("tiles", problem.tiles);
-    fields.take("queries", problem.queries, {.greatest = 1024});
+    fields.take("queries", problem.queries, {.max = 1024});
     fields.take("rank", problem.rank);
     require_size("best", 2 * problem.queries, problem.tiles);
     return pick_case(problem);
@@ -404,8 +404,8 @@ Card pick_card() {
       {.case_name = card.cases.back().name,
        .reason = "a CTA reads its query's bounds five times, and meets at barriers between",
        .reach = 0.1,
-       .least_occupancy = 0,
-       .most_barrier = 0.6}};
+       .min_occupancy = 0,
+       .max_barrier = 0.6}};
   card.kernels = {{.kernel = "search_pick", .registers = 64, .shared_bytes = 0}};
   return card;
 }

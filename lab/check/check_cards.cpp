@@ -17,7 +17,7 @@ namespace {
 
 /// How thoroughly a case is checked.
 struct Effort {
-  std::size_t most_tiles;
+  std::size_t max_tiles;
   int runs;  // outputs that differ between runs on the same inputs are a race
 };
 constexpr Effort kFirstSeed{48, 3};
@@ -64,7 +64,7 @@ class Checker {
       }
       return;
     }
-    const std::size_t tiles = card_case.mutants ? kFirstSeed.most_tiles : effort_.most_tiles;
+    const std::size_t tiles = card_case.mutants ? kFirstSeed.max_tiles : effort_.max_tiles;
     run({card, card_case, *workload}, expectations(*workload, tiles, now_.seed));
   }
 
@@ -297,7 +297,7 @@ PreparedInputs prepare(const Case& card_case, std::uint64_t seed, const gpu::Dev
   if (const Support support = workload->can_run(device); !support) {
     fail("{}: {}", card_case.name, support.why);
   }
-  std::vector<TileValues> values = expectations(*workload, kFirstSeed.most_tiles, seed);
+  std::vector<TileValues> values = expectations(*workload, kFirstSeed.max_tiles, seed);
   return {.workload = std::move(workload), .values = std::move(values)};
 }
 

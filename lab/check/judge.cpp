@@ -90,10 +90,10 @@ std::vector<TileValues> expectations(const Workload& workload, std::span<const T
   return values;
 }
 
-std::vector<TileValues> expectations(const Workload& workload, std::size_t most_tiles,
+std::vector<TileValues> expectations(const Workload& workload, std::size_t max_tiles,
                                      std::uint64_t seed) {
   const OutputSpec output = workload.output();
-  return expectations(workload, sample_tiles(output.rows, output.columns, most_tiles, seed));
+  return expectations(workload, sample_tiles(output.rows, output.columns, max_tiles, seed));
 }
 
 void fill_emulated(const Workload& workload, std::span<TileValues> tiles) {

@@ -27,8 +27,8 @@ using ops::reference::wrong_nan;
 /// Computes the expected values of these tiles, on all CPUs.
 [[nodiscard]] std::vector<TileValues> expectations(const Workload& workload,
                                                    std::span<const Tile> tiles);
-/// Computes the expected values of at most `most_tiles` sampled tiles.
-[[nodiscard]] std::vector<TileValues> expectations(const Workload& workload, std::size_t most_tiles,
+/// Computes the expected values of at most `max_tiles` sampled tiles.
+[[nodiscard]] std::vector<TileValues> expectations(const Workload& workload, std::size_t max_tiles,
                                                    std::uint64_t seed);
 /// Replaces the kernel's output by what `workload` computes in its own precision on the host.
 void fill_emulated(const Workload& workload, std::span<TileValues> tiles);

@@ -60,7 +60,7 @@ class Module {
  public:
   /// Throws fovea::Error for PTX that the emulator does not support, with the line, and if it takes
   /// more memory than allowed.
-  explicit Module(const std::filesystem::path& path, std::size_t most_memory = kMaxMemory);
+  explicit Module(const std::filesystem::path& path, std::size_t max_memory = kMaxMemory);
 
   [[nodiscard]] const std::vector<emu::KernelHandle>& kernels() const { return kernels_; }
   /// Finds a kernel by its name in the PTX or in C++ ("ns::saxpy"); template arguments may be

@@ -114,7 +114,7 @@ std::uint64_t Field::whole(std::uint64_t least, std::uint64_t limit) const {
   return number;
 }
 
-std::vector<std::uint64_t> Field::wholes(std::size_t fewest, std::size_t most_elements,
+std::vector<std::uint64_t> Field::wholes(std::size_t fewest, std::size_t max_elements,
                                          std::uint64_t least, std::uint64_t limit) const {
   if (value().is_number()) {
     if (fewest > 1) {
@@ -126,10 +126,10 @@ std::vector<std::uint64_t> Field::wholes(std::size_t fewest, std::size_t most_el
   for (const Field& element : elements()) {
     numbers.push_back(element.whole(least, limit));
   }
-  if (numbers.size() < fewest || numbers.size() > most_elements) {
-    fail(fewest == most_elements
+  if (numbers.size() < fewest || numbers.size() > max_elements) {
+    fail(fewest == max_elements
              ? fmt::format("{} numbers are expected, not {}", fewest, numbers.size())
-             : fmt::format("{} to {} numbers are expected, not {}", fewest, most_elements,
+             : fmt::format("{} to {} numbers are expected, not {}", fewest, max_elements,
                            numbers.size()));
   }
   return numbers;

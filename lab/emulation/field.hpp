@@ -37,9 +37,9 @@ class Field {
   [[nodiscard]] bool flag() const;
   [[nodiscard]] double number() const;
   [[nodiscard]] std::uint64_t whole(std::uint64_t least, std::uint64_t limit) const;
-  /// Returns `fewest` to `most_elements` integers; a single number stands for an array with one
+  /// Returns `fewest` to `max_elements` integers; a single number stands for an array with one
   /// element.
-  [[nodiscard]] std::vector<std::uint64_t> wholes(std::size_t fewest, std::size_t most_elements,
+  [[nodiscard]] std::vector<std::uint64_t> wholes(std::size_t fewest, std::size_t max_elements,
                                                   std::uint64_t least, std::uint64_t limit) const;
 
  private:

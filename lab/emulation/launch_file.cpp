@@ -180,7 +180,7 @@ LaunchFile parse_launch_file(std::string_view text, const std::string& name,
   const nlohmann::json json = io::parse_json_object(text, name);
   LaunchFile file{.name = name,
                   .folder = LaunchFolder(folder, options.any_path),
-                  .memory = MemoryBudget(options.most_memory)};
+                  .memory = MemoryBudget(options.max_memory)};
   try {
     read_document(Field(json), file);
   } catch (const Error& error) {

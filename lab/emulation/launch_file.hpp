@@ -72,7 +72,7 @@ struct LaunchText {
 
 struct LaunchFileOptions {
   bool any_path = false;  // allows files outside the launch file's folder
-  std::size_t most_memory = kMaxMemory;
+  std::size_t max_memory = kMaxMemory;
   std::filesystem::path ptx{};  // the PTX file, which must not be overwritten
   bool overwrite = false;       // allows replacing files that are not arrays of the same type and
                                 // shape

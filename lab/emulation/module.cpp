@@ -51,11 +51,11 @@ std::string source_name(const std::string& name) {
   return status == 0 ? plain.get() : name;
 }
 
-Module::Module(const std::filesystem::path& path, std::size_t most_memory)
+Module::Module(const std::filesystem::path& path, std::size_t max_memory)
     : name_(io::escape(path.native())) {
-  const std::string text = io::read_small_file(path, std::min(kMaxPtxBytes, most_memory));
+  const std::string text = io::read_small_file(path, std::min(kMaxPtxBytes, max_memory));
   try {
-    kernels_ = device_.load(text, most_memory - text.size());
+    kernels_ = device_.load(text, max_memory - text.size());
   } catch (const emu::TooLarge& error) {
     fail("{}: {}; --most-memory allows more", name_, error.what());
   } catch (const emu::Error& error) {

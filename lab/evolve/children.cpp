@@ -28,17 +28,17 @@ struct ChildOutput {
   std::string ending;  // "ended with exit code 1: ..."
 };
 
-ChildOutput listen(const std::vector<std::string>& command, double most_seconds, StopFlag stop) {
+ChildOutput listen(const std::vector<std::string>& command, double max_seconds, StopFlag stop) {
   using Clock = std::chrono::steady_clock;
   const auto began = Clock::now();
   Child child(command, stop);
   child.close_input();
   ChildOutput said;
   while (child.is_open()) {
-    const double left = most_seconds - std::chrono::duration<double>(Clock::now() - began).count();
+    const double left = max_seconds - std::chrono::duration<double>(Clock::now() - began).count();
     // A kernel under test may print without end.
     if (left <= 0 || said.output.size() > kMaxOutputBytes) {
-      said.ending = left <= 0 ? fmt::format("did not end within {:g} s", most_seconds)
+      said.ending = left <= 0 ? fmt::format("did not end within {:g} s", max_seconds)
                               : fmt::format("printed more than {} MiB", kMaxOutputBytes >> 20);
       return said;
     }
@@ -180,8 +180,8 @@ CandidateOutcome ChildEvaluator::evaluate(const Variant& variant, std::uint64_t 
   constexpr double kGraceSeconds = 5;
   words.insert(words.end(),
                {"--kernel", variant.kernel, "--seed", std::to_string(seed), "--most-seconds",
-                fmt::format("{:.0f}", std::ceil(setup_.most_seconds + kGraceSeconds))});
-  const ChildOutput said = listen(words, setup_.most_seconds, setup_.stop);
+                fmt::format("{:.0f}", std::ceil(setup_.max_seconds + kGraceSeconds))});
+  const ChildOutput said = listen(words, setup_.max_seconds, setup_.stop);
   if (std::optional<CandidateOutcome> outcome = outcome_from_try(said.output);
       outcome.has_value()) {
     return *outcome;
@@ -196,7 +196,7 @@ std::vector<Hint> ChildEvaluator::findings(const Variant& variant, std::string& 
       space.kernel != setup_.spaces.front().kernel) {
     words.insert(words.end(), {"--plan", space.plan});
   }
-  const ChildOutput said = listen(words, setup_.most_seconds, setup_.stop);
+  const ChildOutput said = listen(words, setup_.max_seconds, setup_.stop);
   Json json = io::try_parse_ordered_json(said.output);
   if (json.is_array() && !json.empty()) {
     json = Json(json.front());
@@ -275,8 +275,8 @@ std::optional<Proposal> ProgramProposer::propose(const Situation& situation) {
     line["findings"].push_back(to_json(finding));
   }
   std::optional<std::string> answer;
-  if (child_->write_line(line_of(line), setup_.most_seconds)) {
-    answer = child_->read_line(setup_.most_seconds);
+  if (child_->write_line(line_of(line), setup_.max_seconds)) {
+    answer = child_->read_line(setup_.max_seconds);
   }
   if (!answer.has_value()) {
     return given_up("the proposer " + child_->why_silent());

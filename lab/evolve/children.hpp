@@ -25,7 +25,7 @@ class ChildEvaluator : public Evaluator {
     const KernelSources* sources = nullptr;
     std::vector<TuningSpace> spaces;  // the baseline's kernel first
     std::string folder;               // folder with the kernels' sources; empty: the program's own
-    double most_seconds = 120;        // time limit of a child
+    double max_seconds = 120;         // time limit of a child
     StopFlag stop;
   };
   explicit ChildEvaluator(Setup setup) : setup_(std::move(setup)) {}
@@ -46,7 +46,7 @@ class ProgramProposer : public Proposer {
     std::vector<std::string> command;
     nlohmann::ordered_json task;  // the part of the requests that stays the same
     const KernelSources* sources = nullptr;
-    double most_seconds = 120;  // time limit of an answer
+    double max_seconds = 120;  // time limit of an answer
     StopFlag stop;
   };
   static constexpr int kMaxStarts = 5;

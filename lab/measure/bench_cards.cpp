@@ -128,9 +128,9 @@ class Bench {
 
 std::string SpeedResult::words() const {
   return ratio == 0 ? fmt::format("{} was not measured, at least {:.2f}x required", gate.peer,
-                                  gate.least_ratio)
+                                  gate.min_ratio)
                     : fmt::format("{:.2f}x of {}, at least {:.2f}x required", ratio, gate.peer,
-                                  gate.least_ratio);
+                                  gate.min_ratio);
 }
 
 std::vector<SpeedResult> judge_speed(const Card& card, const BenchFigure& figure) {
@@ -144,8 +144,8 @@ std::vector<SpeedResult> judge_speed(const Card& card, const BenchFigure& figure
       result.ratio = peer->ratio;
       // If the spreads overlap, either side may be faster; a limit other than 1.0 can still be
       // judged.
-      const bool as_fast = peer->ambiguous && gate.least_ratio == 1.0;
-      result.passed = peer->wrong.empty() && (peer->ratio >= gate.least_ratio || as_fast);
+      const bool as_fast = peer->ambiguous && gate.min_ratio == 1.0;
+      result.passed = peer->wrong.empty() && (peer->ratio >= gate.min_ratio || as_fast);
     }
     results.push_back(std::move(result));
   }

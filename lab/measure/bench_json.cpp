@@ -64,7 +64,7 @@ Json to_json(const BenchFigure& figure) {
     json["gates"].push_back({{"peer", gate.gate.peer},
                              {"figure", "ratio"},
                              {"sense", "at_least"},
-                             {"limit", gate.gate.least_ratio},
+                             {"limit", gate.gate.min_ratio},
                              {"model", gate.gate.reason},
                              {"reading", gate.ratio},
                              {"passed", gate.passed}});

@@ -106,8 +106,8 @@ class Side {
 
   [[noreturn]] void fail_with(const std::string& what) const { fail("{} {}", program_.what, what); }
 
-  Json read(double most_seconds, const char* wanted) {
-    const std::optional<std::string> text = child_->read_line(most_seconds);
+  Json read(double max_seconds, const char* wanted) {
+    const std::optional<std::string> text = child_->read_line(max_seconds);
     if (!text.has_value()) {
       fail_with(child_->why_silent() + ", and did not " + wanted);
     }

@@ -146,11 +146,11 @@ struct PeerMove {
 /// runs.
 PeerMove move_of_peer(const TimedFigure& earlier, const TimedFigure& now) {
   PeerMove fastest;
-  double least = 0.0;
+  double best_seconds = 0.0;
   for (const auto& [name, seconds] : now.peers) {
     const auto before = earlier.peers.find(name);
-    if (before != earlier.peers.end() && (fastest.name.empty() || before->second < least)) {
-      least = before->second;
+    if (before != earlier.peers.end() && (fastest.name.empty() || before->second < best_seconds)) {
+      best_seconds = before->second;
       fastest = {name, seconds / before->second - 1};
     }
   }

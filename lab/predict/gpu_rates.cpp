@@ -29,8 +29,8 @@ constexpr GpuRates kH200{
     .words = "NVIDIA H200",
     .arch = 90,
     .sms = 132,
-    .most_clock = 1.98e9,
-    .most_watts = 700,
+    .max_clock = 1.98e9,
+    .max_watts = 700,
     .short_watts = 865,
     .dram_bytes = 4.8e12,
     .l2_bytes = 126,
@@ -72,9 +72,9 @@ constexpr GpuRates b200() {
   rates.words = "NVIDIA B200";
   rates.arch = 100;
   rates.sms = 148;
-  rates.most_clock = 1.965e9;
-  rates.most_watts = 1000;
-  rates.short_watts = 1000 * kH200.short_watts / kH200.most_watts;
+  rates.max_clock = 1.965e9;
+  rates.max_watts = 1000;
+  rates.short_watts = 1000 * kH200.short_watts / kH200.max_watts;
   rates.dram_bytes = 8e12;
   constexpr double kL2 = 2.0 * kH200.sms / 148;  // twice the H200's in total, shared by more SMs
   rates.l2_bytes *= kL2;
@@ -126,7 +126,7 @@ gpu::DeviceInfo device_of(const GpuRates& rates) {
   info.compute_minor = rates.arch % 10;
   info.sm_count = rates.sms;
   info.shared_bytes_per_block = gpu::arch_up_to(rates.arch, gpu::kArchs).shared_bytes;
-  info.clock_khz = static_cast<int>(rates.most_clock / 1e3);
+  info.clock_khz = static_cast<int>(rates.max_clock / 1e3);
   return info;
 }
 

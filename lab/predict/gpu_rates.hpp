@@ -16,8 +16,8 @@ struct GpuRates {
   std::string_view words;  // "NVIDIA H200"
   int arch = 0;            // compute capability times ten
   int sms = 0;
-  double most_clock = 0;   // maximal clock of the SMs in Hz
-  double most_watts = 0;   // power limit
+  double max_clock = 0;    // maximal clock of the SMs in Hz
+  double max_watts = 0;    // power limit
   double short_watts = 0;  // power that the limit allows during the milliseconds of a short run
 
   double dram_bytes = 0;       // published bandwidth per second

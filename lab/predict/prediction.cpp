@@ -125,20 +125,20 @@ Prediction predict(const KernelWork& work, const std::array<OperationCounts, 2>&
   const auto seconds = [&](double clock) { return norm(clocks / clock, dram); };
   const auto watts = [&](double clock) {
     return rates.idle_watts +
-           (energy * clock / rates.most_clock + work.dram_bytes * rates.of_dram_byte) /
+           (energy * clock / rates.max_clock + work.dram_bytes * rates.of_dram_byte) /
                seconds(clock);
   };
   const auto clock_within = [&](double limit) {
-    double clock = rates.most_clock;
-    double least = watts(clock) > limit ? clock / 4 : clock;
-    while (clock - least > 1e6) {
-      const double middle = (least + clock) / 2;
-      (watts(middle) > limit ? clock : least) = middle;
+    double clock = rates.max_clock;
+    double lowest = watts(clock) > limit ? clock / 4 : clock;
+    while (clock - lowest > 1e6) {
+      const double middle = (lowest + clock) / 2;
+      (watts(middle) > limit ? clock : lowest) = middle;
     }
-    return least;
+    return lowest;
   };
   prediction.clock = clock_within(rates.short_watts);
-  prediction.sustained_clock = clock_within(rates.most_watts);
+  prediction.sustained_clock = clock_within(rates.max_watts);
   prediction.overhead = kLaunch + kLatency;
   prediction.seconds = seconds(prediction.clock) + prediction.overhead;
   prediction.sustained = seconds(prediction.sustained_clock) + prediction.overhead;

@@ -73,7 +73,7 @@ void add_roofline(std::vector<Gate>& gates, const ProfileGate& demand, const Wor
          fmt::format("device memory bounds it: {:.0f}% of what its operands need at the "
                      "copy rate of {:.0f} GB/s, less {:.0f}% that the L2 cache keeps",
                      100 * demand.reach, ceilings.copy_bytes_per_second * 1e-9, 100 * kept)});
-  } else if (demand.least_matrix == 0) {
+  } else if (demand.min_matrix == 0) {
     const double per_clock = matrix_rate(device.arch()) * (work.one_byte ? 2 : 1);
     const double peak =
         std::max(per_clock * device.sm_count * clock(device), ceiling_of(work, ceilings));
@@ -103,9 +103,9 @@ void add_stalls(std::vector<Gate>& gates, const ProfileGate& demand) {
   add("stall_lg_throttle", kQueue, "global memory is accessed 16 bytes a lane, or by TMA");
   add("stall_mio_throttle", kQueue, "shared memory is accessed 16 bytes a lane");
   add("stall_drain", kQueue, "stores are whole sectors, and done long before the end");
-  add("stall_barrier", demand.most_barrier,
-      demand.most_barrier > kQueue ? "warpgroups take turns, each waiting for the other's half"
-                                   : "warps should rarely wait for each other");
+  add("stall_barrier", demand.max_barrier,
+      demand.max_barrier > kQueue ? "warpgroups take turns, each waiting for the other's half"
+                                  : "warps should rarely wait for each other");
 }
 
 }  // namespace
@@ -150,19 +150,19 @@ std::vector<Gate> gates_of(const ProfileGate& demand, const Work& work, const Ce
   if (demand.reach > 0) {
     add_roofline(gates, demand, work, ceilings, device);
   }
-  if (demand.least_matrix > 0) {
-    gates.push_back({"matrix_units", true, demand.least_matrix, demand.reason});
+  if (demand.min_matrix > 0) {
+    gates.push_back({"matrix_units", true, demand.min_matrix, demand.reason});
   }
-  if (demand.least_fma > 0) {
-    gates.push_back({"fma", true, demand.least_fma, demand.reason});
+  if (demand.min_fma > 0) {
+    gates.push_back({"fma", true, demand.min_fma, demand.reason});
   }
-  gates.push_back({"layout_conflict_share", false, demand.most_conflicts,
-                   demand.most_conflicts > 0.05 ? demand.reason
-                                                : "shared memory is swizzled or padded: no two "
-                                                  "addresses of an access share a bank"});
-  if (demand.least_occupancy > 0) {
-    gates.push_back({"occupancy_reached", true, demand.least_occupancy,
-                     demand.least_occupancy < 0.7
+  gates.push_back({"layout_conflict_share", false, demand.max_conflicts,
+                   demand.max_conflicts > 0.05 ? demand.reason
+                                               : "shared memory is swizzled or padded: no two "
+                                                 "addresses of an access share a bank"});
+  if (demand.min_occupancy > 0) {
+    gates.push_back({"occupancy_reached", true, demand.min_occupancy,
+                     demand.min_occupancy < 0.7
                          ? "of the producer's four warps three end at once; the others stay"
                          : "of the warps that fit: as many CTAs as the SMs take, to the end"});
   }

@@ -169,7 +169,7 @@ std::vector<Profile> profile(const CaseSpec& spec, int device_index, const std::
       command.insert(command.end(), {option, value});
     }
   }
-  const ProcessResult result = run_process(command, {.most_seconds = kMaxSeconds, .stop = stop});
+  const ProcessResult result = run_process(command, {.max_seconds = kMaxSeconds, .stop = stop});
   if (result.exit_code != 0 || !std::filesystem::exists(file.path())) {
     fail("{}", why_ncu_failed(result));
   }

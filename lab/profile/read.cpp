@@ -165,7 +165,7 @@ Profile profile_of(Counters& counters) {
       1 - ratio(profile["thread_instructions_on"], profile["thread_instructions"]);
   figures["spill_share"] =
       ratio(profile["local_loads"] + profile["local_stores"], profile["instructions"]);
-  double least = 64;  // more CTAs than any SM holds
+  double min_ctas = 64;  // more CTAs than any SM holds
   for (const auto& [counter, words] :
        {std::pair{"registers", "registers"}, std::pair{"shared_mem", "shared memory"},
         std::pair{"warps", "threads a CTA"}, std::pair{"blocks", "CTAs"},
@@ -175,12 +175,12 @@ Profile profile_of(Counters& counters) {
       continue;  // older versions of ncu lack it
     }
     const double ctas = counters(name);
-    if (ctas > 0 && ctas < least) {
-      least = ctas;
+    if (ctas > 0 && ctas < min_ctas) {
+      min_ctas = ctas;
       profile.occupancy_reason = words;
     }
   }
-  figures["ctas_per_sm"] = least;
+  figures["ctas_per_sm"] = min_ctas;
   figures["ctas_per_sm_registers"] = counters("launch__occupancy_limit_registers");
   profile.stalls = stalls_of(counters);
   for (const auto& [reason, share] : profile.stalls) {

@@ -110,13 +110,13 @@ SanitizerRun run_tool(const std::string& sanitizer, const std::string& program,
                   std::to_string(options.device), "--json=" + checks.path()});
   const auto start = std::chrono::steady_clock::now();
   const ProcessResult result = run_process(
-      command, {.most_seconds = static_cast<double>(options.most_seconds), .stop = options.stop});
+      command, {.max_seconds = static_cast<double>(options.max_seconds), .stop = options.stop});
   run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   run.words = fmt::format("{}\n{}{}", fmt::join(command, " "), result.output, result.errors);
   const int errors = count_errors(run.words);
   run.errors = std::max(errors, 0);
   const std::string wrong = read_checks(checks.path(), run);
-  run.reason = result.timed_out ? fmt::format("no end within {} s", options.most_seconds)
+  run.reason = result.timed_out ? fmt::format("no end within {} s", options.max_seconds)
                : errors < 0
                    ? fmt::format("it ended with exit code {} and no summary: {}", result.exit_code,
                                  last_words(result.output + result.errors))

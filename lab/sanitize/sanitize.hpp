@@ -23,7 +23,7 @@ inline constexpr std::array<std::string_view, 4> kSanitizers = {"synccheck", "ra
 
 struct SanitizeOptions {
   std::string only_tool{};  // empty: all
-  int most_seconds = 900;   // time limit of a tool on a card: racecheck takes 400 s for attention's
+  int max_seconds = 900;    // time limit of a tool on a card: racecheck takes 400 s for attention's
                             // cases
   int jobs = 0;             // parallel runs; 0: one per CPU, at most 12
   int device = 0;

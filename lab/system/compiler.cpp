@@ -270,7 +270,7 @@ std::pair<std::vector<std::byte>, std::string> compile_with_nvcc(const std::stri
   if (options.lines) {
     command.insert(command.begin() + 1, "-lineinfo");
   }
-  const ProcessResult result = run_process(command, {.most_seconds = options.most_seconds});
+  const ProcessResult result = run_process(command, {.max_seconds = options.max_seconds});
   std::string log = result.output + result.errors;
   const std::string path = folder.path().string() + "/";  // a temporary path, different in every
                                                           // run
@@ -279,7 +279,7 @@ std::pair<std::vector<std::byte>, std::string> compile_with_nvcc(const std::stri
     log.erase(begin, path.size());
   }
   if (result.timed_out) {
-    throw CompileError(fmt::format("nvcc did not end within {:.0f} s", options.most_seconds));
+    throw CompileError(fmt::format("nvcc did not end within {:.0f} s", options.max_seconds));
   }
   if (result.exit_code != 0) {
     throw CompileError(shortened(log));

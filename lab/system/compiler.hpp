@@ -24,7 +24,7 @@ struct CompileOptions {
   std::string target{gpu::arch_up_to(gpu::kDefaultArch, gpu::kArchs).target};
   bool lines = false;  // adds line information
   CompilerKind compiler = CompilerKind::kAny;
-  double most_seconds = 120;  // time limit of nvcc
+  double max_seconds = 120;  // time limit of nvcc
 };
 
 /// One kernel's machine code. Must not be moved while `image` is in use.

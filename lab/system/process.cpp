@@ -335,8 +335,8 @@ ProcessResult run_process(const std::vector<std::string>& arguments, const Proce
   spawn.redirect(STDERR_FILENO, errors.path().c_str());
   RunningProcess process(spawn, arguments);
   std::optional<Clock::time_point> deadline;
-  if (limits.most_seconds > 0) {
-    deadline = after(limits.most_seconds);
+  if (limits.max_seconds > 0) {
+    deadline = after(limits.max_seconds);
   }
   const std::optional<int> status = process.wait(deadline, limits.stop);
   return {.exit_code = exit_code_of(status.has_value() ? *status : process.end()),
@@ -429,9 +429,9 @@ void Child::note_end(const char* otherwise) {
                             words.empty() ? "" : ": ", words);
 }
 
-bool Child::write_line(const std::string& line, double most_seconds) {
+bool Child::write_line(const std::string& line, double max_seconds) {
   const std::string text = line + '\n';
-  const Clock::time_point deadline = after(most_seconds);
+  const Clock::time_point deadline = after(max_seconds);
   const NoPipeSignal no_signal;
   std::size_t written = 0;
   while (written < text.size() && input_.open()) {
@@ -448,15 +448,15 @@ bool Child::write_line(const std::string& line, double most_seconds) {
       break;
     }
     if (!becomes_ready(input_.get(), POLLOUT, deadline, stop_)) {
-      why_silent_ = fmt::format("took no line within {:g} s", most_seconds);
+      why_silent_ = fmt::format("took no line within {:g} s", max_seconds);
       break;
     }
   }
   return written == text.size();
 }
 
-std::optional<std::string> Child::read_line(double most_seconds) {
-  const Clock::time_point deadline = after(most_seconds);
+std::optional<std::string> Child::read_line(double max_seconds) {
+  const Clock::time_point deadline = after(max_seconds);
   stop_.poll();  // polls here, since lines may arrive without a pause
   while (true) {
     if (const std::size_t end = pending_.find('\n', taken_); end != std::string::npos) {
@@ -485,7 +485,7 @@ std::optional<std::string> Child::read_line(double most_seconds) {
       return std::nullopt;
     }
     if (!becomes_ready(output_.get(), POLLIN, deadline, stop_)) {
-      why_silent_ = fmt::format("did not answer within {:g} s", most_seconds);
+      why_silent_ = fmt::format("did not answer within {:g} s", max_seconds);
       return std::nullopt;
     }
   }

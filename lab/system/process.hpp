@@ -24,7 +24,7 @@ struct ProcessResult {
 };
 
 struct ProcessLimits {
-  double most_seconds = 0;  // 0: no limit
+  double max_seconds = 0;  // 0: no limit
   StopFlag stop{};
 };
 
@@ -81,10 +81,10 @@ class Child {
   /// Sends a line. Returns false if the program does not accept it in time, has closed its input,
   /// or has ended; its output can still be read. Throws Interrupted when the user interrupts, as
   /// read_line() does.
-  [[nodiscard]] bool write_line(const std::string& line, double most_seconds);
+  [[nodiscard]] bool write_line(const std::string& line, double max_seconds);
   /// Returns the next line without its terminator. None if the program wrote none in time, ended,
   /// or wrote more than `kMaxLineBytes` bytes without a line break: `why_silent` says which.
-  [[nodiscard]] std::optional<std::string> read_line(double most_seconds);
+  [[nodiscard]] std::optional<std::string> read_line(double max_seconds);
   /// Returns whether more lines may come: the program has neither ended nor closed its output.
   [[nodiscard]] bool is_open() const { return open_; }
   /// Returns why no line came: "did not answer within 5 s", "ended with exit code 1: its last

@@ -203,12 +203,12 @@ TEST_P(EveryCard, GatesPassTheFrameworkAndRejectMutants) {
     if (!card_case.mutants) {
       continue;
     }
-    const auto [most_tiles, seeds] = effort_of(*card_case.make(1));
+    const auto [max_tiles, seeds] = effort_of(*card_case.make(1));
     for (std::uint64_t seed = kFirstSeed; seed < kFirstSeed + seeds; ++seed) {
       SCOPED_TRACE(card_case.name + ", seed " + std::to_string(seed));
       const std::unique_ptr<Workload> workload = card_case.make(seed);
       const OutputSpec output = workload->output();
-      const std::vector<Tile> tiles = sample_tiles(output.rows, output.columns, most_tiles, seed);
+      const std::vector<Tile> tiles = sample_tiles(output.rows, output.columns, max_tiles, seed);
       std::vector<TileValues> values = expectations(*workload, tiles);
       EXPECT_FALSE(judge(values, card.tolerance).passes()) << "nothing was written";
       fill_rounded(*workload, values);

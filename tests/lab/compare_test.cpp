@@ -173,10 +173,10 @@ std::string sample_of(const std::string& seconds) {
   return R"(echo '{"seconds": )" + seconds + R"(, "sm_mhz": 1980, "watts": 400}')";
 }
 
-std::string refusal(const StepProgram& a, const StepProgram& b, double most_seconds = 60) {
+std::string refusal(const StepProgram& a, const StepProgram& b, double max_seconds = 60) {
   StepOptions options;
-  options.ready_seconds = most_seconds;
-  options.sample_seconds = most_seconds;
+  options.ready_seconds = max_seconds;
+  options.sample_seconds = max_seconds;
   try {
     (void)compare_steps(a, b, options);
   } catch (const Error& error) {
@@ -242,8 +242,8 @@ TEST(CompareSteps, NamesTheSideThatDoesNotFollowTheProtocol) {
                         const std::string& card = "gemm") {
     return program_of("B (other)", on_sample, on_start, card);
   };
-  const auto says = [&](const StepProgram& b, const std::string& words, double most_seconds = 60) {
-    const std::string message = refusal(good, b, most_seconds);
+  const auto says = [&](const StepProgram& b, const std::string& words, double max_seconds = 60) {
+    const std::string message = refusal(good, b, max_seconds);
     EXPECT_NE(message.find(words), std::string::npos) << message;
   };
   says({"B (other)", {"/no/such/program"}}, "/no/such/program cannot be started");

@@ -37,7 +37,7 @@ class ChildrenTest : public testing::Test {
 
   /// An evaluator whose program is this script.
   [[nodiscard]] ChildEvaluator::Setup evaluator(const std::string& script,
-                                                double most_seconds = 60) const {
+                                                double max_seconds = 60) const {
     std::ofstream(file("program")) << "#!/bin/sh\n" << script << '\n';
     fs::permissions(file("program"), fs::perms::owner_all);
     return {
@@ -46,11 +46,11 @@ class ChildrenTest : public testing::Test {
         .sources = &sources_,
         .spaces = {{.kernel = kTriedKernel, .plan = "", .family = "", .values = {}, .ranges = {}}},
         .folder = "",
-        .most_seconds = most_seconds,
+        .max_seconds = max_seconds,
         .stop = &stop_};
   }
-  [[nodiscard]] CandidateOutcome tried(const std::string& script, double most_seconds = 60) const {
-    return ChildEvaluator(evaluator(script, most_seconds)).evaluate(variant_, 7);
+  [[nodiscard]] CandidateOutcome tried(const std::string& script, double max_seconds = 60) const {
+    return ChildEvaluator(evaluator(script, max_seconds)).evaluate(variant_, 7);
   }
 
   /// A proposer that is this script.
@@ -58,7 +58,7 @@ class ChildrenTest : public testing::Test {
     return {.command = {"sh", "-c", script},
             .task = {{"kind", "task"}},
             .sources = &sources_,
-            .most_seconds = 60,
+            .max_seconds = 60,
             .stop = &stop_};
   }
 
@@ -169,7 +169,7 @@ TEST_F(ChildrenTest, AProposerThatAlwaysEndsExhaustsTheProposals) {
   ProgramProposer ends({.command = {"false"},
                         .task = {{"kind", "task"}},
                         .sources = &sources_,
-                        .most_seconds = 60,
+                        .max_seconds = 60,
                         .stop = {}});
   Ledger ledger(file("ledger.jsonl"), false);
   const EvolveReport report = evolve(setup, valid, ends, ledger);

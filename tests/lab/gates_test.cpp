@@ -217,7 +217,7 @@ TEST(Gates, OfALevelThatMissedOneAskForTheOtherLevels) {
 
 TEST(SpeedGates, AreOfNamedPeers) {
   Card card;
-  card.speed_gates = {{.peer = "cuDNN", .least_ratio = 0.9}};
+  card.speed_gates = {{.peer = "cuDNN", .min_ratio = 0.9}};
   const auto judged = [&](double ratio, bool ambiguous, const std::string& peer = "cuDNN 9.19") {
     BenchFigure figure;
     PeerFigure compared;
@@ -231,10 +231,10 @@ TEST(SpeedGates, AreOfNamedPeers) {
   EXPECT_FALSE(judged(0.8, false).passed);
   EXPECT_EQ(judged(0.8, false).words(), "0.80x of cuDNN, at least 0.90x required");
   EXPECT_FALSE(judged(0.89, true).passed) << "near 1 is not near 0.9";
-  card.speed_gates[0].least_ratio = 1.0;
+  card.speed_gates[0].min_ratio = 1.0;
   EXPECT_TRUE(judged(0.97, true).passed) << "within the spread";
   EXPECT_FALSE(judged(0.97, false).passed);
-  card.speed_gates[0].least_ratio = 0.9;
+  card.speed_gates[0].min_ratio = 0.9;
   BenchFigure of_wrong;
   of_wrong.peers.resize(1);
   of_wrong.peers[0].ratio = 2.0;

@@ -38,7 +38,7 @@ Units made_up_units(const GpuRates& rates) {
 }
 GpuRates without_power_limit() {
   GpuRates rates = gpu_rates_of("h200");
-  rates.most_watts = rates.short_watts = 1e9;
+  rates.max_watts = rates.short_watts = 1e9;
   return rates;
 }
 
@@ -49,8 +49,8 @@ TEST(PredictionTest, TheBusiestResourceBounds) {
   const Prediction products = predict(work, units, rates);
   EXPECT_EQ(products.bound(), "matrix units");
   // A million clocks, and what half as long a chain of warps adds: a 32nd and a fifth of that.
-  EXPECT_NEAR((products.seconds - products.overhead) * rates.most_clock, 1.00617e6, 100);
-  EXPECT_DOUBLE_EQ(products.clock, rates.most_clock);
+  EXPECT_NEAR((products.seconds - products.overhead) * rates.max_clock, 1.00617e6, 100);
+  EXPECT_DOUBLE_EQ(products.clock, rates.max_clock);
 
   units[0].instructions = 16000;
   EXPECT_EQ(predict(work, units, rates).bound(), "issue slots");
@@ -85,12 +85,12 @@ TEST(PredictionTest, PowerHoldsTheClockDown) {
   const KernelWork work = made_up_work(rates);
   const Units units = made_up_units(rates);
   const Prediction limited = predict(work, units, rates);
-  EXPECT_LT(limited.clock, 0.9 * rates.most_clock);
+  EXPECT_LT(limited.clock, 0.9 * rates.max_clock);
   EXPECT_LT(limited.sustained_clock, limited.clock);
   EXPECT_GT(limited.sustained, limited.seconds);
   // Products have 550 of 700 W, whose energy is in proportion to the clock.
   const double per_second = work.sizes[0] * units[0].wide_products / limited.sustained;
-  EXPECT_NEAR(per_second * rates.of_wide_product * limited.sustained_clock / rates.most_clock, 550,
+  EXPECT_NEAR(per_second * rates.of_wide_product * limited.sustained_clock / rates.max_clock, 550,
               5);
   rates.of_wide_product /= 4;
   EXPECT_GT(predict(work, units, rates).clock, limited.clock);

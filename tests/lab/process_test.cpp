@@ -57,23 +57,23 @@ TEST(RunProcess, GivesOutputErrorsAndExitCode) {
 TEST(RunProcess, ATimeLimitEndsAProgramAndWhatItHasStarted) {
   const TemporaryFile file({});
   const std::string script = "echo begun; sleep 600 & echo $! > " + file.path() + "; wait";
-  const ProcessResult result = run_process({"sh", "-c", script}, {.most_seconds = 0.5});
+  const ProcessResult result = run_process({"sh", "-c", script}, {.max_seconds = 0.5});
   EXPECT_TRUE(result.timed_out);
   EXPECT_EQ(result.exit_code, 128 + SIGTERM);
   EXPECT_EQ(result.output, "begun\n");
   EXPECT_TRUE(process_ends(first_line(file.path())));
-  EXPECT_FALSE(run_process({"true"}, {.most_seconds = 60}).timed_out);
+  EXPECT_FALSE(run_process({"true"}, {.max_seconds = 60}).timed_out);
 }
 
 TEST(RunProcess, ATimeLimitLetsAProgramEndWhatItHasStarted) {
   const ProcessResult polite =
       run_process({"sh", "-c", "trap 'echo ended; exit 7' TERM; while true; do sleep 0.05; done"},
-                  {.most_seconds = 0.5});
+                  {.max_seconds = 0.5});
   EXPECT_TRUE(polite.timed_out);
   EXPECT_EQ(polite.exit_code, 7);
   EXPECT_EQ(polite.output, "ended\n");
   const ProcessResult stubborn = run_process(
-      {"sh", "-c", "trap '' TERM; while true; do sleep 0.05; done"}, {.most_seconds = 0.1});
+      {"sh", "-c", "trap '' TERM; while true; do sleep 0.05; done"}, {.max_seconds = 0.1});
   EXPECT_TRUE(stubborn.timed_out);
   EXPECT_EQ(stubborn.exit_code, 128 + SIGKILL);
 }
@@ -121,7 +121,7 @@ TEST(RunProcess, LeavesTheInputToThisProgram) {
   ASSERT_EQ(write(pipe[1], "line", 4), 4);
   const int before = dup(STDIN_FILENO);
   dup2(pipe[0], STDIN_FILENO);
-  const ProcessResult result = run_process({"cat"}, {.most_seconds = 10});
+  const ProcessResult result = run_process({"cat"}, {.max_seconds = 10});
   dup2(before, STDIN_FILENO);
   close(before);
   EXPECT_EQ(result.output, "");
