@@ -57,7 +57,7 @@ void check_against_exact(std::span<const float> embeddings, std::span<const floa
     const double alike = cosine(embeddings.subspan(image * dimension, dimension),
                                 exact.subspan(image * dimension, dimension));
     if (!(alike >= kMinCosine)) {
-      fail("bench: the embedding of image {} has a cosine of {:.4f} to that of fp32, not {}", image,
+      fail("bench: the embedding of image {} has a cosine of {:.4f} to that in fp32, not {}", image,
            alike, kMinCosine);
     }
     if (image == 0) {
@@ -65,8 +65,9 @@ void check_against_exact(std::span<const float> embeddings, std::span<const floa
     }
     const double apart = cosine(difference(embeddings, image), difference(exact, image));
     if (!(apart >= kMinCosineOfDifference)) {
-      fail("bench: images 0 and {} differ otherwise than in fp32: a cosine of {:.4f}, not {}",
-           image, apart, kMinCosineOfDifference);
+      fail(
+          "bench: the difference of images 0 and {} has a cosine of {:.4f} to that in fp32, not {}",
+          image, apart, kMinCosineOfDifference);
     }
   }
 }

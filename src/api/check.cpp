@@ -29,7 +29,7 @@ void demand_output(const io::Folder& folder) {
     found = found || pipeline::is_shard_file(name);
   }
   if (!found) {
-    fail("{}: holds no output of `fovea embed`", io::escape(folder.path().native()));
+    fail("{}: this folder holds no output of `fovea embed`", io::escape(folder.path().native()));
   }
 }
 

@@ -35,9 +35,8 @@ TextSide::TextSide(const std::filesystem::path& folder, const EncoderOptions& op
                                                   options.calibration),
               make_backend(options)) {
   if (tokenizer.vocabulary() > encoder.config().vocabulary) {
-    fail(
-        "{}: the tokenizer has {} pieces, but the model has {} tokens: they do not belong together",
-        io::escape(folder.native()), tokenizer.vocabulary(), encoder.config().vocabulary);
+    fail("{}: the tokenizer has {} pieces, but the model has {} tokens; they do not match",
+         io::escape(folder.native()), tokenizer.vocabulary(), encoder.config().vocabulary);
   }
 }
 

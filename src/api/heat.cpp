@@ -58,7 +58,7 @@ HeatMap map_of(const PatchEmbeddings& patches, std::span<const float> vector) {
   const std::size_t width = vector.size();
   const double squares = squared_length(vector);
   if (!std::isfinite(squares) || squares == 0) {
-    fail("a vector to look for has the length {}", std::sqrt(squares));
+    fail("a query vector has the invalid length {}", std::sqrt(squares));
   }
   HeatMap map{.rows = patches.grid.height, .columns = patches.grid.width, .values = {}};
   map.values.reserve(patches.values.size() / width);
@@ -104,7 +104,7 @@ std::vector<HeatMap> Encoder::heat(std::span<const float> vectors, const ImageIn
                                    std::int64_t max_pixels) {
   const auto width = static_cast<std::size_t>(dimension());
   if (vectors.size() % width != 0) {
-    fail("{} numbers are not a whole number of vectors of {}", vectors.size(), width);
+    fail("{} numbers are not a whole number of vectors of {} numbers", vectors.size(), width);
   }
   constexpr model::Features kPatches{.kind = model::Features::Kind::kPatches};
   const model::VisionConfig& vision = impl_->config.vision;

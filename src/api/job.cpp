@@ -180,7 +180,7 @@ class EmbedJob {
       return std::nullopt;
     }
     if (options_.format != OutputFormat::kNpy) {
-      fail("features are written as .npy alone; leave {} out", option_words("format"));
+      fail("features can only be written as .npy; leave {} out", option_words("format"));
     }
     return features_of(*options_.features, config_.vision);
   }

@@ -206,7 +206,7 @@ void Collection::read_embeddings(std::int64_t first, std::int64_t count,
   }
   const auto width = static_cast<std::size_t>(dimension());
   if (out.size() != static_cast<std::size_t>(count) * width) {
-    fail("{} numbers have no room for {} rows of {}, or too much", out.size(), count, width);
+    fail("{} rows of {} numbers do not fit an array of {} numbers", count, width, out.size());
   }
   search::RowReader reader(impl_->shards);
   for (const search::RowBlock& block :

@@ -103,7 +103,7 @@ fovea_status fovea_embed_failure(const fovea_embedding* run, size_t which, size_
   return guarded([&] {
     require_pointers({{run, "run"}, {index, "index"}, {reason, "reason"}});
     if (which >= run->failures().size()) {
-      fovea::fail("there is no failure {} of {}", which, run->failures().size());
+      fovea::fail("there is no failure {}: the run has {}", which, run->failures().size());
     }
     const fovea::ImageFailure& failure = run->failures()[which];
     *index = failure.index;

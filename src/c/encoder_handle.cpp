@@ -52,7 +52,7 @@ ImageInput image_input(const fovea_image& image, std::size_t index) {
               .width = image.width,
               .height = image.height};
     default:
-      fail("image {} is of kind {}, which there is not", index, image.kind);
+      fail("image {} is of the unknown kind {}", index, image.kind);
   }
 }
 
@@ -60,7 +60,7 @@ TextClean text_clean(std::int32_t clean) {
   constexpr TextClean kWays[] = {TextClean::kAuto, TextClean::kLower, TextClean::kCanonicalize,
                                  TextClean::kNone};  // in the order of fovea_text_clean
   if (clean < FOVEA_TEXT_CLEAN_AUTO || clean > FOVEA_TEXT_CLEAN_NONE) {
-    fail("texts are to be cleaned in way {}, which there is not", clean);
+    fail("invalid fovea_text_clean {}", clean);
   }
   return kWays[clean];
 }
@@ -83,7 +83,7 @@ namespace {
 
 Tower tower(std::int32_t which) {
   if (which != FOVEA_TOWER_IMAGES && which != FOVEA_TOWER_TEXTS) {
-    fail("tower {} is to be loaded first, which there is not", which);
+    fail("invalid first tower {}", which);
   }
   return which == FOVEA_TOWER_IMAGES ? Tower::kImages : Tower::kTexts;
 }

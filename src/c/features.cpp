@@ -88,7 +88,7 @@ void free_lent(dlpack::ManagedTensor* managed) {
 
 OutputDType feature_type(std::int32_t type) {
   if (type != FOVEA_FEATURES_F32 && type != FOVEA_FEATURES_F16) {
-    fail("features are to be of type {}, which there is not", type);
+    fail("invalid type {} of features", type);
   }
   return type == FOVEA_FEATURES_F32 ? OutputDType::kF32 : OutputDType::kF16;
 }

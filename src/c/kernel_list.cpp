@@ -13,7 +13,7 @@ fovea_status fovea_kernel_get(int32_t index, fovea_kernel* kernel) {
     fovea::c::require_pointer(kernel, "kernel");
     const auto images = fovea::gpu::kernel_images();
     if (index < 0 || static_cast<std::size_t>(index) >= images.size()) {
-      fovea::fail("there is no kernel {} of {}", index, images.size());
+      fovea::fail("there is no kernel {}: the library has {}", index, images.size());
     }
     const fovea::gpu::KernelImage& image = images[static_cast<std::size_t>(index)];
     *kernel = {.name = &image.name.front(),  // of a literal in the generated table

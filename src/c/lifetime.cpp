@@ -49,7 +49,7 @@ bool Process::is_this_one() const {
 
 void require_this_process(const Process& process, std::string_view what, std::string_view advice) {
   if (!process.is_this_one()) {
-    fail("{} belongs to the parent of this process, and its threads stayed there: {}", what,
+    fail("{} belongs to the parent of this process, whose threads are not in this one: {}", what,
          advice);
   }
 }
@@ -57,7 +57,7 @@ void require_this_process(const Process& process, std::string_view what, std::st
 Activity::Activity(std::atomic<bool>* stop) : lifetime_(&lifetime()), stop_(stop) {
   const std::lock_guard lock(lifetime_->mutex);
   if (lifetime_->shut_down) {
-    fail("the process is ending: nothing new is begun");
+    fail("the process is ending: no call can begin");
   }
   lifetime_->activities.push_back(stop);
 }
@@ -94,7 +94,7 @@ bool shut_down(std::chrono::milliseconds time) {
 fovea_status fovea_shut_down(int32_t milliseconds) {
   return fovea::c::guarded([&] {
     if (!fovea::c::shut_down(std::chrono::milliseconds(milliseconds))) {
-      fovea::fail("calls still compute after {} ms", milliseconds);
+      fovea::fail("some calls are still running after {} ms", milliseconds);
     }
   });
 }

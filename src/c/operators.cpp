@@ -49,7 +49,7 @@ DType float_type(std::string_view name, std::int32_t type) {
   // The types in the order of fovea_type.
   constexpr DType kTypes[] = {DType::kF16, DType::kBF16, DType::kF32};
   if (type < FOVEA_F16 || type > FOVEA_F32) {
-    fail("{}: operands are f16, bf16 or f32", name);
+    fail("{}: operands must be f16, bf16 or f32", name);
   }
   return kTypes[type - FOVEA_F16];
 }
@@ -59,7 +59,7 @@ ops::Epilogue epilogue_of(std::int32_t epilogue) {
   constexpr ops::Epilogue kEpilogues[] = {ops::Epilogue::kNone, ops::Epilogue::kGeluTanh,
                                           ops::Epilogue::kResidual};
   if (epilogue < FOVEA_EPILOGUE_NONE || epilogue > FOVEA_EPILOGUE_RESIDUAL) {
-    fail("{} is no fovea_epilogue", epilogue);
+    fail("invalid fovea_epilogue {}", epilogue);
   }
   return kEpilogues[epilogue];
 }
@@ -71,7 +71,7 @@ std::optional<gpu::AttentionLevel> level_of(std::int32_t level) {
     return gpu::forced_attention_level();
   }
   if (level < FOVEA_LEVEL_SCALAR || level > FOVEA_LEVEL_WGMMA) {
-    fail("{} is no fovea_level", level);
+    fail("invalid fovea_level {}", level);
   }
   return static_cast<gpu::AttentionLevel>(level - FOVEA_LEVEL_SCALAR);  // in the same order
 }
@@ -88,13 +88,13 @@ std::vector<AttentionCall> calls_of(const fovea_attention_args& args) {
   constexpr std::string_view kName = "attention";
   require_memory(kName, {args.q, args.k, args.v, args.o});
   if (args.kv_heads < 1) {
-    fail("attention: {} heads of keys", args.kv_heads);
+    fail("attention: invalid number of key heads {}", args.kv_heads);
   }
   if (args.causal < FOVEA_CAUSAL_NONE || args.causal > FOVEA_CAUSAL_LAST) {
     fail("attention: {} is an unknown mask", args.causal);
   }
   if ((args.cu_seqlens_q == nullptr) != (args.cu_seqlens_k == nullptr)) {
-    fail("attention: offsets are given for both queries and keys, or for neither");
+    fail("attention: offsets must be given for both queries and keys, or for neither");
   }
   const bool varlen = args.cu_seqlens_q != nullptr;
   AttentionCall call{
@@ -122,7 +122,7 @@ std::vector<AttentionCall> calls_of(const fovea_attention_args& args) {
     return {call};
   }
   if (varlen) {
-    fail("attention: for sequences of different lengths the mask ends with the last key");
+    fail("attention: the mask of sequences of different lengths must end with the last key");
   }
   const std::int64_t square = std::min(args.queries, args.keys);
   AttentionCall rest = call;
@@ -164,7 +164,7 @@ Call<ops::PatchEmbedProblem, ops::PatchEmbedOperands> call_of(const fovea_patch_
       args.patch_type == args.type && args.weight_type == args.type && args.scale == nullptr;
   if (!bytes && !floats) {
     fail(
-        "patch_embed: all operands are of one type of f16, bf16 and f32, or patches are u8, "
+        "patch_embed: all operands must be f16, all bf16 or all f32, or patches u8, "
         "weights i8 with a scale, and the rest bf16");
   }
   return {.problem = checked(kName, ops::PatchEmbedProblem{.images = args.images,
@@ -197,10 +197,10 @@ Call<ops::LayerNormProblem, ops::LayerNormOperands> call_of(const fovea_layer_no
 
 void check(const fovea_place& place) {
   if (place.device < -1) {
-    fail("an operator's place is -1, the host, or the number of a GPU");
+    fail("the device of an operator must be -1 (the host) or the number of a GPU");
   }
   if (place.device < 0 && place.threads < 1) {
-    fail("on the host at least one thread computes");
+    fail("an operator on the host needs at least one thread");
   }
 }
 
@@ -248,7 +248,7 @@ void attention(const fovea_attention_args& args, const fovea_place& place) {
   if (place.device < 0) {
     static_cast<void>(level_of(args.level));
     if (args.level != FOVEA_LEVEL_AUTO) {
-      fail("attention: its levels are kernels of GPUs; on the CPU there is one way only");
+      fail("attention: levels are kernels of GPUs; there are none on the CPU");
     }
     for (const auto& [problem, operands] : calls) {
       ops::run(problem, operands, cpu::HostThreads(place.threads));
@@ -268,7 +268,7 @@ fovea_attention_choice choose_attention(const fovea_attention_args& args,
                                         const fovea_place& place) {
   const AttentionCall call = calls_of(args).front();
   if (place.device < 0) {
-    fail("attention has kernels to choose from on GPUs only");
+    fail("attention: a choice of kernels exists on GPUs only");
   }
   const gpu::CallerStream stream = stream_of(place);
   const gpu::AttentionChoice best = chosen(call, args.level, stream);

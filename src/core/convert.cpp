@@ -31,7 +31,7 @@ void widen(const void* from, DType type, std::int64_t count, float scale, float*
     case DType::kI8:
       return copy(static_cast<const std::int8_t*>(from));
     default:
-      fail("operators on the CPU do not take {}", to_string(type));
+      fail("operators on the CPU do not support inputs of {}", to_string(type));
   }
 }
 
@@ -47,7 +47,7 @@ void narrow(const float* from, std::int64_t count, DType type, void* to) {
       std::transform(from, from + count, static_cast<Float16*>(to), to_float16);
       return;
     default:
-      fail("operators on the CPU do not make {}", to_string(type));
+      fail("operators on the CPU do not support outputs of {}", to_string(type));
   }
 }
 

@@ -21,8 +21,8 @@ AttentionTasks::AttentionTasks(const ops::AttentionProblem& problem,
     Sequence& added = sequences_.emplace_back(sequence(i));
     if (added.q < 0 || added.k < 0 || added.queries < 0 || added.queries > problem.queries ||
         added.keys < 0 || added.keys > problem.keys) {
-      fail("attention: sequence {} has {} queries and {} keys; 0 to {} and {} are announced", i,
-           added.queries, added.keys, problem.queries, problem.keys);
+      fail("attention: sequence {} has {} queries and {} keys; the announced maxima are {} and {}",
+           i, added.queries, added.keys, problem.queries, problem.keys);
     }
     added.first_task = count_;
     count_ += problem.heads * divide_up(added.queries, most_queries);

@@ -128,7 +128,7 @@ Lines lines_of(const TileKernel& kernel, const Rows& from, std::int64_t first, s
       std::copy_n(reinterpret_cast<const std::uint8_t*>(line), from.width,
                   reinterpret_cast<std::int16_t*>(to));
     } else {
-      fail("products on the CPU do not take {} here", to_string(from.type));
+      fail("this CPU has no products for operands of {}", to_string(from.type));
     }
   }
   return {.data = made, .stride = from.width * number, .bytes = from.width * number};

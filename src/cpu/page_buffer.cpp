@@ -27,7 +27,7 @@ PageBuffer::PageBuffer(std::size_t bytes) : bytes_(bytes) {
   mapped_ = huge ? rounded_up(bytes) + kHugePage : bytes;
   mapping_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapping_ == MAP_FAILED) {
-    fail("there is no memory for {} bytes of weights or activations", bytes);
+    fail("cannot allocate {} bytes for weights or activations", bytes);
   }
   data_ = static_cast<std::byte*>(mapping_);
   if (huge) {

@@ -93,7 +93,7 @@ void Encoder::encode(std::span<const std::uint8_t> patches, std::int64_t images,
     fail("this is a NaFlex model: each of the {} images needs a size in patches", images);
   }
   if (images < 0) {
-    fail("{} images cannot be embedded", images);
+    fail("invalid number of images {}", images);
   }
   const std::vector<PatchGrid> alike(count(images));
   encode(patches, alike, embeddings, stop, std::move(on_computed));
@@ -134,7 +134,7 @@ void Encoder::features(const Features& what, std::span<const std::uint8_t> patch
   const VisionConfig& vision = config_.vision;
   require(vision, what);
   if (vision.naflex && what.of_tokens() && grids.size() > 1) {
-    fail("images of a NaFlex model have different numbers of tokens; {} came at once",
+    fail("images of a NaFlex model have different numbers of tokens, so pass one at a time, not {}",
          grids.size());
   }
   const std::int64_t count_of_patches = patches_of(vision, grids);

@@ -14,8 +14,7 @@ namespace {
 const PartName& entry_of(const TowerSpec& tower, Part part) {
   const auto found = std::ranges::find(tower.names->parts, part, &PartName::part);
   if (found == tower.names->parts.end()) {
-    fail("the tensors \"{}\" of a tower have no part {}", tower.names->prefix,
-         static_cast<int>(part));
+    fail("the tower of tensors \"{}\" has no part {}", tower.names->prefix, static_cast<int>(part));
   }
   return *found;
 }

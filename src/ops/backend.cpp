@@ -19,7 +19,7 @@ BatchRows::BatchRows(const Batch& batch) : batch_(batch), tokens_(batch.tokens) 
   starts_.push_back(0);
   for (const PatchGrid& grid : batch.grids) {
     if (grid.height < 1 || grid.width < 1 || grid.patches() > tokens_) {
-      fail("an image has {} x {} patches; expected 1 to {} of them", grid.height, grid.width,
+      fail("an image has {} x {} patches; expected 1 to {} patches", grid.height, grid.width,
            tokens_);
     }
     starts_.push_back(starts_.back() + grid.patches());

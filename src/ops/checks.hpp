@@ -67,7 +67,8 @@ template <typename Problem>
 void check_shapes(const Problem& problem, bool varlen, const ImageShapes& shapes) {
   if (varlen != shapes.differ()) {
     fail("{}: {}", to_string(problem),
-         varlen ? "where its images begin is not said" : "its images are all alike");
+         varlen ? "the shapes of its images are missing"
+                : "its images have one size, but shapes are given");
   }
 }
 

@@ -63,7 +63,7 @@ class Walk {
   /// `position`.
   int matches_below(std::uint32_t position, int depth) {
     if ((position | 0xffU) >= count_) {
-      refuse("a node leads outside");
+      refuse("a node is out of bounds");
     }
     if (depth > kMaxDepth) {
       refuse("a rule is too long");
@@ -89,7 +89,7 @@ class Walk {
       const Unit unit = at(node);
       const std::uint32_t position = node ^ unit.offset();
       if (unit.has_leaf() && (position >= count_ || at(position).value() >= replacements_.size())) {
-        refuse("a rule leads outside");
+        refuse("a rule is out of bounds");
       }
       most_matches_[node] = matches_below(position, depth) + (unit.has_leaf() ? 1 : 0);
     }

@@ -87,7 +87,7 @@ class MessageReader {
 
   std::string_view take(std::uint64_t bytes) {
     if (bytes > rest_.size()) {
-      refuse("something is cut short");
+      refuse("a field is cut short");
     }
     const std::string_view taken = rest_.substr(0, bytes);
     rest_.remove_prefix(bytes);

@@ -75,7 +75,7 @@ std::string special_token(const nlohmann::json& config, const char* key, const c
   const nlohmann::json content =
       found->is_object() ? found->value("content", nlohmann::json()) : *found;
   if (!content.is_string()) {
-    fail("{}: {} is not a text", file, key);
+    fail("{}: {} is not a string", file, key);
   }
   return content;
 }

@@ -27,8 +27,8 @@ void check_nesting(const Vocabulary& vocabulary, std::string_view file) {
     }
     beginnings.push_back(text);
     if (beginnings.size() > kMaxNested) {
-      fail("{}: more than {} pieces that are found first begin with one another, up to \"{}\"",
-           file, kMaxNested, io::printable(text));
+      fail("{}: more than {} user-defined pieces begin with one another, up to \"{}\"", file,
+           kMaxNested, io::printable(text));
     }
   }
 }
@@ -55,7 +55,7 @@ void check_vocabulary(const Vocabulary& vocabulary, std::string_view file) {
   }
   const auto unknown = std::ranges::count(vocabulary.pieces, PieceType::kUnknown, &Piece::type);
   if (unknown != 1) {
-    fail("{}: the vocabulary has {} pieces for what is unknown; expected 1", file, unknown);
+    fail("{}: the vocabulary has {} unknown pieces; expected 1", file, unknown);
   }
   check_nesting(vocabulary, file);
   check_charsmap(vocabulary.charsmap, file);

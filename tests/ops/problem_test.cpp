@@ -157,9 +157,9 @@ TEST(LaneTest, ImagesOfDifferentSizesNeedTheirShapes) {
   const ImageShapes shapes{.rows = 2, .starts = address_of(starts.data())};
   EXPECT_EQ(message(true, shapes), "");
   EXPECT_EQ(message(false, {}), "");
-  EXPECT_NE(message(true, {.rows = 2}).find("where its images begin is not said"),
+  EXPECT_NE(message(true, {.rows = 2}).find("the shapes of its images are missing"),
             std::string::npos);
-  EXPECT_NE(message(false, shapes).find("all alike"), std::string::npos);
+  EXPECT_NE(message(false, shapes).find("have one size"), std::string::npos);
 }
 
 TEST(LaneTest, RefusesOperandsThatDoNotFit) {

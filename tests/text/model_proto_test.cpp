@@ -113,12 +113,12 @@ TEST(ModelProtoTest, RefusesVocabulariesThatBreakRules) {
       {.text = std::string(kMaxNested + 1, 'a'), .type = PieceType::kUserDefined});
   EXPECT_TRUE(contains(refusal(nested), "begin with one another"));
   EXPECT_TRUE(contains(refusal(unigram_of({{.text = "<?>", .type = PieceType::kUnknown}})),
-                       "2 pieces for what is unknown"));
+                       "2 unknown pieces"));
   Vocabulary other_name = unigram_of({{.text = "\u2581a"}});
   other_name.pieces[2].text = "?";
   EXPECT_EQ(Tokenizer(other_name, "x").tokens("a b"), (std::vector<std::int32_t>{3, 2}));
   other_name.pieces[2].type = PieceType::kControl;
-  EXPECT_TRUE(contains(refusal(other_name), "0 pieces for what is unknown"));
+  EXPECT_TRUE(contains(refusal(other_name), "0 unknown pieces"));
   // What SentencePiece itself refuses.
   const TemporaryFolder folder;
   const auto loading = [&](const Vocabulary& vocabulary) {
@@ -175,13 +175,13 @@ TEST(CharsmapTest, RefusesDamage) {
   };
   Charsmap outside;
   outside.units[0] = 1024U << 10U;
-  EXPECT_TRUE(contains(refusal(outside), "a node leads outside"));
+  EXPECT_TRUE(contains(refusal(outside), "a node is out of bounds"));
   Charsmap leaf;
   leaf.units[256 ^ 'a'] = 4096U << 10U | 1U << 8U | 'a';
-  EXPECT_TRUE(contains(refusal(leaf), "leads outside"));
+  EXPECT_TRUE(contains(refusal(leaf), "is out of bounds"));
   Charsmap value;
   value.units[Charsmap::value_at] = 0x80000002U;
-  EXPECT_TRUE(contains(refusal(value), "a rule leads outside"));
+  EXPECT_TRUE(contains(refusal(value), "a rule is out of bounds"));
   Charsmap root;
   root.units[0] = 0;  // the zero byte then leads back to the root
   EXPECT_TRUE(contains(refusal(root), "back to itself"));

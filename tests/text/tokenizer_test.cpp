@@ -166,7 +166,7 @@ TEST(TokenizerTest, ReadsTheEndAndThePaddingOfTheConfiguration) {
   EXPECT_TRUE(contains(error_of([&] { (void)special_tokens(R"({"eos_token": "</s>"})"); }),
                        "no piece \"</s>\""));
   EXPECT_TRUE(contains(error_of([&] { (void)special_tokens(R"({"pad_token": 3})"); }),
-                       "pad_token is not a text"));
+                       "pad_token is not a string"));
   EXPECT_TRUE(contains(error_of([&] { (void)special_tokens("[]"); }), "tokenizer_config.json"));
 }
 

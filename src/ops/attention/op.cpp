@@ -94,7 +94,7 @@ Support valid(const AttentionProblem& problem) {
     return sizes;
   }
   if (problem.heads % problem.key_heads() != 0) {
-    return {fmt::format("{} heads are no multiple of {} heads of keys", problem.heads,
+    return {fmt::format("{} heads are no multiple of {} key heads", problem.heads,
                         problem.key_heads())};
   }
   if (!std::isfinite(problem.scale) || problem.scale <= 0) {
@@ -102,7 +102,7 @@ Support valid(const AttentionProblem& problem) {
   }
   if ((problem.o.row == 0 && problem.queries > 1) || (problem.o.head == 0 && problem.heads > 1) ||
       (problem.o.batch == 0 && problem.batch > 1 && !problem.varlen)) {
-    return {"results of stride 0 would overlap"};
+    return {"the output has a stride of 0, so results would overlap"};
   }
   return valid_if(is_float(problem.type), "the operands are not of a float type");
 }

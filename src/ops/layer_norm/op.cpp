@@ -23,7 +23,7 @@ Support valid(const LayerNormProblem& problem) {
     return {"eps is negative"};
   }
   if (problem.row_scales && !takes_row_scales(problem.output)) {
-    return {"only outputs of u8, i8 and e4m3 have a scale for each row"};
+    return {"only outputs of u8, i8 or e4m3 can have a scale for each row"};
   }
   return valid_if(is_float(problem.input), "the input is not a float type");
 }

@@ -68,17 +68,17 @@ Support can_run(const LinearProblem& problem, const cpu::CpuTypes& types) {
     return support;
   }
   if (problem.norm) {
-    return {"norms are operators of their own here"};
+    return {"a linear layer on the CPU cannot include a norm"};
   }
   if (problem.epilogue == Epilogue::kResidual && problem.output != DType::kF32) {
-    return {"residuals are added in f32 only"};
+    return {"residuals can be added in f32 only"};
   }
   if (problem.input != types.normed && problem.input != types.qkv) {
     return {fmt::format("this backend was made for {} operands, not {}", to_string(types.normed),
                         to_string(problem.input))};
   }
   if (problem.row_scales && problem.input != DType::kI8) {
-    return {"only rows of i8 have scales"};
+    return {"only rows of i8 can have scales"};
   }
   if (problem.output != DType::kF32 && problem.output != types.qkv &&
       problem.output != types.inner) {

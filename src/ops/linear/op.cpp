@@ -27,13 +27,13 @@ Support valid(const LinearProblem& problem) {
     return sizes;
   }
   if (problem.row_scales && !takes_row_scales(problem.input)) {
-    return {"only inputs of u8, i8 and e4m3 have a scale for each row"};
+    return {"only inputs of u8, i8 or e4m3 can have a scale for each row"};
   }
   if (problem.norm && (!is_float(problem.input) || !(problem.eps >= 0))) {
     return {"the input cannot be normalised: it is not of a float type, or eps is negative"};
   }
   return valid_if(problem.epilogue != Epilogue::kResidual || is_float(problem.output),
-                  "residuals are not added in a one-byte type");
+                  "residuals cannot be added in a one-byte type");
 }
 
 void check(const LinearCall& call) {
@@ -48,7 +48,7 @@ void check(const LinearCall& call) {
 
 void check_weights(const LinearWeights& weights) {
   if (!is_dim(weights.in) || !is_dim(weights.out)) {
-    fail("a linear layer of {} inputs and {} outputs makes no sense", weights.in, weights.out);
+    fail("a linear layer cannot have {} inputs and {} outputs", weights.in, weights.out);
   }
   check_length("a linear layer's weight", weights.weight.size(), weights.in * weights.out);
   check_length("a linear layer's bias", weights.bias.size(), weights.out);

@@ -87,14 +87,14 @@ Support valid(const PatchEmbedProblem& problem) {
     return rows;
   }
   if (problem.prefix < 0 || (problem.varlen() && problem.prefix > 0)) {
-    return {fmt::format("{} tokens cannot precede the patches of each image{}", problem.prefix,
+    return {fmt::format("the patches of an image cannot have {} prefix tokens{}", problem.prefix,
                         problem.varlen() ? " where images have different sizes" : "")};
   }
   if (Support total = problem.varlen() ? valid_total(problem) : Support{}; !total) {
     return total;
   }
   if (problem.input != DType::kU8 && problem.input != problem.output) {
-    return {"patches are u8, or of the output's type"};
+    return {"patches must be u8 or have the output's type"};
   }
   return valid_if(is_float(problem.output), "the output is not a float type");
 }
@@ -115,7 +115,7 @@ void check_weights(const PatchEmbedWeights& weights) {
   }
   if (weights.position.empty() ||
       weights.position.size() % static_cast<std::size_t>(weights.projection.out) != 0) {
-    fail("a position table of {} numbers is not made of rows of {}", weights.position.size(),
+    fail("a position table of {} numbers cannot have rows of {}", weights.position.size(),
          weights.projection.out);
   }
   if (weights.position_side != 0) {
@@ -123,8 +123,8 @@ void check_weights(const PatchEmbedWeights& weights) {
                  weights.position_side * weights.position_side * weights.projection.out);
   }
   if (weights.prefix.size() % static_cast<std::size_t>(weights.projection.out) != 0) {
-    fail("{} numbers of tokens before the patches are not made of rows of {}",
-         weights.prefix.size(), weights.projection.out);
+    fail("prefix tokens of {} numbers cannot have rows of {}", weights.prefix.size(),
+         weights.projection.out);
   }
 }
 

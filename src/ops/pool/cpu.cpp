@@ -94,7 +94,7 @@ PreparedPtr prepare(const PoolWeights& weights, const cpu::CpuTypes& /*types*/) 
 
 Support can_run(const PoolProblem& problem, const cpu::CpuTypes& /*types*/) {
   if (problem.norm) {
-    return {"the tokens' layer norm is an operator of its own"};
+    return {"the pooling head on the CPU cannot include the layer norm of its tokens"};
   }
   return problem.input == DType::kF32 ? valid(problem) : Support{"the input must be f32"};
 }

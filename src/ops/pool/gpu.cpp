@@ -64,8 +64,9 @@ PreparedPtr prepare(const PoolWeights& weights, gpu::Uploader& uploader) {
 }
 
 Support can_run(const PoolProblem& problem, const gpu::Device& device) {
-  return problem.norm ? gpu::can_run(problem, device.info())
-                      : Support{"the pooling head on a GPU has the layer norm of its tokens in it"};
+  return problem.norm
+             ? gpu::can_run(problem, device.info())
+             : Support{"the pooling head on a GPU must include the layer norm of its tokens"};
 }
 
 }  // namespace fovea::ops

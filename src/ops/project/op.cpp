@@ -30,8 +30,8 @@ Support valid(const ProjectProblem& problem) {
     return {fmt::format("there is no token {} in sequences of {}", problem.token, problem.tokens)};
   }
   if (!problem.projected && problem.out != problem.hidden) {
-    return {fmt::format("without a projection {} numbers do not become {}", problem.hidden,
-                        problem.out)};
+    return {fmt::format("without a projection the output must have {} numbers, not {}",
+                        problem.hidden, problem.out)};
   }
   if (!(problem.eps >= 0)) {
     return {"eps is negative"};

@@ -43,7 +43,7 @@ double load(const ConstTensorView& view, std::int64_t index) {
     case DType::kF64:
       return view.as<double>()[index];
   }
-  fail("a view of an unknown type");
+  fail("the type of a tensor is unknown");
 }
 
 void store(const TensorView& view, std::int64_t index, double value) {
