@@ -122,7 +122,7 @@ def pair_tiles(operand: str, output: str) -> Iterator[Tile]:
     yield Tile("pair", 2, 192, 5 if in_blocks and output == "bf16" else 6, 0, ahead=0)
     # Tile for few rows.
     yield Tile("pair", 2, 64, 8, 0, ahead=0)
-    # Tile for small K, with a panel of A that stays in shared memory. Last, since with one tile per row it is no faster.
+    # Tile for small K, with a panel of A that stays in shared memory. Last, since it needs several tiles per row.
     if not operand.startswith("bf16"):
         columns, stages = (192, 5 if output == "bf16" else 7) if in_blocks else (256, 3 if output == "bf16" else 5)
         yield Tile("pair", 2, columns, stages, 0, k_blocks=6, ahead=0)

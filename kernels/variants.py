@@ -32,8 +32,8 @@ from kernel_entry import (
 )
 
 # Allowed values of the tuning parameters, by family of kernels: `fovea kernel parameters` lists them, and `evolve`
-# draws from them. Parameters that are not named keep the kernel's value. The launchers check which combinations are legal
-# (can_be_made in src/gpu/launch/).
+# draws from them. Parameters that are not named keep the kernel's value. The launchers check which combinations are
+# legal (can_be_made in src/gpu/launch/).
 PARAMETERS: dict[str, dict[str, tuple[int, ...]]] = {
     **gemm_variants.PARAMETERS,
     "attention_single_pass": {"consumers": (1, 2, 3), "key_slots": steps(2, 8), "tile_slots": steps(2, 10)},

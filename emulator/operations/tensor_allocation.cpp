@@ -38,8 +38,8 @@ std::size_t come_together(Warp& warp, const Op& op, Lanes lanes, bool is_allocat
   PairOperation& operation = pair.together[place];
   if (operation.is_allocation != is_allocation || operation.columns != columns) {
     warp.stop(FindingKind::kDivergent, op, lanes,
-              fmt::format("the other block of the pair runs {} of {} columns, line {}, in the "
-                          "place of this one of {}",
+              fmt::format("the other block of the pair executes {} of {} columns, line {}, "
+                          "instead of this one of {}",
                           operation.op->instruction->opcode, operation.columns,
                           operation.op->instruction->line, columns));
   }

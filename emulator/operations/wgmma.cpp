@@ -45,7 +45,7 @@ std::uint64_t issue_together(Warp& warp, const Op& op, Lanes lanes,
     together.entries.push_back({.op = &op, .descriptors = descriptors});
   } else if (const IssuedTogether::Entry& other = together.entries[entry]; other.op != &op) {
     warp.stop(FindingKind::kDivergent, op, lanes,
-              fmt::format("another warp of the warpgroup runs {}, line {}, in its place",
+              fmt::format("another warp of the warpgroup executes {}, line {}, instead of it",
                           other.op->instruction->opcode, other.op->instruction->line));
   } else if (other.descriptors != descriptors) {
     warp.stop(

@@ -63,8 +63,8 @@ std::uint64_t TokenReader::expect_up_to(std::uint64_t limit) {
 void TokenReader::take_memory(std::size_t bytes) {
   if (bytes > max_bytes_ - taken_bytes_) {
     throw TooLarge(
-        fmt::format("line {}: the module up to here takes more than the {} MiB of memory "
-                    "that it may take",
+        fmt::format("line {}: the module up to here takes more than the allowed {} MiB of "
+                    "memory",
                     lexer_.peek().line, max_bytes_ >> 20U));
   }
   taken_bytes_ += bytes;
