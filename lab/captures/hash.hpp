@@ -1,4 +1,4 @@
-// FNV-1a of 64 bits, eight bytes at a time.
+// A 64-bit FNV-1a hash that consumes eight bytes at a time.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,8 @@ class Hash {
     }
   }
   void add_text(std::string_view text) { add(std::as_bytes(std::span(text))); }
-  /// PTX without what only says where in the sources it comes from.
+  /// Adds PTX to the hash, without comments and debug information, which only give source
+  /// locations.
   void add_ptx(std::string_view ptx) {
     while (!ptx.empty()) {
       const std::size_t end = std::min(ptx.find('\n'), ptx.size() - 1) + 1;
@@ -40,7 +41,7 @@ class Hash {
       ptx.remove_prefix(end);
       line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
       if (line.starts_with(".section")) {
-        ptx = {};  // of names for debuggers, behind all code
+        ptx = {};  // the rest are names for debuggers
       } else if (!line.starts_with(".loc") && !line.starts_with(".file") &&
                  !line.starts_with("//")) {
         add_text(line);

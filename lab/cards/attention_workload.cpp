@@ -395,7 +395,7 @@ std::vector<Mutant> AttentionWorkload::mutants() const {
   }
   if (problem_.causal) {
     mistaken("causal mask one off", Mistake::kCausalOff);
-  } else if (constexpr std::int64_t kMaxKeys = 32;  // for each zero that is to show
+  } else if (constexpr std::int64_t kMaxKeys = 32;  // per padding zero that should have an effect
              problem_.keys % kStep != 0 &&
              problem_.keys <= kMaxKeys * (kStep - problem_.keys % kStep)) {
     // Twelve zeros beside 196 keys weigh less than the rounding of e4m3.

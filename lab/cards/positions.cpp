@@ -103,7 +103,7 @@ class PositionsWorkload final : public OperatorWorkload<PositionsWorkload, Resiz
     return task;
   }
   [[nodiscard]] double flops() const override {
-    constexpr double kMinCells = 4;  // of the table, for each patch
+    constexpr double kMinCells = 4;  // cells of the table that are read per patch
     return 2 * kMinCells * static_cast<double>(problem_.rows() * problem_.width);
   }
 

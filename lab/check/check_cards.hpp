@@ -19,7 +19,7 @@ namespace fovea::lab {
 
 /// Result of a run on uniform inputs, which is known without computing it.
 struct SmokeFigure {
-  double sum = 0.0;  // of the first `count` outputs
+  double sum = 0.0;  // sum of the first `count` outputs
   double expected = 0.0;
   std::int64_t count = 0;
   std::vector<double> first{};  // the first four outputs
@@ -44,7 +44,7 @@ struct CheckOptions {
   int seeds = 5;
   std::string only_case{};  // empty: all
   bool small = false;       // only cases that are quick under compute-sanitizer; no mutants
-  int runs = 0;             // of each plan, which must give identical bytes; 0: the default number
+  int runs = 0;             // runs per plan, which must give identical bytes; 0: the default number
   /// Called before each run of a plan with its number, from 0, and with 0 before its smoke run and
   /// before it runs behind other grids; may be empty.
   std::function<void(int run)> before_run{};

@@ -40,11 +40,11 @@ class CaseRecorder {
 /// Counts of how the emulator's outputs of a card compare with the GPU's.
 struct CaptureFigures {
   int compared = 0;
-  int differing = 0;              // by more than the tolerance
-  int changed = 0;                // of those that differ: the kernel has changed since
+  int differing = 0;              // outputs that differ by more than the tolerance
+  int changed = 0;                // differing outputs whose kernel has changed since the capture
   int missing = 0;                // not in the file, or recorded with other inputs or kernels
-  int approximate = 0;            // of those compared
-  captures::Distance distance{};  // of approximate outputs
+  int approximate = 0;            // compared outputs that are approximate
+  captures::Distance distance{};  // largest distance of approximate outputs
 };
 
 /// Compares outputs with the recorded ones: bit for bit, unless a kernel of the case has

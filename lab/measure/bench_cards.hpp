@@ -63,7 +63,7 @@ struct BenchFigure {
   std::string description;
   Verdict verdict;  // for the output, which is checked before timing
   Timing timing;
-  double flops = 0.0;  // of one run
+  double flops = 0.0;  // operations per run
   double bytes = 0.0;
   double matrix_ceiling = 0.0;  // operations per second for its operand type
   std::optional<SmokeFigure> smoke;

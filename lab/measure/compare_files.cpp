@@ -44,8 +44,8 @@ bool is_outcome(std::string_view name) {
 /// Returns how much a figure changed: the logarithm of its ratio, or 0 if the change is within
 /// noise.
 double movement(std::string_view name, double a, double b) {
-  constexpr double kNoise = 0.05;       // of the figure
-  constexpr double kShareNoise = 0.02;  // of a share: two points of a hundred
+  constexpr double kNoise = 0.05;       // relative noise of a figure
+  constexpr double kShareNoise = 0.02;  // noise of a share: two percentage points
   const double larger = std::max(std::abs(a), std::abs(b));
   const bool is_time = name.ends_with("seconds");
   // A change from zero is measured relative to a small floor.

@@ -59,11 +59,12 @@ enum class TimeVerdict : std::uint8_t { kSteady, kSlower, kNotJudged };
 
 struct TimeChange {
   std::string what;
-  std::string file{};    // of the earlier figure; empty: there is none
+  std::string file{};    // file of the earlier figure; empty: there is none
   double earlier = 0.0;  // seconds
   double now = 0.0;      // seconds
   double change = 0.0;   // 0.4: it takes 40% longer
-  std::string peer{};    // whose time says whether the machine is the same; empty: there is none
+  std::string peer{};    // name of the peer that shows whether the machine changed; empty: there is
+                         // none
   double peer_change = 0.0;
   TimeVerdict verdict = TimeVerdict::kNotJudged;
   std::string reason{};  // why it was not judged

@@ -50,7 +50,7 @@ struct Timing {
                                                 std::vector<Contender>& contenders);
 
 struct Sample {
-  double seconds = 0.0;             // of one run
+  double seconds = 0.0;             // per run
   std::optional<GpuState> state{};  // while it was taken
 };
 

@@ -32,8 +32,8 @@ struct GpuRates {
   double of_wide_product = 0;
   double of_e4m3_product = 0;
   double of_int8_product = 0;
-  double of_instruction = 0;  // of a warp's instruction
-  double of_shared_pass = 0;  // of an access to 128 bytes of shared memory
+  double of_instruction = 0;  // per warp instruction
+  double of_shared_pass = 0;  // per access to 128 bytes of shared memory
   double of_dram_byte = 0;    // at any clock
 
   std::string_view sources;  // origin of the figures
