@@ -240,12 +240,12 @@ def test_threads_call_at_once(device, half):
     ("change", "message"),
     [
         (lambda q, k, v: (q[0], k, v), "4 dimensions"),
-        (lambda q, k, v: (q, k, v[:, :, 1:]), "one shape"),
+        (lambda q, k, v: (q, k, v[:, :, 1:]), "same shape"),
         (lambda q, k, v: (q, k[..., 1:], v[..., 1:]), "head dimension"),
         (lambda q, k, v: (q[:1], k, v), "batch"),
         (lambda q, k, v: (q[:, :3], k[:, :2], v[:, :2]), "multiple"),
-        (lambda q, k, v: (q, k.float(), v), "one type"),
-        (lambda q, k, v: (q.double(), k.double(), v.double()), "no other type"),
+        (lambda q, k, v: (q, k.float(), v), "same type"),
+        (lambda q, k, v: (q.double(), k.double(), v.double()), "unsupported type"),
         (lambda q, k, v: (q, k[:, :, :0], v[:, :, :0]), "no keys"),
     ],
 )
