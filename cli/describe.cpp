@@ -17,7 +17,7 @@
 namespace fovea::cli {
 namespace {
 
-constexpr std::size_t kLongestValue = 40;
+constexpr std::size_t kMaxShownValue = 40;
 constexpr const char* kModelUsage = " {MODEL|-m MODEL}";  // required unless FOVEA_MODEL is set
 constexpr std::string_view kExamples = "\nExamples:\n";
 
@@ -108,7 +108,7 @@ std::vector<std::string> OptionText::choices() const {
 }
 
 std::string OptionText::shown_value() const {
-  return value.size() > kLongestValue ? "NAME" : value;
+  return value.size() > kMaxShownValue ? "NAME" : value;
 }
 
 std::string OptionText::full_help() const {

@@ -120,10 +120,10 @@ void print_outcome(const EmulateArguments& arguments, const emulation::Outcome& 
   for (const emulation::Mismatch& mismatch : outcome.mismatches) {
     lines.push_back(mismatch.text());
   }
-  constexpr std::size_t kLongest =
+  constexpr std::size_t kMaxReportBytes =
       4000;  // bytes: the report of a deadlock names every waiting warp
   for (const std::string& line : lines) {
-    std::cout << io::printable(line, kLongest) << '\n';
+    std::cout << io::printable(line, kMaxReportBytes) << '\n';
   }
   std::cout << fmt::format("  schedule: {} ({})\n", replay_options(arguments, outcome.seed),
                            emu::name_of(outcome.report.policy));

@@ -1,5 +1,5 @@
-// Groups of options in two columns. Of a wrong command line unknown commands and options come
-// first, because other errors follow from them.
+// Formats help in two columns, and usage errors. Unknown commands and options are reported before
+// other errors, which follow from them.
 #include "cli/help.hpp"
 
 #include <algorithm>
@@ -24,10 +24,10 @@ namespace {
 constexpr std::size_t kSecondColumn = 28;
 constexpr std::size_t kIndent = 2;
 constexpr std::size_t kHelpColumns = 80;
-constexpr std::size_t kListedCommands = 12;
+constexpr std::size_t kMaxListedCommands = 12;
 
-/// `text` broken at spaces into lines of at most kHelpColumns, each after `indent` spaces (the
-/// first one too), with a newline at its end.
+/// Wraps `text` at spaces into lines of at most kHelpColumns, each indented by `indent` spaces and
+/// ended by a newline.
 std::string wrapped(std::string_view text, std::size_t indent = 0) {
   std::string lines;
   std::string line(indent, ' ');
@@ -43,7 +43,7 @@ std::string wrapped(std::string_view text, std::size_t indent = 0) {
   return lines + line + '\n';
 }
 
-// "  -m, --model MODEL   Model: a folder ..."
+// Formats an option: "  -m, --model MODEL   Model: a folder ...".
 std::string two_columns(const std::string& left, std::string_view right) {
   std::string text = fmt::format("{:{}}{}", "", kIndent, left);
   std::string rest = wrapped(right, kSecondColumn);
@@ -84,7 +84,7 @@ std::string unknown_command(const CLI::App& app, const std::string& word) {
     return fmt::format("{} but a {}; to embed it, run `fovea embed MODEL {} -o OUT`", text,
                        is_folder ? "folder" : "file", word);
   }
-  if (hint.empty() && names.size() <= kListedCommands) {
+  if (hint.empty() && names.size() <= kMaxListedCommands) {
     return fmt::format("{}; there are {}", text, fmt::join(names, ", "));
   }
   return text + hint;
@@ -102,7 +102,7 @@ std::string unknown_option(const CLI::App& command, const std::string& word) {
     }
   }
   std::string hint = io::did_you_mean(name, names);
-  if (name.size() == 2) {  // "-v" may mean -V, and nothing else
+  if (name.size() == 2) {  // the only suggestion for "-v" is -V
     const auto same = [&](const std::string& candidate) {
       return candidate.size() == 2 && std::tolower(candidate[1]) == std::tolower(name[1]);
     };
@@ -129,7 +129,7 @@ std::string unknown_word(const CLI::App& command) {
              : unknown_command(command, extras.front());
 }
 
-// CLI11's message in our words.
+// Rewords CLI11's message.
 std::string reworded(const CLI::ParseError& error) {
   const std::string message = error.what();
   const std::string name = message.substr(0, message.find_first_of(": "));

@@ -78,12 +78,12 @@ void row(std::string_view name, const std::string& value) {
 }
 
 void list(std::string_view name, const std::vector<std::string>& entries) {
-  constexpr std::size_t kShown = 10;
+  constexpr std::size_t kMaxListed = 10;
   row(name, entries.empty() ? "none" : fmt::format("{}", entries.size()));
-  for (std::size_t index = 0; index < std::min(kShown, entries.size()); ++index) {
+  for (std::size_t index = 0; index < std::min(kMaxListed, entries.size()); ++index) {
     row("", entries[index]);
   }
-  if (entries.size() > kShown) {
+  if (entries.size() > kMaxListed) {
     row("", "... (--json lists all of them)");
   }
 }

@@ -24,7 +24,7 @@ namespace {
 constexpr const char* kNoVariable = "-";
 constexpr std::int64_t kLargestBatch = 65536;
 constexpr const char* kBatchSizeHelp = "Images computed together (0: chosen for the device)";
-constexpr std::size_t kListedWords = 8;
+constexpr std::size_t kMaxListedWords = 8;
 constexpr char kRangeMark = '\x1f';
 constexpr char kWordMark = '\0';  // cannot occur in arguments or environment variables
 
@@ -66,7 +66,7 @@ CLI::Option* check_word(CLI::Option* option, const std::vector<std::string>& wor
     std::string word = lower_case(text);
     if (std::ranges::find(words, word) == words.end()) {
       const std::string hint = io::did_you_mean(text, words);
-      return words.size() > kListedWords
+      return words.size() > kMaxListedWords
                  ? fmt::format("'{}' is not one that --help lists{}", text, hint)
                  : fmt::format("'{}' is not one of {}{}", text, fmt::join(words, ", "), hint);
     }

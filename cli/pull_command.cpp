@@ -29,15 +29,16 @@ void show(const PullProgress& progress, Clock::time_point start, ProgressLine& l
   const std::chrono::duration<double> seconds = Clock::now() - start;
   const double per_second = static_cast<double>(progress.received) / seconds.count();
   const std::string stage = progress.file.empty() ? "asking the hub" : progress.file;
-  constexpr double kMega = 1e6;
+  constexpr double kBytesPerMegabyte = 1e6;
   line.show(
       [&] {
         return std::vector<ProgressPart>{
             {printable_name(stage), 3},
             {progress.total > 0
                  ? fmt::format(": {:.1f} of {:.1f} MB, {:.1f} MB/s",
-                               static_cast<double>(progress.bytes) / kMega,
-                               static_cast<double>(progress.total) / kMega, per_second / kMega)
+                               static_cast<double>(progress.bytes) / kBytesPerMegabyte,
+                               static_cast<double>(progress.total) / kBytesPerMegabyte,
+                               per_second / kBytesPerMegabyte)
                  : fmt::format(" for {:.0f} s", seconds.count())}};
       },
       [&] {

@@ -21,16 +21,16 @@ std::string formatted(std::int64_t seconds, bool utc, const char* format) {
   if ((utc ? ::gmtime_r(&time, &parts) : ::localtime_r(&time, &parts)) == nullptr) {
     return "";
   }
-  constexpr std::size_t kLongest = 64;
-  std::array<char, kLongest> text{};
+  constexpr std::size_t kMaxDateBytes = 64;
+  std::array<char, kMaxDateBytes> text{};
   return {text.data(), std::strftime(text.data(), text.size(), format, &parts)};
 }
 
 // Date and time, to the minute, when the photo was taken or, if unknown, its file was written.
 std::string date_of(const Photo& photo) {
-  constexpr std::size_t kToTheMinute = 16;
+  constexpr std::size_t kMinuteLength = 16;  // of "2024-05-01 12:30"
   if (!photo.captured.empty()) {
-    return photo.captured.substr(0, kToTheMinute);
+    return photo.captured.substr(0, kMinuteLength);
   }
   return photo.modified ? formatted(*photo.modified, false, "%Y-%m-%d %H:%M") : "";
 }
@@ -50,8 +50,8 @@ std::string count_of(std::int64_t count, std::string_view what) {
 }
 
 std::string bytes_text(std::int64_t bytes) {
-  constexpr double kStep = 1000;
-  if (bytes < static_cast<std::int64_t>(kStep)) {
+  constexpr double kUnitFactor = 1000;
+  if (bytes < static_cast<std::int64_t>(kUnitFactor)) {
     return fmt::format("{} B", bytes);
   }
   auto value = static_cast<double>(bytes);
@@ -61,7 +61,7 @@ std::string bytes_text(std::int64_t bytes) {
     if (!unit.empty() && value < kRoundsUp) {
       break;
     }
-    value /= kStep;
+    value /= kUnitFactor;
     unit = larger;
   }
   return fmt::format("{:.1f} {}", value, unit);

@@ -158,14 +158,14 @@ bool stdout_is_terminal() {
 }
 
 int terminal_columns() {
-  constexpr int kUsual = 80;
+  constexpr int kDefaultColumns = 80;
   winsize size{};
   if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
     return size.ws_col;
   }
   const char* const told = std::getenv("COLUMNS");
   const int columns = told == nullptr ? 0 : std::atoi(told);
-  return columns > 0 ? columns : kUsual;
+  return columns > 0 ? columns : kDefaultColumns;
 }
 
 int columns_of(std::string_view text) {
@@ -192,10 +192,10 @@ std::string_view cut_to_columns(std::string_view text, int columns) {
 }
 
 std::string grouped(std::uint64_t number) {
-  constexpr std::size_t kGroup = 3;
+  constexpr std::size_t kDigitsPerGroup = 3;
   std::string text = std::to_string(number);
-  for (std::size_t place = text.size(); place > kGroup; place -= kGroup) {
-    text.insert(place - kGroup, ",");
+  for (std::size_t place = text.size(); place > kDigitsPerGroup; place -= kDigitsPerGroup) {
+    text.insert(place - kDigitsPerGroup, ",");
   }
   return text;
 }

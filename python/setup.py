@@ -23,7 +23,7 @@ def version() -> str:
 
 
 class BuildWithLibrary(build_py):
-    """Copies the modules, and beside them what CMake installs as the component `python`."""
+    """Copies the modules, and next to them the files of CMake's install component `python`."""
 
     def run(self):
         shutil.rmtree(self.build_lib, ignore_errors=True)  # removes modules that no longer exist
@@ -38,7 +38,7 @@ class BuildWithLibrary(build_py):
 
 
 class NativeDistribution(Distribution):
-    """A wheel of one platform, though setuptools sees no extension module."""
+    """Marks the wheel as platform-specific, although setuptools sees no extension module."""
 
     def has_ext_modules(self):
         return True

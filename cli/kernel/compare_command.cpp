@@ -27,7 +27,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr double kProfileSeconds = 600;
-constexpr std::size_t kPrintedFigures = 12;
+constexpr std::size_t kMaxPrintedFigures = 12;
 
 struct CompareOptions : CardOptions {
   int gpu = 0;
@@ -140,7 +140,7 @@ void print_figures(const std::vector<lab::MovedFigure>& figures) {
   for (const bool work : {true, false}) {
     std::size_t printed = 0;
     for (const lab::MovedFigure& figure : figures) {
-      if (figure.work != work || ++printed > kPrintedFigures) {
+      if (figure.work != work || ++printed > kMaxPrintedFigures) {
         continue;
       }
       if (printed == 1) {
@@ -149,9 +149,9 @@ void print_figures(const std::vector<lab::MovedFigure>& figures) {
       std::cout << fmt::format("  {:<32} {:>14.6g} {:>14.6g} {:>10}\n", io::printable(figure.name),
                                figure.a, figure.b, change_of(figure));
     }
-    if (printed > kPrintedFigures) {
+    if (printed > kMaxPrintedFigures) {
       std::cout << fmt::format("  and {} more, which --csv and --json name\n",
-                               printed - kPrintedFigures);
+                               printed - kMaxPrintedFigures);
     }
   }
   if (figures.empty()) {

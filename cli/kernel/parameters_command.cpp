@@ -1,4 +1,4 @@
-// `fovea kernel parameters`: the tuning parameters of the kernels that can run a case.
+// `fovea kernel parameters`: lists the tuning parameters of the kernels that can run a case.
 #include <iostream>
 #include <memory>
 #include <vector>

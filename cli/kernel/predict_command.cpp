@@ -25,7 +25,7 @@ struct PredictOptions : CardOptions {
   bool counts = false;  // recount instructions instead of predicting times
 };
 
-constexpr std::size_t kShown = 5;  // resources
+constexpr std::size_t kMaxResources = 5;
 
 void print_prediction(const lab::Prediction& prediction) {
   std::cout << fmt::format(
@@ -34,7 +34,7 @@ void print_prediction(const lab::Prediction& prediction) {
       prediction.card, prediction.case_name, prediction.description, prediction.kernel,
       prediction.seconds * 1e6, prediction.gpu, prediction.clock * 1e-9, prediction.sustained * 1e6,
       prediction.sustained_clock * 1e-9, prediction.bound());
-  for (std::size_t i = 0; i < std::min(kShown, prediction.resources.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(kMaxResources, prediction.resources.size()); ++i) {
     const lab::ResourceTime& resource = prediction.resources[i];
     std::cout << fmt::format("    {:<18} {:>9.1f} us {:>4.0f}%\n", resource.name,
                              resource.seconds * 1e6, 100 * resource.seconds / prediction.seconds);
