@@ -44,7 +44,7 @@ class NpySource final : public Source {
         return std::make_unique<io::LineReader>(index, '\n');
       });
     } else if (preprocessing.keeps_proportions()) {
-      fail("{}: {} is not beside it, which has the sizes of the images", io::escape(path),
+      fail("{}: its index {}, with the sizes of the images, is missing", io::escape(path),
            io::escape(index));
     }
   }

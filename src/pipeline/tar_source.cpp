@@ -273,7 +273,7 @@ class TarSource final : public Source {
       }
       have += static_cast<std::size_t>(got);
       if (have > size) {
-        fail("holds more bytes than the {} that its header says", size);
+        fail("holds more than the {} bytes stated in its header", size);
       }
     }
     bytes.resize(have);
