@@ -178,7 +178,7 @@ struct Wrong {
 TEST(LaunchFileTest, MessagesNameTheField) {
   const std::vector<Wrong> wrong = {
       {"[1]", "launch.json: expected a JSON object"},
-      {"{}", "a field \"launch\" is expected"},
+      {"{}", "a field \"launch\" or a list"},
       {R"({"launches": []})", "launches: there must be at least one launch"},
       {R"({"launch": {"grid": 1}})", "launch: the field \"block\" is missing"},
       {R"({"launch": {"gird": 1, "block": 1}})",

@@ -228,7 +228,7 @@ def test_descriptions_that_readers_take_differently_are_refused(tool):
     assert "the location of item 1 is given twice" in refusal(
         tool, described(full(b"iloc", b"\x44\0", struct.pack(">H", 2), place * 2))
     )
-    assert "a number of 3 bytes in the box 'iloc'" in refusal(tool, described(full(b"iloc", b"\x34\0\0\0")))
+    assert "a number in the box 'iloc' has 3 bytes" in refusal(tool, described(full(b"iloc", b"\x34\0\0\0")))
     assert "unsupported index" in refusal(tool, described(box(b"iloc", b"\1\0\0\0\x44\x04\0\0")))
     longer = box(b"dimg", struct.pack(">HHH", 1, 1, 2), b"more")
     assert "'dimg' is longer than its references" in refusal(tool, described(full(b"iref", longer)))

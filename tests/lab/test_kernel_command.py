@@ -200,8 +200,8 @@ def test_gates_need_what_they_compare_with(run_fovea):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--record", "r.json", "--sources", "other"], "neither --sources nor --parameters"),
-        (["--record", "r.json", "--parameters", '{"stages": 2}'], "neither --sources nor --parameters"),
+        (["--record", "r.json", "--sources", "other"], "--record excludes --sources and --parameters"),
+        (["--record", "r.json", "--parameters", '{"stages": 2}'], "--record excludes --sources and --parameters"),
         (["--record", "no/such/folder/r.json"], "no/such/folder/r.json: there is no folder no/such/folder"),
     ],
 )
@@ -242,7 +242,7 @@ def test_profile_keeps_what_it_found(run_fovea, with_gpu, tool, tmp_path):
         (["layer_norm", "row_norm", "--output", "x"], "--output takes one card"),
         (["layer_norm", "--output", "/no/such/folder/x"], "there is no folder /no/such/folder"),
         (["attention", "--gate", "--output", "/no/x"], "there is no folder /no"),
-        (["attention", "--gate", "--plan", "x"], "--gate takes no --plan"),
+        (["attention", "--gate", "--plan", "x"], "--gate excludes --plan"),
     ],
 )
 def test_profile_refuses_what_it_cannot_keep(run_fovea, options, told):

@@ -107,7 +107,7 @@ def test_the_picture_is_upright(tiny, tmp_path):
 
 def test_refusals(tiny, tmp_path):
     out = tmp_path / "heat.png"
-    assert "no picture to write" in tiny.heat("a dog", code=2).stderr
+    assert "a picture to write" in tiny.heat("a dog", code=2).stderr
     said = tiny.run_fovea("heat", "a dog", "-m", tiny.model, "-o", out, code=2).stderr
     assert "the words and one photo" in said
     broken = tmp_path / "broken.jpg"
