@@ -15,7 +15,7 @@ using nlohmann::json;
 
 constexpr std::size_t kMaxMerges = std::size_t{1} << 22;  // Gemma has 580,000
 constexpr std::size_t kMaxValues = std::size_t{1} << 18;  // in the rest of the document
-constexpr std::size_t kMaxDepth = 32;
+constexpr std::size_t kMaxKeyDepth = 32;
 
 class Handler : public nlohmann::json_sax<json> {
  public:
@@ -178,7 +178,7 @@ class Handler : public nlohmann::json_sax<json> {
   }
 
   bool open(json value) {
-    if (open_.size() == kMaxDepth) {
+    if (open_.size() == kMaxKeyDepth) {
       refuse("it is nested too deep");
     }
     const bool is_model = open_.size() == 1 && key_ == "model";
