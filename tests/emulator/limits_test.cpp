@@ -83,7 +83,7 @@ TEST(LimitsTest, WhatTextMakesIsCounted) {
     instructions += "mov.u32 %r2, 1;\n";
   }
   for (const std::string& text : {registers, blocks, instructions}) {
-    EXPECT_NE(said_of(kernel(text), kMost).find("more than the 64 MiB"), std::string::npos)
+    EXPECT_NE(said_of(kernel(text), kMost).find("more than the allowed 64 MiB"), std::string::npos)
         << text.substr(0, 40) << said_of(kernel(text), kMost);
   }
 }
@@ -108,11 +108,15 @@ TEST(LimitsTest, NumbersThatNoTypeHoldsAreRefused) {
         std::string::npos)
         << version;
   }
-  for (const char* const directive : {".maxnreg 5000000000", ".minnctapersm 99999999999",
-                                      ".maxntid 4294967296, 1, 1", ".maxntid 1, 1, 1, 1"}) {
+  const std::vector<std::pair<const char*, const char*>> directives = {
+      {".maxnreg 5000000000", "line 3: expected"},
+      {".minnctapersm 99999999999", "line 3: expected"},
+      {".maxntid 4294967296, 1, 1", "line 3: expected"},
+      {".maxntid 1, 1, 1, 1", "line 3: at most three sizes are allowed"}};
+  for (const auto& [directive, told] : directives) {
     const std::string said = said_of(
         fmt::format(".version 9.0\n.target sm_90a\n.entry test() {} {{ ret; }}\n", directive));
-    EXPECT_NE(said.find("line 3: expected"), std::string::npos) << directive << ": " << said;
+    EXPECT_NE(said.find(told), std::string::npos) << directive << ": " << said;
   }
   for (const char* const body : {"mov.u32 %r2, %tid.q;", "mov.u32 %r2, %tid.;",
                                  "cp.async.wait_group 256;", ".loc 1 9999999999 1"}) {

@@ -96,7 +96,7 @@ TEST(CapturesDifferenceTest, OfTheSameBits) {
 
   std::vector<std::uint32_t> other = words;
   other[sampled_word(3, 5, words.size())] ^= 1U;
-  EXPECT_NE(difference(kept, bytes_of(other), {}).find("1 of 5 words"), std::string::npos);
+  EXPECT_NE(difference(kept, bytes_of(other), {}).find("1 of 5 recorded words"), std::string::npos);
 
   other = words;
   other[1] ^= 0x80000000U;  // which is not kept
@@ -105,7 +105,8 @@ TEST(CapturesDifferenceTest, OfTheSameBits) {
             std::string::npos);
 
   words.pop_back();
-  EXPECT_NE(difference(kept, bytes_of(words), {}).find("3996 bytes, not 4000"), std::string::npos);
+  EXPECT_NE(difference(kept, bytes_of(words), {}).find("3996 bytes instead of 4000"),
+            std::string::npos);
 }
 
 TEST(CapturesDifferenceTest, OfNearNumbers) {

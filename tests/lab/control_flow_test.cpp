@@ -110,7 +110,7 @@ TEST(Roles, EachPlantedMistakeIsNamed) {
            Planted{8, "BAR.SYNC.DEFER_BLOCKING 0x0",
                    "BAR.SYNC.DEFER_BLOCKING at 0x80, of the consumers, waits"},
            Planted{4, "NOP", "no barrier of all threads stands before the consumers"},
-           Planted{11, "NOP", "the role 'producer' has no UTMALDG"},
+           Planted{11, "NOP", "the role 'producer' lacks its instruction UTMALDG"},
        }) {
     const RoleParts roles = roles_in(kernel_with(planted.index, planted.instead));
     EXPECT_TRUE(std::ranges::any_of(
