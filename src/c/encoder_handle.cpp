@@ -282,7 +282,7 @@ fovea_status fovea_embed_texts_start(fovea_encoder* encoder, const fovea_text* t
                                      const fovea_embed_texts_options* options, float* rows,
                                      fovea_embedding** run) {
   return guarded([&] {
-    require_pointer(run, "run");
+    require_pointer(static_cast<const void*>(run), "run");
     *run = fovea::c::start_texts(encoder, texts, count, options, rows).release();
   });
 }
@@ -300,7 +300,7 @@ fovea_status fovea_embed_labels_start(fovea_encoder* encoder, const fovea_text* 
                                       size_t template_count, int32_t clean, float* rows,
                                       fovea_embedding** run) {
   return guarded([&] {
-    require_pointer(run, "run");
+    require_pointer(static_cast<const void*>(run), "run");
     *run =
         fovea::c::start_labels(encoder, labels, label_count, templates, template_count, clean, rows)
             .release();

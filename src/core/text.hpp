@@ -16,8 +16,9 @@ namespace fovea {
 template <typename Number>
 [[nodiscard]] std::optional<Number> parse_number(std::string_view text, int base = 10) {
   Number number{};
-  const char* const last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, number, base);
+  const char* const first = text.data();
+  const char* const last = first + text.size();
+  const auto [end, error] = std::from_chars(first, last, number, base);
   return error == std::errc() && end == last ? std::optional(number) : std::nullopt;
 }
 

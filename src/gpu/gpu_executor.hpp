@@ -24,7 +24,7 @@ class CublasGemm {
  public:
   CublasGemm(Device& device, Notes& notes) : device_(device), notes_(notes) {}
 
-  /// Runs what gemm_launch would, for bf16 operands, where `why` there is no kernel. Opens the
+  /// Computes a product of bf16 operands for which there is no kernel; `why` says why. Opens the
   /// library on first use.
   void run(const GemmProblem& problem, const GemmOperands& operands, DevicePtr bias_bf16,
            const std::string& why, KernelCache& kernels, Stream& stream);
