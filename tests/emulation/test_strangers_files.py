@@ -186,4 +186,4 @@ def test_strides_of_a_tensor_map_do_not_wrap(emulate):
     launch = launch_of(ZEROS)
     launch["launch"]["arguments"][0] = {"tensor_map": {"buffer": "x", "dims": [1 << 32, 1 << 32, 4], "box": [4, 1, 1]}}
     message = emulate(PLAIN, launch, code=2)
-    assert 'it needs "strides"' in message
+    assert '"strides" is required' in message

@@ -92,10 +92,10 @@ def test_none_is_pending(apt, capsys):
 def test_without_lists_nothing_can_be_said(apt, capsys, monkeypatch, tmp_path):
     apt(SOURCES.replace("bookworm-security", "bookworm").replace("debian-security", "debian"), POLICY)
     assert bundled.security_updates(PACKAGES) is None
-    with pytest.raises(SystemExit, match="cannot say"):
+    with pytest.raises(SystemExit, match="cannot tell"):
         bundled.check_updates(PACKAGES, may_be_outdated=False)
     bundled.check_updates(PACKAGES, may_be_outdated=True)
-    assert "cannot say" in capsys.readouterr().out
+    assert "cannot tell" in capsys.readouterr().out
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     assert bundled.security_updates(PACKAGES) is None
 
