@@ -140,7 +140,7 @@ def test_no_message_that_python_shows_names_an_option_of_the_program():
         for literal in re.findall(r'"((?:[^"\\\n]|\\.)*)"', code):
             options |= {f"{path.name}: {literal}" for _ in re.findall(r"(?:^|[ (`])--[a-z]{3,}", literal)}
     assert options == {
-        "wording.cpp: fovea pull {} --revision {}",
+        "wording.cpp:  --revision {}",  # the end of `fovea pull NAME`
         "wording.cpp: --features last or --features penultimate",  # Python says Encoder.features
         "shards.cpp: output of embeddings: `fovea embed` without --features",
         "gate_record.cpp: {}: not a record of gates: {}; make one by `fovea kernel profile --gate --record FILE`",
@@ -151,7 +151,7 @@ def test_no_message_that_python_shows_names_an_option_of_the_program():
         "check.cpp: --update` ends that, too",  # the end of `fovea embed ... --update`
         "folder_output.cpp: {}; cannot resume this output: `fovea check {} --repair` keeps what can be proven, ",
         "folder_output.cpp: {}: {}; try `fovea check {} --repair`, choose another output or pass {}",
-        "folder_output.cpp: --repair`, ",  # the end of such a command
+        "folder_output.cpp: --repair`, choose another output or pass {}",  # the end of such a command
         "tar_source.cpp: --hard-dereference, or extract it and name the folder",  # of tar
         r"tar_source.cpp: is a symbolic link to \"{}\"; make the archive with tar --dereference, or extract it ",
     }

@@ -151,7 +151,7 @@ def test_an_array_of_pixels_is_an_input(run_fovea, tmp_path, folder):
         assert reason in run_fovea("preprocess", "-m", tmp_path / "model", one, "-o", two, code=3).stderr
     index.unlink()
     refused = run_fovea("preprocess", "-m", tmp_path / "model", one, "-o", two, code=1)
-    assert "has the sizes of the images" in refused.stderr
+    assert "with the sizes of the images, is missing" in refused.stderr
 
 
 def test_sizes_equal_transformers_on_ten_thousand_images(tmp_path):
